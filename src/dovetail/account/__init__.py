@@ -1,0 +1,1 @@
+"""What may be promised: theorems turned into numbers that round against us."""

@@ -1,0 +1,1 @@
+"""What attackers really get: measured success."""

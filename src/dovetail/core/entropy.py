@@ -1,0 +1,150 @@
+"""The only two doors to randomness.
+
+`device()` protects people: an AES-256-CTR keystream of the audited `cryptography` package under a key from the
+operating system, fresh for every request. Nothing is kept between requests, so there is no state to fork, to
+pickle, to seed or to steal afterwards. `simulation(seed)` is reproducible and says so in whatever it makes.
+Compiled kernels never own a generator: they take arrays of random words.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, TypeVar, final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numba import njit
+from numpy.typing import NDArray
+
+from dovetail.core.checks import whole
+
+Words = NDArray[np.uint64]  # (count,), independent and uniform on [0, 2**64)
+Narrow = TypeVar("Narrow", np.uint32, np.uint16, np.uint8)
+Permutation = NDArray[np.int64]  # (n,), each of 0..n-1 once
+
+_ZEROS = bytes(1 << 18)  # plaintext of the keystream, one block that stays in the cache
+_SLACK = 16  # bytes that `update_into` wants beyond the payload
+
+
+class Entropy(ABC):
+    """A source of random words; law: all words ever returned are independent and uniform on [0, 2^64)."""
+
+    provenance: ClassVar[Literal["device", "simulation"]]
+
+    @abstractmethod
+    def words(self, count: int) -> Words:
+        """`count` independent uniform 64-bit words."""
+
+    @final
+    def narrow(self, count: int, dtype: type[Narrow]) -> NDArray[Narrow]:
+        """`count` independent uniform words of a narrower type: uint32, uint16 or uint8."""
+        per_word = 8 // np.dtype(dtype).itemsize
+        return self.words(-(-count // per_word)).view(dtype)[:count]
+
+    @final
+    def below(self, bound: int, count: int) -> NDArray[np.int64]:
+        """`count` integers, exactly uniform on [0, bound), by rejection; 1 <= bound <= 2^63."""
+        bound = whole("bound", bound, least=1, most=1 << 63)
+        limit = (1 << 64) // bound * bound  # the largest multiple of `bound`: words beyond it are redrawn
+        words = self.words(count)
+        if limit < 1 << 64:
+            late = np.flatnonzero(words >= np.uint64(limit))
+            while late.size:
+                words[late] = self.words(late.size)
+                late = late[words[late] >= np.uint64(limit)]
+        return (words % np.uint64(bound)).astype(np.int64)
+
+    @final
+    def permutation(self, n: int) -> Permutation:
+        """A uniform permutation of 0..n-1 (Fisher-Yates with rejection)."""
+        n = whole("n", n, least=0)
+        result = np.arange(n, dtype=np.int64)
+        todo = n
+        while todo > 1:  # a second round only if rejections used up the spare words
+            todo = _fisher_yates(result, todo, self.words(todo + 64))
+        return result
+
+
+class _Device(Entropy):
+    provenance = "device"
+
+    def words(self, count: int) -> Words:
+        payload = 8 * whole("count", count, least=0)
+        stream = Cipher(AES(os.urandom(32)), CTR(bytes(16))).encryptor()
+        buffer = np.empty(payload + _SLACK, dtype=np.uint8)
+        view = buffer.data
+        for start in range(0, payload, len(_ZEROS)):
+            block = memoryview(_ZEROS)[: min(len(_ZEROS), payload - start)]
+            stream.update_into(block, view[start:])
+        return buffer[:payload].view(np.uint64)
+
+    def __repr__(self) -> str:
+        return "device()"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (device, ())
+
+
+class _Simulation(Entropy):
+    provenance = "simulation"
+
+    def __init__(self, seed: int) -> None:
+        self._seed = whole("seed", seed, least=0)
+        self._bits = np.random.PCG64DXSM(self._seed)
+
+    def words(self, count: int) -> Words:
+        return np.asarray(self._bits.random_raw(whole("count", count, least=0)), dtype=np.uint64)
+
+    def __repr__(self) -> str:
+        return f"simulation({self._seed})"
+
+
+def device() -> Entropy:
+    """Randomness that protects people: AES-256-CTR keyed by the operating system for each request.
+
+    Every request draws its own 256-bit key with `os.urandom` and forgets it. Safe under fork and threads.
+
+    Notes
+    -----
+    The key never leaves the call, so a later compromise of the process does not reveal earlier draws.
+    """
+    return _Device()
+
+
+def simulation(seed: int) -> Entropy:
+    """Reproducible randomness for studies and tests (PCG64-DXSM); it protects nobody.
+
+    Parameters
+    ----------
+    seed : int, at least 0
+
+    Examples
+    --------
+    >>> simulation(1).permutation(5)
+    array([0, 4, 1, 3, 2])
+    >>> simulation(1).provenance
+    'simulation'
+    """
+    return _Simulation(seed)
+
+
+@njit(cache=True, nogil=True)
+def _fisher_yates(items: Permutation, todo: int, words: Words) -> int:
+    """Shuffle items[:todo] in place from the top; returns how many places are left when words run out."""
+    used = 0
+    while todo > 1:
+        bound = np.uint64(todo)
+        # the largest multiple of `bound` not above 2^64 is 2^64 - excess
+        excess = (np.uint64(0xFFFFFFFFFFFFFFFF) % bound + np.uint64(1)) % bound
+        while True:
+            if used == words.size:
+                return todo
+            word = words[used]
+            used += 1
+            if word <= np.uint64(0xFFFFFFFFFFFFFFFF) - excess:
+                break
+        other = np.int64(word % bound)
+        todo -= 1
+        items[todo], items[other] = items[other], items[todo]
+    return todo

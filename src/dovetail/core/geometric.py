@@ -1,0 +1,127 @@
+r"""Exact geometric random numbers: the noise of Laplace mechanisms and the digits of Mallows permutations.
+
+A word u in [0, 2^64) stands for the interval [u, u+1)/2^64 of a uniform number. Comparing u with integer thresholds
+decides the outcome unless the interval straddles a step of the distribution function, which happens with
+probability about 2^-53; then further words lengthen the uniform number until exact rational arithmetic decides. The
+law is therefore the ideal one, without any rounding: pure guarantees stay pure. Small rates are split into digits,
+c = low + 2^bits high, because both parts of a geometric number are independent and geometric.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dovetail.core.entropy import Entropy, Words
+from dovetail.core.rational import WORD, GeometricLaw
+
+Counts = NDArray[np.int64]  # (count,)
+
+_TABLE_BITS = 13  # tables of at most 8192 thresholds, 64 KiB
+_GUIDE_BITS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """One digit: its law, thresholds, and for each leading bits of a word the first cell it can mean."""
+
+    law: GeometricLaw
+    shift: int
+    thresholds: Words
+    guide: NDArray[np.int32]
+    complete: bool  # whether the cell after the last threshold is a single value
+
+    def add(self, total: Counts, rng: Entropy) -> None:
+        """Add this digit, drawn freshly for each element, to `total`."""
+        words = rng.words(total.size)
+        unsure = np.zeros(total.size, dtype=np.bool_)
+        if _look_up(words, self.thresholds, self.guide, self.complete, self.shift, total, unsure):
+            for place in np.flatnonzero(unsure):
+                total[place] += self._settle(int(words[place]), rng) << self.shift
+
+    def _settle(self, uniform: int, rng: Entropy) -> int:
+        bits = 64
+        while (cell := self.law.resolve(uniform, bits)) is None:
+            uniform, bits = uniform * WORD + int(rng.words(1)[0]), bits + 64
+        return cell
+
+
+def geometric(rate: Fraction, count: int, rng: Entropy, *, bits: int | None = None) -> Counts:
+    r"""`count` independent draws of exactly Pr[c = k] proportional to e^(-rate k) on [0, 2^bits).
+
+    Parameters
+    ----------
+    rate : Fraction, at least 0; above 0 when `bits` is None
+    count : int
+    rng : Entropy
+    bits : int, 0 to 62, or None for all whole numbers
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> geometric(Fraction(1, 2), 8, simulation(1))
+    array([0, 0, 1, 2, 1, 0, 0, 1])
+    """
+    total = np.zeros(count, dtype=np.int64)
+    for stage in _stages(rate, bits):
+        stage.add(total, rng)
+    return total
+
+
+def discrete_laplace(rate: Fraction, count: int, rng: Entropy) -> Counts:
+    r"""Difference of two geometric numbers: exactly Pr[d] = tanh(rate / 2) e^(-rate |d|)."""
+    return geometric(rate, count, rng) - geometric(rate, count, rng)
+
+
+@lru_cache(maxsize=512)
+def _stages(rate: Fraction, bits: int | None) -> tuple[_Stage, ...]:
+    stages, shift = [], 0
+    while bits is None or shift < bits:
+        scaled = rate * (1 << shift)
+        reach = ceil(45 / scaled) if scaled > 0 else WORD  # beyond it a cell holds less than one word
+        left = None if bits is None else bits - shift
+        if reach <= 1 << _TABLE_BITS:
+            stages.append(_stage(GeometricLaw(scaled, None if left is None else 1 << left), reach, shift))
+            break
+        digit = _TABLE_BITS - 1 if left is None else min(_TABLE_BITS - 1, left)
+        stages.append(_stage(GeometricLaw(scaled, 1 << digit), 1 << digit, shift))
+        shift += digit
+    return tuple(stages)
+
+
+def _stage(law: GeometricLaw, reach: int, shift: int) -> _Stage:
+    complete = law.size is not None and law.size <= reach
+    count = law.size - 1 if complete and law.size is not None else reach
+    thresholds = np.array([min(t, WORD - 1) for t in law.thresholds(count)], dtype=np.uint64)
+    starts = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
+    guide = np.searchsorted(thresholds, starts, side="right").astype(np.int32)
+    return _Stage(law, shift, thresholds, guide, complete)
+
+
+@njit(cache=True, nogil=True)
+def _look_up(
+    words: Words,
+    thresholds: Words,
+    guide: NDArray[np.int32],
+    complete: bool,
+    shift: int,
+    total: Counts,
+    unsure: NDArray[np.bool_],
+) -> int:
+    """Add the cell of each word to `total`, or mark it unsure; returns how many are unsure."""
+    last, count = thresholds.size, 0
+    for i in range(words.size):
+        word = words[i]
+        cell = guide[np.int64(word >> np.uint64(64 - _GUIDE_BITS))]
+        while cell < last and word >= thresholds[cell]:
+            cell += 1
+        if (cell > 0 and word == thresholds[cell - 1]) or (cell == last and not complete):
+            unsure[i] = True
+            count += 1
+        else:
+            total[i] += np.int64(cell) << shift
+    return count

@@ -1,0 +1,207 @@
+"""Guarantees as values: how much, against whom, for which neighbours, by which theorem.
+
+A guarantee is never a bare float. It knows what it implies and composes only where a theorem composes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from dovetail.core.bracket import Bracket
+from dovetail.core.errors import ParameterError, UnsupportedError
+
+SIMULATED = "drawn from a simulation seed: protects nobody"
+
+
+class Grouping(Protocol):
+    """The groups an order guarantee speaks about."""
+
+    def covers(self, other: object) -> bool:
+        """Whether every group of `other` lies inside a group of this grouping."""
+        ...
+
+
+def _check(epsilon: float, delta: float) -> None:
+    if not epsilon >= 0.0:
+        raise ParameterError(f"`epsilon` must be at least 0, got {epsilon!r}.")
+    if not 0.0 <= delta <= 1.0:
+        raise ParameterError(f"`delta` must lie in [0, 1], got {delta!r}.")
+
+
+@dataclass(frozen=True)
+class LocalDP:
+    r"""What one report reveals about its owner, whoever sees it.
+
+    .. math:: \Pr[R(x) \in S] \le e^{\epsilon} \Pr[R(x') \in S] + \delta \quad \text{for all } x, x', S
+
+    Parameters
+    ----------
+    epsilon : float, at least 0, nats
+    delta : float in [0, 1]
+    source : str
+        The theorem or construction behind it.
+    caveats : tuple of str
+        What takes the promise away, such as simulated randomness.
+
+    Source
+    ------
+    Kasiviswanathan, Lee, Nissim, Raskhodnikova, Smith (2011), What Can We Learn Privately?, Definition 2.2.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    source: str = ""
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self.epsilon, self.delta)
+
+    def implies(self, other: object) -> bool:
+        """Whether whoever has this guarantee also has `other` (local, or central by post-processing)."""
+        if self.caveats or not isinstance(other, (LocalDP, CentralDP)):
+            return False
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    def compose(self, other: LocalDP) -> LocalDP:
+        """Both reports about the same value: epsilons and deltas add (basic composition, Dwork et al. 2006)."""
+        return LocalDP(
+            self.epsilon + other.epsilon,
+            min(1.0, self.delta + other.delta),
+            source=f"basic composition of [{self.source}] and [{other.source}]",
+            caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
+        )
+
+    def drawn_from(self, provenance: str) -> LocalDP:
+        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
+        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
+
+
+@dataclass(frozen=True)
+class CentralDP:
+    r"""What the shuffled batch reveals about one person, in three lines.
+
+    .. math:: \Pr[M(D) \in S] \le e^{\epsilon} \Pr[M(D') \in S] + \delta
+              \quad \text{for all } D, D' \text{ that differ in one person's value}
+
+    `all` holds with an honest shuffler and `n` honest people, `honest` with only `honest_n` of them,
+    `colluding` when the shuffler shares the order with the adversary: then the local guarantee is all
+    that remains. `epsilon` is the one to quote: the line for the people assumed honest.
+
+    Parameters
+    ----------
+    all, honest, colluding : float, nats
+        Upper bounds on epsilon at the same `delta`.
+    delta : float in [0, 1]
+    n, honest_n : int
+        Distinct valid reports, and how many of their owners are assumed honest.
+    method : str
+        Short name of the bound, such as "stronger clones".
+    source : str
+        The theorem.
+    numeric : Bracket
+        The value for this method's own dominating pair lies inside: how exact the numerics are (`honest_n`).
+    attack_lower : float
+        Epsilon that a real randomizer reaches at this delta (`honest_n`): no proof can promise less.
+    """
+
+    all: float
+    honest: float
+    colluding: float
+    delta: float
+    n: int
+    honest_n: int
+    method: str
+    source: str
+    numeric: Bracket
+    attack_lower: float
+    neighbours: str = field(default="replace one person's value", init=False)
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for value in (self.all, self.honest, self.colluding):
+            _check(value, self.delta)
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon to quote: with an honest shuffler and `honest_n` honest people."""
+        return self.honest
+
+    def implies(self, other: object) -> bool:
+        """Whether `other`, a central guarantee for the same neighbours, follows."""
+        if self.caveats or not isinstance(other, CentralDP):
+            return False
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    def lines(self) -> tuple[str, str, str]:
+        """The three lines that every central guarantee prints."""
+        return (
+            f"honest shuffler, all {self.n:,} people honest: ({self.all:.4g}, {self.delta:.2g})-differential privacy",
+            f"honest shuffler, only {self.honest_n:,} people honest: "
+            f"({self.honest:.4g}, {self.delta:.2g})-differential privacy",
+            f"shuffler colludes: the local guarantee remains, epsilon {self.colluding:.4g}",
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+@dataclass(frozen=True)
+class OrderPrivacy:
+    r"""What the order of the released reports reveals: d_sigma-privacy.
+
+    .. math:: \Pr[M(y) = z] \le e^{\alpha} \Pr[M(\tau(y)) = z]
+              \quad \text{for all } z \text{ and every reordering } \tau \text{ inside one group}
+
+    Parameters
+    ----------
+    alpha : float, at least 0, nats
+        0: the order inside a group tells nothing; infinite: no promise.
+    groups : Grouping or None
+        The groups it holds for; None stands for one group of everybody.
+    source : str
+
+    Source
+    ------
+    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Definition 4.2.
+    """
+
+    alpha: float
+    groups: Grouping | None = None
+    source: str = ""
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.alpha >= 0.0:
+            raise ParameterError(f"`alpha` must be at least 0, got {self.alpha!r}.")
+
+    @property
+    def protects(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.alpha != float("inf") and not self.caveats
+
+    def implies(self, other: object) -> bool:
+        """Smaller alpha, and every group of `other` inside a group of this one."""
+        if not isinstance(other, OrderPrivacy) or self.caveats or self.alpha > other.alpha:
+            return False
+        if self.groups is None or other.alpha == float("inf"):
+            return True  # one group of everybody holds every group
+        return other.groups is not None and self.groups.covers(other.groups)
+
+    def compose(self, other: OrderPrivacy) -> OrderPrivacy:
+        """Independent releases of the same sequence for the same groups: alphas add."""
+        if self.groups is not other.groups and self.groups != other.groups:
+            raise UnsupportedError(
+                "Order guarantees add only for the same groups (pointwise ratios of independent releases); "
+                "state both for a common grouping first."
+            )
+        return OrderPrivacy(
+            self.alpha + other.alpha,
+            self.groups,
+            source=f"independent releases add: [{self.source}] and [{other.source}]",
+            caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
+        )
+
+    def drawn_from(self, provenance: str) -> OrderPrivacy:
+        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
+        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))

@@ -1,0 +1,1 @@
+"""What the analyst does with the batch."""

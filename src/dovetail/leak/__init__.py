@@ -1,0 +1,1 @@
+"""What a Bayesian adversary can guess: exact vulnerabilities."""

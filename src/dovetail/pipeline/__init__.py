@@ -1,0 +1,1 @@
+"""The main job: configuration, the run, the private release ledger."""

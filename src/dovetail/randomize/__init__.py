@@ -1,0 +1,1 @@
+"""What happens on the device: one file per randomizer."""

@@ -1,0 +1,1 @@
+"""One collection, five lenses: the privacy report and its renderings."""

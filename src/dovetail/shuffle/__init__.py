@@ -1,0 +1,1 @@
+"""What happens in between: groups, reference orders and shufflers."""
