@@ -7,7 +7,8 @@
     ├── DataError         (ValueError)   values, reports or tables that do not fit what was declared
     ├── ConfigError       (ValueError)   a configuration file that says something we do not understand
     ├── UnsupportedError                 a question that no theorem at hand answers
-    ├── OutputError       (OSError)      results could not be written; nothing was left half done
+    ├── OutputError       (OSError)      a place that results must not or cannot go to
+    │   └── StorageError                 writing failed on the way; nothing was left half done
     └── MissingExtraError (ImportError)  an optional dependency is not installed
 
 A message has one form: what is wrong, where, and what to do. The command line prints it as one line.
@@ -35,7 +36,11 @@ class UnsupportedError(DovetailError):
 
 
 class OutputError(DovetailError, OSError):
-    """Results could not be written; the message names the place."""
+    """A place that results must not or cannot go to; the message names it."""
+
+
+class StorageError(OutputError):
+    """Writing failed on the way, such as on a full disk; nothing was left half done."""
 
 
 class MissingExtraError(DovetailError, ImportError):

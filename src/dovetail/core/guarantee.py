@@ -5,7 +5,8 @@ A guarantee is never a bare float. It knows what it implies and composes only wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import Protocol
 
 from dovetail.core.bracket import Bracket
@@ -20,6 +21,13 @@ class Grouping(Protocol):
     def covers(self, other: object) -> bool:
         """Whether every group of `other` lies inside a group of this grouping."""
         ...
+
+
+def _up(value: float) -> str:
+    """Four significant digits, rounded up: a promise never looks better than it is."""
+    if value == float("inf"):
+        return "infinity"
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):g}"
 
 
 def _check(epsilon: float, delta: float) -> None:
@@ -115,8 +123,8 @@ class CentralDP:
     source: str
     numeric: Bracket
     attack_lower: float
-    neighbours: str = field(default="replace one person's value", init=False)
     caveats: tuple[str, ...] = ()
+    neighbours: str = "replace one person's value"
 
     def __post_init__(self) -> None:
         for value in (self.all, self.honest, self.colluding):
@@ -133,13 +141,37 @@ class CentralDP:
             return False
         return self.epsilon <= other.epsilon and self.delta <= other.delta
 
+    def compose(self, other: CentralDP) -> CentralDP:
+        """Two releases about the same people: every line adds, and so do the deltas (basic composition)."""
+        if self.n != other.n:
+            raise UnsupportedError(
+                f"Releases of {self.n:,} and {other.n:,} people are not about the same people; state each by itself."
+            )
+        return CentralDP(
+            all=self.all + other.all,
+            honest=self.honest + other.honest,
+            colluding=self.colluding + other.colluding,
+            delta=min(1.0, self.delta + other.delta),
+            n=self.n,
+            honest_n=min(self.honest_n, other.honest_n),
+            method=f"basic composition of {self.method} and {other.method}",
+            source=f"basic composition (Dwork et al. 2006) of [{self.source}] and [{other.source}]",
+            numeric=Bracket(self.numeric.lower, self.honest + other.honest),
+            attack_lower=max(self.attack_lower, other.attack_lower),
+            caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
+        )
+
+    def drawn_from(self, provenance: str) -> CentralDP:
+        """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
+        return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
+
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
+        people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
-            f"honest shuffler, all {self.n:,} people honest: ({self.all:.4g}, {self.delta:.2g})-differential privacy",
-            f"honest shuffler, only {self.honest_n:,} people honest: "
-            f"({self.honest:.4g}, {self.delta:.2g})-differential privacy",
-            f"shuffler colludes: the local guarantee remains, epsilon {self.colluding:.4g}",
+            f"honest shuffler, all {self.n:,} people honest: ({_up(self.all)}, {_up(self.delta)})-differential privacy",
+            f"honest shuffler, {people} assumed honest: ({_up(self.honest)}, {_up(self.delta)})-differential privacy",
+            f"shuffler colludes: the local guarantee remains, epsilon {_up(self.colluding)}",
         )
 
     def __str__(self) -> str:

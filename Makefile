@@ -1,0 +1,44 @@
+# One command each; every target makes the virtual environment it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench clean help
+
+help:
+	@echo "make demo    run the main job on a real survey; the report is demo-report/report.html"
+	@echo "make test    run all tests"
+	@echo "make check   formatting, lint, types, layers"
+	@echo "make bench   speed and accuracy beside naive versions, peers and a yardstick"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Dovetail needs Python 3.11 or newer.")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[demo,test,check]'
+	@touch $@
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/dovetail demo --out demo-report --force
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest --numprocesses 2
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+bench: $(VENV)/test.stamp
+	$(PIP) --editable '.[bench]' || echo 'peers could not be installed; they are skipped'
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo-report build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,101 @@
+"""Claim: an exact Mallows permutation of a million people costs a few ordinary permutations, for every theta.
+
+Prints the time of one draw (digits and decoding) as a ratio to `numpy.random.Generator.permutation(n)` on the same
+machine, best of three after a warm-up that compiles kernels and builds threshold tables.
+
+    python benchmarks/mallows_speed.py            # n = 1e5 and 1e6, seconds
+    python benchmarks/mallows_speed.py --huge     # also n = 1e7
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.shuffle.digits import digits
+from dovetail.shuffle.kendall import mallows
+
+SEED = 1
+REPEATS = 3  # best of
+
+
+def ratio(action: Callable[[], object], n: int) -> float:
+    """Fastest call in units of the fastest numpy permutation, taken in turns so that both meet the same machine."""
+    generator = np.random.default_rng(SEED)
+    action()
+    times = [(seconds(action), seconds(lambda: generator.permutation(n))) for _ in range(REPEATS)]
+    mine, numpys = np.min(times, axis=0)
+    return float(mine / numpys)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def naive(n: int, theta: float, rng: Entropy) -> list[int]:
+    """Decode by deleting from the list of unused values, the textbook method."""
+    unused = list(range(n))
+    return [unused.pop(c) for c in digits(np.arange(n, 0, -1), theta, rng).tolist()]
+
+
+def provenance() -> str:
+    """Commit, machine and seed, so that a figure can be traced."""
+    here = Path(__file__).parent
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=False
+    )
+    commit = done.stdout.strip() or "unknown"
+    versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"
+    return f"commit {commit}, seed {SEED}, {platform.machine()} with {os.cpu_count()} cores, {versions}"
+
+
+def table(n: int) -> None:
+    """One block: every theta with both kinds of entropy, then the uniform permutation."""
+    generator = np.random.default_rng(SEED)
+    base = min(seconds(lambda: generator.permutation(n)) for _ in range(REPEATS))
+    print(f"\nn = {n:,}: numpy permutation {1e3 * base:.2f} ms = 1.0\n{'':16}{'simulation':>12}{'device':>12}")
+    doors = (simulation(SEED), device())
+    for name, theta in (("0.1", 0.1), ("0.01", 0.01), ("1e-3", 1e-3), ("1e-5", 1e-5), ("1/n", 1 / n), ("0", 0.0)):
+        ratios = [ratio(partial(mallows, n, theta, rng), n) for rng in doors]
+        print(f"theta = {name:8}{ratios[0]:12.1f}{ratios[1]:12.1f}")
+    ratios = [ratio(partial(rng.permutation, n), n) for rng in doors]
+    print(f"{'uniform':16}{ratios[0]:12.1f}{ratios[1]:12.1f}")
+
+
+def peers(n: int) -> None:
+    """What there is otherwise, at a size that it can bear."""
+    rng, generator = simulation(SEED), np.random.default_rng(SEED)
+    print(f"\nn = {n:,}, theta = 0.01")
+    print(f"dovetail        {ratio(partial(mallows, n, 0.01, rng), n):12.1f}")
+    slow = ratio(partial(naive, n, 1e-5, rng), n)
+    print(f"naive deletion  {slow:12.1f}   (theta = 1e-5; quadratic: about {100 * slow:,.0f} at n = {100 * n:,})")
+    if find_spec("prefsampling") is None:
+        print("prefsampling         skipped: not installed (pip install prefsampling)")
+        return
+    peer = import_module("prefsampling.ordinal").mallows
+    once = seconds(partial(peer, 1, n, float(np.exp(-0.01)), seed=SEED))
+    base = min(seconds(lambda: generator.permutation(n)) for _ in range(REPEATS))
+    print(f"prefsampling    {once / base:12.1f}   (one call, {once:.1f} s)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--huge", action="store_true", help="also n = 10,000,000")
+    arguments = parser.parse_args()
+    print(provenance())
+    for size in (100_000, 1_000_000, *((10_000_000,) if arguments.huge else ())):
+        table(size)
+    peers(10_000)

@@ -1,0 +1,114 @@
+"""`dovetail estimate`: the analyst's stage on a file of reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dovetail.cli.output import Json, description_of, print_json
+from dovetail.cli.shuffle import _fit as fit_shuffler
+from dovetail.core.errors import DataError
+from dovetail.pipeline.build import build_randomizer
+from dovetail.pipeline.columns import from_columns, report_columns
+from dovetail.pipeline.config import EstimateSection, ShuffleSection, parse_config, parse_section
+from dovetail.pipeline.table import read_table
+from dovetail.pipeline.utility import estimates
+from dovetail.report.document import Missing, Shares, plain
+from dovetail.shuffle.uniform import Identity
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("estimate")(_estimate)
+
+
+def _estimate(
+    reports: Annotated[Path, typer.Argument(help="Parquet from `randomize`, `shuffle` or `run`; or any table.")],
+    by: Annotated[str, typer.Option(help="Public columns to estimate by, separated by commas.")] = "",
+    min_group_size: Annotated[int, typer.Option(min=2, help="Smaller groups are withheld.")] = 50,
+    randomizer: Annotated[
+        Literal["krr", "hadamard", "unary", "local_hashing", "laplace"] | None,
+        typer.Option(help="For tables that do not say how they were made."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="With --randomizer.")] = None,
+    categories: Annotated[str | None, typer.Option(help="With --randomizer: separated by commas.")] = None,
+    lower: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
+    upper: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
+    grid: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.
+
+    Example: dovetail estimate z.parquet --by age
+    """
+    table = read_table(str(reports))
+    if table.height == 0:
+        raise DataError(f"{reports}: the table has no rows.")
+    made = description_of(reports)
+    if randomizer is not None:
+        listed = [name.strip() for name in categories.split(",")] if categories else None
+        made = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed, "lower": lower, "upper": upper,
+                "grid": grid, "shuffle": made.get("shuffle")}  # fmt: skip
+    if "randomizer" not in made:
+        raise DataError(
+            f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
+        )
+    config = _config(made)
+    known = config.data.categories
+    plan = build_randomizer(config, None if known is None else tuple(known))
+    public = table.drop(report_columns(table))
+    wanted = [name.strip() for name in by.split(",") if name.strip()]
+    for name in wanted:
+        if name not in public.columns:
+            raise DataError(f"{reports}: column {name!r} does not stand beside the reports; there: {public.columns}.")
+    section = parse_section(ShuffleSection, made["shuffle"], name=str(reports)) if made.get("shuffle") else None
+    shuffler = (
+        Identity(table.height) if section is None or not wanted else fit_shuffler(section, public, table.height)
+    )
+    answer = estimates(
+        plan, from_columns(plan, table, known), public if wanted else Missing("no grouping column was asked for"),
+        shuffler, wanted=EstimateSection(by=wanted, min_group_size=min_group_size),
+        labels=list(known or ["mean"]), truth=None,
+    )  # fmt: skip
+    if as_json:
+        print_json(plain(answer))
+    else:
+        _print(answer.overall, answer.groups, answer.withheld)
+
+
+def _config(made: dict[str, Any]) -> Any:
+    domain = {key: made[key] for key in ("categories", "lower", "upper", "grid") if made.get(key) is not None}
+    return parse_config(
+        {
+            "schema_version": 1,
+            "mode": "rehearsal",
+            "data": {"private": "report", **domain},
+            "randomize": {
+                "randomizer": made["randomizer"],
+                **({"epsilon": made["epsilon"]} if made["epsilon"] else {}),
+            },
+        },
+        name="options",
+    )
+
+
+def _print(overall: Shares, groups: Any, withheld: list[dict[str, Any]]) -> None:
+    table = Table(title="Estimates with 95 % intervals", title_justify="left", title_style="bold")
+    for heading in ("group", "label"):
+        table.add_column(heading, style="cyan")
+    for heading in ("estimate", "standard error", "interval", "n"):
+        table.add_column(heading, justify="right")
+    for entry in [overall, *(groups if isinstance(groups, list) else [])]:
+        where = "everybody" if entry.by is None else f"{entry.by} = {entry.group}"
+        for label, value, error, (low, high) in zip(
+            entry.labels, entry.value, entry.standard_error, entry.interval, strict=True
+        ):
+            table.add_row(where, label, f"{value:.4g}", f"{error:.2g}", f"{low:.4g} to {high:.4g}", f"{entry.n:,}")
+    console = Console()
+    console.print(table)
+    for item in withheld:
+        console.print(f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)")

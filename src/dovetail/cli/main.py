@@ -1,0 +1,89 @@
+"""The command line: one verb per stage; plain files in and out; one line per fault and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dovetail import __version__
+from dovetail.cli import account, demo, estimate, leak, randomize, run, shuffle
+from dovetail.core.errors import DovetailError, StorageError
+
+BAD_INPUT, FAILED = 2, 1
+
+app = typer.Typer(
+    name="dovetail",
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for verb in (run, demo, randomize, shuffle, estimate, account, leak):
+    verb.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dovetail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Private data collection: randomize on the device, shuffle in between, estimate at the analyst.
+
+    Every verb reads and writes plain files, prints a readable table, and has --json for machines. Exit status: 0
+    done, 2 bad usage or bad input (one line: what, where, what to do), 1 anything else.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(BAD_INPUT)
+
+
+def main() -> None:
+    """Run the command line and turn faults into one line and an exit status."""
+    sys.exit(invoke(sys.argv[1:]))
+
+
+def invoke(arguments: list[str]) -> int:
+    """Run one command line; returns its exit status."""
+    try:
+        result = app(arguments, prog_name="dovetail", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except typer.TyperException as error:
+        command = getattr(error, "ctx", None)
+        hint = f" (see {command.command_path} --help)" if command is not None else ""
+        return _fail(error.format_message() + hint, BAD_INPUT)
+    except StorageError as error:
+        return _fail(str(error), FAILED)
+    except DovetailError as error:
+        return _fail(str(error), BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted; nothing was written.", FAILED)
+    except MemoryError:
+        return _fail("not enough memory for this table; nothing was written.", FAILED)
+    except BrokenPipeError:
+        return FAILED
+    except Exception as error:
+        if os.environ.get("DOVETAIL_DEBUG"):
+            raise
+        return _fail(
+            f"internal fault, {type(error).__name__}; run again with DOVETAIL_DEBUG=1 and report it.", FAILED
+        )
+
+
+def _fail(message: str, status: int) -> int:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in message.splitlines() or [""]:
+        console.print("[bold red]error:[/bold red]", end=" ")
+        console.print(line, markup=False)
+    return status

@@ -1,0 +1,102 @@
+"""What the verbs share: printing, progress, and files of reports that carry their own description."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.errors import OutputError, StorageError
+from dovetail.pipeline.run import Progress as ProgressFunction
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Simulation only: reproducible draws that protect nobody; the result says so.", min=0),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
+
+_METADATA = "dovetail"
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False))
+
+
+def print_rows(title: str, rows: dict[str, str]) -> None:
+    """A two-column table: what, and the number."""
+    table = Table(title=title, title_justify="left", show_header=False, title_style="bold")
+    table.add_column(style="cyan")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+@contextmanager
+def progress_bar(*, hidden: bool) -> Iterator[ProgressFunction]:
+    """Progress on standard error, one bar per step; hidden for machines and where nobody watches."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=hidden or not sys.stderr.isatty()) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total)
+            bars.update(tasks[step], completed=done, total=total)
+
+        yield show
+
+
+def entropy_of(seed: int | None) -> Entropy:
+    """The operating system's randomness, unless a simulation was asked for."""
+    return device() if seed is None else simulation(seed)
+
+
+def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any], *, force: bool) -> None:
+    """Write Parquet at once or not at all; the file says how its reports were made."""
+    if place.suffix.lower() not in (".parquet", ".pq"):
+        raise OutputError(f"{place}: reports are written as Parquet, which keeps their description; use .parquet.")
+    if place.exists() and (place.is_dir() or not force):
+        hint = "is a folder" if place.is_dir() else "exists already; use --force to replace it"
+        raise OutputError(f"{place}: {hint}, or another --out.")
+    try:
+        handle, scratch = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        os.close(handle)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written ({error.strerror}); name another place with --out.") from None
+    try:
+        frame.write_parquet(scratch, metadata={_METADATA: json.dumps(description)})
+        Path(scratch).replace(place)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise StorageError(f"{place}: could not be written ({error}); nothing was left.") from None
+    finally:
+        Path(scratch).unlink(missing_ok=True)
+
+
+def description_of(place: Path) -> dict[str, Any]:
+    """How the reports of a Parquet file were made; empty where the file does not say."""
+    if place.suffix.lower() not in (".parquet", ".pq"):
+        return {}
+    found = pl.read_parquet_metadata(place).get(_METADATA)
+    description: dict[str, Any] = json.loads(found) if found else {}
+    return description

@@ -1,0 +1,49 @@
+"""`dovetail run`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dovetail.cli.output import Force, Json, print_json, progress_bar
+from dovetail.pipeline.run import run
+from dovetail.report.terminal import print_report
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("run")(_run)
+
+
+def _run(
+    config: Annotated[Path, typer.Argument(help="TOML file; docs/samples has an annotated one for each job.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; default: CONFIG-report beside you.")
+    ] = None,
+    force: Force = False,
+    new_release: Annotated[
+        bool, typer.Option("--new-release", help="Draw afresh although the table was released before; budgets add.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Private release ledger; default: DOVETAIL_LEDGER or your application folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A table goes in; a sanitized table, estimates with errors and a privacy report come out.
+
+    mode = "rehearsal" knows the truth and is for planning: report.html and report.json, marked as such. mode =
+    "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
+    first release.
+    """
+    target = out if out is not None else Path(f"{config.stem}-report")
+    with progress_bar(hidden=as_json) as progress:
+        report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
+    document = report.document()
+    if as_json:
+        print_json(document)
+    else:
+        print_report(document, Console())
+        typer.echo(f"Report: {target / 'report.html'}")

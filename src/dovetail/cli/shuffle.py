@@ -1,0 +1,110 @@
+"""`dovetail shuffle`: the stage in between on a file of reports."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+import typer
+
+from dovetail.cli.output import (
+    Force,
+    Json,
+    Seed,
+    description_of,
+    entropy_of,
+    print_json,
+    print_rows,
+    write_reports,
+)
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.pipeline.build import build_groups, build_shuffler
+from dovetail.pipeline.columns import report_columns
+from dovetail.pipeline.config import ShuffleSection, parse_section
+from dovetail.pipeline.table import Survey, read_table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("shuffle")(_shuffle)
+
+
+def _shuffle(
+    reports: Annotated[Path, typer.Argument(help="Reports as `randomize` writes them, or any table with `report`.")],
+    out: Annotated[Path, typer.Option(help="Parquet file for the shuffled reports.")],
+    shuffler: Annotated[
+        Literal["uniform", "within_groups", "mallows", "best"], typer.Option(help="Which shuffler.")
+    ] = "uniform",
+    alpha: Annotated[float | None, typer.Option(help="Order privacy for mallows and best, nats.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Public column: groups of equal (or near) labels.")] = None,
+    points: Annotated[str | None, typer.Option(help="Public columns of coordinates, separated by commas.")] = None,
+    radius: Annotated[float | None, typer.Option(help="Groups within this distance.")] = None,
+    nearest: Annotated[
+        int | None, typer.Option(help="Groups of this many nearest people, the owner included.")
+    ] = None,
+    seed: Seed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.
+
+    Example: dovetail shuffle y.parquet --shuffler within_groups --labels age --out z.parquet
+    """
+    described = {
+        "labels": labels,
+        "points": points.split(",") if points else None,
+        "radius": radius,
+        "nearest": nearest,
+    }
+    groups = {name: value for name, value in described.items() if value is not None}
+    raw: dict[str, Any] = {"shuffler": shuffler} | ({"alpha": alpha} if alpha is not None else {})
+    section = parse_section(ShuffleSection, raw | ({"groups": groups} if groups else {}), name="options")
+    rng = entropy_of(seed)
+    table = read_table(str(reports))
+    if table.height == 0:
+        raise DataError(f"{reports}: the table has no rows.")
+    columns = report_columns(table)
+    if not columns:
+        raise DataError(f"{reports}: the table has no column 'report' (nor report_0, report_1, ..).")
+    table = table[rng.permutation(table.height)]  # the order of a file may encode the secret
+    public = table.drop(columns)
+    fitted = _fit(section, public, table.height)
+    moved = table.select(columns)[fitted.permutation(rng)]
+    released = moved if fitted.name == "uniform" else pl.concat([public, moved], how="horizontal")
+    description = {**description_of(reports), "shuffle": section.model_dump(mode="json")}
+    simulated = "simulation" in (rng.provenance, description.get("entropy"))
+    description["entropy"] = "simulation" if simulated else "device"
+    write_reports(released, out, description, force=force)
+    order = fitted.guarantee.drawn_from(description["entropy"])
+    shown = {name: "inf" if value == math.inf else value for name, value in fitted.summary().items()}
+    document = {
+        "n": table.height,
+        "shuffler": fitted.name,
+        "alpha": "inf" if order.alpha == math.inf else order.alpha,
+        "source": order.source,
+        "caveats": order.caveats,
+        "summary": shown,
+        "entropy": description["entropy"],
+        "files": {"reports": str(out)},
+    }
+    if as_json:
+        print_json(document)
+    else:
+        rows = {"reports": f"{table.height:,} in {out}", **{name: str(value) for name, value in shown.items()}}
+        rows["source"] = order.source
+        if order.caveats:
+            rows["caution"] = "; ".join(order.caveats)
+        print_rows("Shuffled", rows)
+
+
+def _fit(section: ShuffleSection, public: pl.DataFrame, n: int) -> Any:
+    """The shuffler, from the public columns that stand beside the reports."""
+    groups = None
+    if section.groups is not None:
+        for name in section.groups.columns:
+            if name not in public.columns:
+                raise ParameterError(f"column {name!r} does not stand beside the reports; there: {public.columns}.")
+        groups = build_groups(section.groups, Survey.of(public))
+    return build_shuffler(section.shuffler, n=n, groups=groups, alpha=section.alpha)

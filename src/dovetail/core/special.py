@@ -1,0 +1,180 @@
+r"""Binomial and Poisson laws to near the last digit, for counts up to 1e12.
+
+Differences of `lgamma` lose half the digits at large counts, and `scipy.special.bdtr` loses nearly all of them;
+the saddle-point form and `betainc` keep them. What is measured here is measured again by the tests.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaincc
+
+Reals = NDArray[np.float64]
+
+_TABLE = np.array(  # d(1) .. d(15), correctly rounded from high-precision arithmetic
+    [
+        0.08106146679532726,
+        0.0413406959554093,
+        0.02767792568499834,
+        0.020790672103765093,
+        0.016644691189821193,
+        0.013876128823070748,
+        0.01189670994589177,
+        0.010411265261972096,
+        0.009255462182712733,
+        0.00833056343336287,
+        0.007573675487951841,
+        0.00694284010720953,
+        0.006408994188004207,
+        0.0059513701127588475,
+        0.005554733551962801,
+    ]
+)
+
+
+def stirling_remainder(n: ArrayLike) -> Reals:
+    r"""What Stirling's formula leaves over, for whole numbers n >= 1.
+
+    .. math:: d(n) = \log n! - \left(n + \tfrac12\right) \log n + n - \tfrac12 \log 2\pi
+              = \frac{1}{12 n} - \frac{1}{360 n^3} + \frac{1}{1260 n^5} - \dots
+
+    Notes
+    -----
+    Absolute error below 2e-17 (table up to 15, six terms of the series above).
+
+    Examples
+    --------
+    >>> float(stirling_remainder(1))
+    0.08106146679532726
+    """
+    m = np.asarray(n, dtype=np.float64)
+    x = 1.0 / np.maximum(m, 16.0)
+    y = x * x
+    series = x * (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - y * (691 / 360360))))))
+    return np.where(m < 16.0, _TABLE[np.clip(m, 1, 15).astype(np.int64) - 1], series)
+
+
+def deviance(x: ArrayLike, mean: ArrayLike) -> Reals:
+    r"""Loader's deviance part, without cancellation near x = mean.
+
+    .. math:: D(x, M) = x \log(x / M) + M - x, \qquad D(0, M) = M
+
+    Source
+    ------
+    Loader (2000), Fast and Accurate Computation of Binomial Probabilities, section 3 (function bd0).
+    """
+    a, m = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64))
+    gap = a - m
+    v = np.divide(gap, a + m, out=np.zeros(a.shape), where=a + m > 0.0)
+    w = np.where(np.abs(v) < 0.1, v * v, 0.0)
+    tail: Reals = np.zeros(a.shape)
+    for odd in range(19, 1, -2):  # w^9 / 19 < 1e-19
+        tail = w * (1.0 / odd + tail)
+    near = gap * v + 2.0 * a * v * tail
+    ratio = np.divide(a, m, out=np.ones(a.shape), where=(a > 0.0) & (m > 0.0))
+    return np.asarray(np.where(np.abs(v) < 0.1, near, a * np.log(ratio) - gap))
+
+
+def binomial_log_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | None = None) -> Reals:
+    r"""log Pr[Bin(n, p) = x], by the saddle-point form; minus infinity outside 0..n.
+
+    .. math:: \log \Pr = d(n) - d(x) - d(n-x) - D(x, np) - D(n-x, n(1-p))
+              - \tfrac12 \log \frac{2 \pi x (n-x)}{n}
+
+    Parameters
+    ----------
+    x, n : whole numbers, arrays that broadcast, at most 1e15
+    p : float strictly between 0 and 1
+    complement : float, optional
+        1 - p, where the caller knows it better than by subtraction.
+
+    Notes
+    -----
+    Absolute error (relative error of the pmf) within 12 standard deviations: below 1e-13 at p = 1/2 for every n up
+    to 1e12. For other p the product n p is rounded once, which costs 2e-16 sqrt(n) z at z standard deviations.
+
+    Source
+    ------
+    Loader (2000), Fast and Accurate Computation of Binomial Probabilities, equation (6).
+    """
+    q = 1.0 - p if complement is None else complement
+    x, n = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    y = n - x
+    inside = (x > 0.0) & (y > 0.0)
+    a, b = np.where(inside, x, 1.0), np.where(inside, y, 1.0)
+    m = np.where(inside, n, 2.0)
+    remainder = stirling_remainder(m) - stirling_remainder(a) - stirling_remainder(b)
+    middle = remainder - deviance(a, m * p) - deviance(b, m * q) - 0.5 * np.log(2.0 * np.pi * a * (b / m))
+    log_p, log_q = _logs(p, q)
+    edge = np.where((x == 0.0) & (y >= 0.0), n * log_q, np.where((y == 0.0) & (x > 0.0), n * log_p, -np.inf))
+    return np.where(inside, middle, edge)
+
+
+def _logs(p: float, q: float) -> tuple[float, float]:
+    """log p and log q, each from the smaller of the two."""
+    return float(np.log(p) if p < 0.5 else np.log1p(-q)), float(np.log(q) if q < 0.5 else np.log1p(-p))
+
+
+def binomial_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | None = None) -> Reals:
+    """Pr[Bin(n, p) = x]; see `binomial_log_pmf` for range and accuracy."""
+    return np.exp(binomial_log_pmf(x, n, p, complement))
+
+
+def binomial_cdf(x: ArrayLike, n: ArrayLike, p: float, complement: float | None = None) -> Reals:
+    r"""Pr[Bin(n, p) <= x], with small values to full relative accuracy.
+
+    .. math:: \Pr[X \le x] = I_{1-p}(n - x, x + 1)
+
+    Notes
+    -----
+    Measured relative error, for every p: 1e-13 + 2e-15 sqrt(n) within 12 standard deviations and n up to 1e12.
+    """
+    return _beta(x, n, p, 1.0 - p if complement is None else complement, survival=False)
+
+
+def binomial_survival(x: ArrayLike, n: ArrayLike, p: float, complement: float | None = None) -> Reals:
+    """Pr[Bin(n, p) > x], with small values to full relative accuracy; see `binomial_cdf`."""
+    return _beta(x, n, p, 1.0 - p if complement is None else complement, survival=True)
+
+
+def _beta(x: ArrayLike, n: ArrayLike, p: float, q: float, *, survival: bool) -> Reals:
+    x, n = np.broadcast_arrays(np.floor(np.asarray(x, dtype=np.float64)), np.asarray(n, dtype=np.float64))
+    a, b = np.clip(x, 0.0, np.maximum(n - 1.0, 0.0)) + 1.0, np.maximum(n - np.maximum(x, 0.0), 1.0)
+    # I_p(a, b) = Pr[X > x]; the smaller of p and q is the argument, because the other one has lost its digits
+    direct = survival == (p <= 0.5)
+    args: tuple[Any, ...] = (a, b, p) if p <= 0.5 else (b, a, q)
+    value = betainc(*args) if direct else betaincc(*args)
+    return np.where(x < 0.0, float(survival), np.where(x >= n, float(not survival), value))
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+def fair_mills(k: ArrayLike, n: ArrayLike) -> Reals:
+    r"""Mills ratio of n fair coins: the upper tail in units of its first term, for n/2 <= k <= n.
+
+    .. math:: \frac{\Pr[\mathrm{Bin}(n, \frac12) \ge k]}{\Pr[\mathrm{Bin}(n-1, \frac12) = k - 1]}
+              = \frac n2 \int_0^1 (1 - s)^{k-1} (1 + s)^{n-k} \, ds
+
+    Parameters
+    ----------
+    k, n : whole numbers, arrays that broadcast, n at least 1
+
+    Notes
+    -----
+    The integrand is positive and falls from 1; forty Gauss-Legendre nodes up to where it is below e^-40. For n up
+    to 80 it is a polynomial that the rule integrates exactly. Measured relative error below 1e-13 up to n = 1e12.
+    About half a microsecond per value, free of n.
+
+    Source
+    ------
+    Substitute t = (1 - s)/2 in Pr = I_{1/2}(k, n - k + 1).
+    """
+    k, n = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    # (k-1) log(1-s) + (n-k) log(1+s), rearranged so that the large parts do not cancel
+    slope, curve = 2.0 * k - 1.0 - n, 0.5 * (n - 1.0)
+    end = np.minimum(1.0, 80.0 / np.maximum(slope + np.sqrt(slope * slope + 160.0 * curve), 1e-300))
+    s = 0.5 * end[..., None] * (1.0 + _NODES)
+    integrand = np.exp(curve[..., None] * np.log1p(-s * s) - slope[..., None] * np.arctanh(s))
+    return np.asarray(0.25 * n * end * (integrand @ _WEIGHTS))

@@ -1,0 +1,208 @@
+"""Estimates per public group, read off at the places of a group after an order-private shuffle.
+
+Without a shuffle every report lies at its owner's place. After one, `mixing[a, b]` is the share of the reports at
+the places of group a that people of group b sent. There are two honest ways on: widen the interval by what moved
+(`solve` with a mixing, needs no assumption), or invert the mixing (`unmix`, unbiased where who moves does not depend
+on the value).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.stages import Estimator, FrequencyRandomizer, Labels, NumericRandomizer, Reports
+from dovetail.estimate.frequency import FrequencyEstimator
+from dovetail.estimate.mean import MeanEstimator
+from dovetail.randomize.domain import symbols
+
+Mixing = NDArray[np.float64]  # (g, g), rows sum to 1
+
+MOST_CONDITION = 1e6
+
+
+class GroupedEstimator(ABC):
+    """An estimator applied to each of g groups of places.
+
+    Laws: `tally` does not depend on the order within a group and adds over concatenation.
+    """
+
+    groups: int
+
+    @property
+    @abstractmethod
+    def overall(self) -> Estimator:
+        """The estimator for one group; it takes tallies with leading axes."""
+
+    @property
+    @abstractmethod
+    def span(self) -> float:
+        """Largest difference between two values, which bounds what one moved report can shift."""
+
+    @final
+    def tally(self, reports: Reports, labels: Labels) -> Tally:
+        """Counts (g, width) of n (g,) reports; `labels` (n,) name the group of each place, 0..g-1."""
+        batch, places = np.asarray(reports), symbols(labels, self.groups, name="labels")
+        if len(batch) != places.size:
+            raise DataError(f"`labels` must name a group for each of {len(batch):,} reports, got {places.size:,}.")
+        order = np.argsort(places, kind="stable")
+        ends = np.cumsum(np.bincount(places, minlength=self.groups))
+        tallies = [self.overall.tally(batch[part]) for part in np.split(order, ends[:-1])]
+        return Tally(np.stack([t.counts for t in tallies]), np.array([t.n for t in tallies], dtype=np.int64))
+
+    @final
+    def solve(self, tally: Tally, mixing: ArrayLike | None = None) -> Estimate:
+        r"""Estimates for each group, widened by `mixing` when a shuffle has moved reports between groups.
+
+        .. math:: |\mathbb E \hat v_a - v_a| \le (1 - M_{aa}) \cdot \mathrm{span}
+
+        Proof: the expectation is a weighted sum of values, sender j with weight
+        m_j = Pr[the report of j lies at a place of a] / |a| <= 1/|a|. Compared with v_a, senders inside a lose
+        1 - M_aa of weight in total and senders outside gain as much; for values counted from the lower end the two
+        shifts have opposite signs.
+
+        The reports at a group's places are then a random selection of people, so both errors are the population's.
+        Conditional on the permutation that was drawn the bound holds with the share that really left; a shuffler that
+        moves whole blocks together makes that share vary, and its largest value belongs into `mixing` then.
+        """
+        if np.any(np.asarray(tally.n) < 1):
+            empty = ", ".join(map(str, np.flatnonzero(np.asarray(tally.n) < 1)[:3]))
+            raise DataError(f"every group must have reports; there are none for group {empty}. Merge groups first.")
+        plain = self.overall.solve(tally)
+        if mixing is None:
+            return plain
+        left = np.maximum(1.0 - np.diag(row_stochastic(mixing, self.groups)), 0.0) * self.span
+        return replace(
+            plain,
+            standard_error=plain.population_error,
+            bias_bound=plain.bias_bound + left.reshape(-1, *(1,) * (plain.value.ndim - 1)),
+        )
+
+
+@final
+@dataclass(frozen=True)
+class GroupedFrequencyEstimator(GroupedEstimator):
+    """Shares (g, k) of the symbols within each group.
+
+    Parameters
+    ----------
+    randomizer : FrequencyRandomizer
+    groups : int, at least 1
+    """
+
+    randomizer: FrequencyRandomizer
+    groups: int
+
+    @property
+    def overall(self) -> FrequencyEstimator:
+        return FrequencyEstimator(self.randomizer)
+
+    @property
+    def span(self) -> float:
+        return 1.0
+
+
+@final
+@dataclass(frozen=True)
+class GroupedMeanEstimator(GroupedEstimator):
+    """Means (g,) of a number within each group.
+
+    Parameters
+    ----------
+    randomizer : NumericRandomizer
+    groups : int, at least 1
+    """
+
+    randomizer: NumericRandomizer
+    groups: int
+
+    @property
+    def overall(self) -> MeanEstimator:
+        return MeanEstimator(self.randomizer)
+
+    @property
+    def span(self) -> float:
+        return self.randomizer.upper - self.randomizer.lower
+
+
+def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
+    r"""Group values behind the mixed ones: solves M v = u.
+
+    .. math:: \hat v = M^{-1} \hat u, \qquad \mathrm{se}^2 = (M^{-1} \circ M^{-1})\, \mathrm{pe}^2(\hat u)
+
+    Unbiased when, within each group, who is moved does not depend on the value: the groups are unions of the
+    shuffler's exchangeable units, and rows were permuted before anything index-dependent. Otherwise use the widened
+    estimate of `solve`. Without correlations because the moves of one person are multinomial, with covariance
+    diag(m) - m m^T below diag(m): treating the groups' places as independent is on the safe side.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Plain group estimates (g, ..), made without a mixing.
+    mixing : float array (g, g), rows sum to 1
+
+    Raises
+    ------
+    UnsupportedError
+        When the condition number of the mixing exceeds a million: the groups can no longer be told apart.
+    """
+    rows = row_stochastic(mixing, len(estimate.value))
+    condition = float(np.linalg.cond(rows))
+    if not condition <= MOST_CONDITION:
+        raise UnsupportedError(
+            f"The mixing has condition number {condition:.3g}, above {MOST_CONDITION:g}: after this shuffle the "
+            "groups cannot be told apart. Use the widened estimate, fewer groups, or a larger alpha."
+        )
+    inverse = np.asarray(np.linalg.inv(rows), dtype=np.float64)
+    error = np.sqrt(_along(inverse**2, estimate.population_error**2))
+    bias = np.broadcast_to(np.asarray(estimate.bias_bound, dtype=np.float64), estimate.value.shape)
+    return replace(
+        estimate,
+        value=np.asarray(np.linalg.solve(rows, estimate.value), dtype=np.float64),
+        standard_error=error,
+        population_error=error,
+        bias_bound=_along(np.abs(inverse), bias),
+    )
+
+
+def estimate_groups(
+    randomizer: FrequencyRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
+) -> Estimate:
+    """Shares (g, k) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    estimator = GroupedFrequencyEstimator(randomizer, groups=_count_groups(labels, mixing))
+    return estimator.solve(estimator.tally(reports, labels), mixing)
+
+
+def estimate_group_means(
+    randomizer: NumericRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
+) -> Estimate:
+    """Means (g,) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    estimator = GroupedMeanEstimator(randomizer, groups=_count_groups(labels, mixing))
+    return estimator.solve(estimator.tally(reports, labels), mixing)
+
+
+def row_stochastic(mixing: ArrayLike, groups: int) -> Mixing:
+    """`mixing` as a valid matrix (groups, groups) of shares whose rows sum to 1 within 1e-9."""
+    rows = np.asarray(mixing, dtype=np.float64)
+    if rows.shape != (groups, groups):
+        raise ParameterError(f"`mixing` must be a matrix ({groups}, {groups}), got shape {rows.shape}.")
+    off = np.flatnonzero(~(np.abs(rows.sum(axis=1) - 1.0) <= 1e-9) | (rows < 0.0).any(axis=1))
+    if off.size:
+        raise ParameterError(f"`mixing` must have shares in rows that sum to 1, got row {off[0]}: {rows[off[0]]!r}.")
+    return rows
+
+
+def _count_groups(labels: Any, mixing: Any) -> int:
+    if mixing is not None:
+        return len(np.atleast_1d(mixing))
+    return int(np.max(labels)) + 1 if np.size(labels) else 1
+
+
+def _along(matrix: Mixing, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.tensordot(matrix, values, axes=1))

@@ -1,0 +1,81 @@
+"""The sentences of a report: what was collected, what is assumed, and what each step promises."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.pipeline.config import RunConfig
+from dovetail.pipeline.table import Survey
+from dovetail.report.document import Leakage, Lenses
+
+
+def collection(settings: RunConfig, survey: Survey) -> dict[str, Any]:
+    """Who was asked what."""
+    data = settings.data
+    base: dict[str, Any] = {"n": survey.n, "private": data.private, "public": list(data.public)}
+    if survey.categories is None:
+        return {**base, "kind": "numeric", "lower": data.lower, "upper": data.upper}
+    return {**base, "kind": "categorical", "categories": list(survey.categories)}
+
+
+def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> dict[str, Any]:
+    """Name, epsilon and parameters."""
+    names = [field.name for field in dataclasses.fields(randomizer)]  # type: ignore[arg-type]
+    fields = {name: getattr(randomizer, name) for name in names}
+    epsilon = fields.pop("epsilon", randomizer.guarantee.epsilon)
+    return {"name": randomizer.name, "epsilon": epsilon, "parameters": fields}
+
+
+def assumptions(settings: RunConfig, lenses: Lenses) -> tuple[str, ...]:
+    """What must be true for the numbers to mean what they say."""
+    lines = [
+        "Each person sends exactly one report, and everybody uses the same randomizer independently.",
+        "Categories, bounds, grids and groups are public knowledge, not read off the private column.",
+    ]
+    if settings.mode == "rehearsal" and settings.data.categories is None and not settings.data.numeric:
+        lines.append("Here the categories were inferred from the private column: a release must declare them.")
+    if isinstance(lenses.central, CentralDP):
+        central = lenses.central
+        lines.append(
+            f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
+            "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
+        )
+    if lenses.order.guarantee.protects:
+        lines.append("The order promise is about reorderings inside the fitted groups; it stands beside epsilon.")
+    if isinstance(lenses.leakage, Leakage):
+        lines.append("Vulnerability is against an adversary who holds every category equally likely beforehand.")
+    if settings.mode == "release":
+        lines.append("The number of reports and the public columns are no secrets.")
+        lines.append("A later release about the same people adds its budget to this one.")
+    return tuple(lines)
+
+
+def steps(lenses: Lenses, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
+    """The stages with their guarantees and theorems."""
+    central = lenses.central
+    alpha = lenses.order.guarantee.alpha
+    return (
+        {
+            "stage": "randomize",
+            "what": f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
+            "guarantee": f"({lenses.local.epsilon:g}, {lenses.local.delta:g})-local differential privacy",
+            "theorem": lenses.local.source,
+        },
+        {
+            "stage": "shuffle",
+            "what": f"The batch is reordered by {lenses.shuffler}; the shuffler never looks at the reports.",
+            "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {alpha:g}",
+            "theorem": "; ".join(
+                filter(None, (lenses.order.guarantee.source, central.source if isinstance(central, CentralDP) else ""))
+            ),
+        },
+        {
+            "stage": "estimate",
+            "what": "The analyst inverts the known randomization; intervals say how far off it may be.",
+            "guarantee": "post-processing: costs no privacy",
+            "theorem": "Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy, Proposition 2.1",
+        },
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Writing a folder of results so that it is either complete or not there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dovetail.core.errors import OutputError, StorageError
+
+MARK = "report.json"  # what tells a folder of ours from somebody's documents
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse early what `publish` would refuse late: existing folders and places that cannot be written."""
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise OutputError(f"{target}: exists and is not a folder; name another place with --out.")
+    if target.exists() and any(target.iterdir()):
+        if not (target / MARK).is_file():
+            raise OutputError(f"{target}: is not empty and holds no report; name another place with --out.")
+        if not force:
+            raise OutputError(f"{target}: holds a report already; use --force to replace it, or another --out.")
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=_existing_parent(target)):
+            pass
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); name another place with --out.") from None
+
+
+@contextmanager
+def publish(target: Path, *, force: bool) -> Iterator[Path]:
+    """A scratch folder beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+    check_target(target, force=force)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}).") from None
+    try:
+        work = scratch / "new"
+        work.mkdir()
+        yield work
+        if target.exists():
+            target.rename(scratch / "old")
+        work.rename(target)
+    except OSError as error:
+        if (scratch / "old").exists() and not target.exists():
+            (scratch / "old").rename(target)
+        if isinstance(error, OutputError):
+            raise
+        raise StorageError(f"{target}: could not be written ({error.strerror or error}); nothing was left.") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _existing_parent(target: Path) -> Path:
+    for parent in target.absolute().parents:
+        if parent.exists():
+            return parent
+    return Path.cwd()

@@ -1,0 +1,192 @@
+"""From a table to a survey: the private column encoded, the public ones chosen, the rows in a fresh random order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError
+from dovetail.pipeline.config import DataSection, nearest
+
+_READERS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """People in a random order that has nothing to do with the order of the table.
+
+    Parameters
+    ----------
+    values : int array (n,) of codes, or float array (n,)
+        The private column.
+    public : data frame (n, public columns)
+    categories : tuple of str, or None for numbers
+    """
+
+    values: NDArray[Any]
+    public: pl.DataFrame
+    categories: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, public: pl.DataFrame) -> Survey:
+        """Public columns alone, in their order, for fitting what is fitted to public data."""
+        return cls(np.zeros(public.height, dtype=np.int64), public, None)
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return len(self.values)
+
+    def numbers(self, columns: list[str]) -> NDArray[np.float64]:
+        """Public columns as finite numbers (n, len(columns)); text that is no number is refused."""
+        return np.column_stack([_numbers(self.public[name]) for name in columns])
+
+
+def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey:
+    """Read, check and encode the declared columns; then permute the rows with `rng`.
+
+    Parameters
+    ----------
+    data : DataSection
+    rng : Entropy
+        A file's order may encode the secret, so the order is redrawn before anything else happens.
+    table : data frame, optional
+        Anything that speaks the Arrow interface (polars, pandas, duckdb, pyarrow), instead of `data.path`.
+
+    Raises
+    ------
+    DataError
+        Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
+    """
+    frame = _columns(read_table(data.path) if table is None else _as_frame(table), data)
+    if frame.height == 0:
+        raise DataError("the table has no rows.")
+    if data.person is not None:
+        _refuse_duplicates(frame[data.person])
+    column = frame[data.private]
+    for name in data.public:
+        _refuse_missing(frame[name], f"public column {name!r}")
+    categories: tuple[str, ...] | None = None
+    if data.numeric:
+        values: NDArray[Any] = _bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
+    else:
+        values, categories = _codes(column, data)
+    order = rng.permutation(frame.height)
+    return Survey(values[order], frame[order].select(data.public), categories)
+
+
+def read_table(path: str | None) -> pl.DataFrame:
+    """Read CSV (every column as text) or Parquet."""
+    if path is None:
+        raise DataError("`path` is missing in [data], and no table was given.")
+    place = Path(path)
+    if place.is_dir():
+        raise DataError(f"{place}: is a directory; name a CSV or Parquet file.")
+    if not place.exists():
+        raise DataError(f"{place}: no such file.")
+    kind = _READERS.get(place.suffix.lower())
+    if kind is None:
+        raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}.")
+    if place.stat().st_size == 0:
+        raise DataError(f"{place}: the file is empty.")
+    try:
+        # text first: numbers are parsed where they are declared, so that 01 stays 01
+        return pl.read_csv(place, infer_schema=False) if kind == "csv" else pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+        raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+
+
+def _as_frame(table: Any) -> pl.DataFrame:
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    try:
+        return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
+
+
+def _columns(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
+    wanted = [data.private, *data.public, *([data.person] if data.person else [])]
+    for name in wanted:
+        if name not in frame.columns:
+            raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
+    return frame.select(wanted)
+
+
+def _refuse_duplicates(people: pl.Series) -> None:
+    _refuse_missing(people, f"person column {people.name!r}")
+    repeated = people.is_duplicated()
+    if repeated.any():
+        rows = repeated.arg_true()
+        raise DataError(
+            f"person column {people.name!r}: {people.filter(repeated).n_unique():,} people stand in more than one "
+            f"row (first at rows {_rows(rows)}); one report per person, so keep one row each."
+        )
+
+
+def _refuse_missing(column: pl.Series, what: str) -> None:
+    empty = column.is_null() if not column.dtype.is_float() else column.is_null() | column.is_nan()
+    if empty.any():
+        rows = empty.arg_true()
+        raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {_rows(rows)}).")
+
+
+def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    text = column.cast(pl.String)
+    if data.missing == "refuse":
+        _refuse_missing(column, f"private column {column.name!r}")
+    else:
+        text = text.fill_null(data.missing)
+    categories = data.categories if data.categories is not None else text.unique().sort().to_list()
+    codes = text.replace_strict(categories, range(len(categories)), default=None, return_dtype=pl.Int64)
+    unknown = codes.is_null()
+    if unknown.any():
+        rows = unknown.arg_true()
+        shown = ", ".join(repr(value) for value in text.filter(unknown).unique(maintain_order=True)[:3])
+        raise DataError(
+            f"private column {column.name!r}: {len(rows):,} values are not among the declared categories "
+            f"(first at rows {_rows(rows)}: {shown}); declare them or correct the table."
+        )
+    if len(categories) < 2:
+        raise DataError(
+            f"private column {column.name!r}: has one category, {categories[0]!r}; "
+            "a constant needs no collection (declare `categories` if others are possible)."
+        )
+    return codes.to_numpy().astype(np.int64), tuple(categories)
+
+
+def _bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
+    _refuse_missing(column, f"private column {column.name!r}")
+    values = _numbers(column)
+    outside = np.flatnonzero((values < lower) | (values > upper))
+    if outside.size:
+        raise DataError(
+            f"private column {column.name!r}: {outside.size:,} values lie outside the declared "
+            f"[{lower:g}, {upper:g}] (first at rows {_rows(pl.Series(outside))}); "
+            "widen the bounds or correct the table: nothing is clipped silently."
+        )
+    return values
+
+
+def _numbers(column: pl.Series) -> NDArray[np.float64]:
+    numbers = column.cast(pl.Float64, strict=False)
+    bad = numbers.is_null() | ~numbers.is_finite()
+    if bad.any():
+        rows = bad.arg_true()
+        raise DataError(f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {_rows(rows)}).")
+    return numbers.to_numpy().astype(np.float64)
+
+
+def _rows(rows: pl.Series) -> str:
+    """Data rows counted from 1, as a person counts them below the header."""
+    return ", ".join(str(int(row) + 1) for row in rows[:3])
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."

@@ -1,0 +1,133 @@
+"""What was bought: estimates over everybody and per public group, with intervals that admit what they cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dovetail.core.estimate import Estimate
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
+from dovetail.estimate.frequency import estimate_frequencies
+from dovetail.estimate.grouped import estimate_group_means, estimate_groups
+from dovetail.estimate.mean import estimate_mean
+from dovetail.pipeline.config import EstimateSection
+from dovetail.report.document import Estimates, Missing, Shares
+
+LEVEL = 0.95
+
+Truth = NDArray[Any] | None  # (n,) the private values, in rehearsals
+
+
+def estimates(
+    randomizer: FrequencyRandomizer | NumericRandomizer,
+    reports: Reports,
+    public: pl.DataFrame | Missing,
+    shuffler: Shuffler,
+    *,
+    wanted: EstimateSection,
+    labels: list[str],
+    truth: Truth,
+) -> Estimates:
+    """Estimates from released reports; `public` stands beside them only where the shuffler keeps an order."""
+    numeric = isinstance(randomizer, NumericRandomizer)
+    if isinstance(randomizer, NumericRandomizer):
+        overall = estimate_mean(randomizer, reports)
+    else:
+        overall = estimate_frequencies(randomizer, reports)
+    if not wanted.by:
+        public = Missing("no grouping column was asked for: list it in [estimate] by")
+    if isinstance(public, Missing):
+        return Estimates("mean" if numeric else "share", LEVEL, _shares(overall, labels, _true(truth, randomizer)),
+                         groups=public, withheld=[])  # fmt: skip
+    parts = [_by_column(randomizer, reports, public[name], shuffler, wanted, labels, truth) for name in wanted.by]
+    return Estimates(
+        measure="mean" if numeric else "share",
+        level=LEVEL,
+        overall=_shares(overall, labels, _true(truth, randomizer)),
+        groups=[entry for shares, _ in parts for entry in shares],
+        withheld=[entry for _, small in parts for entry in small],
+    )
+
+
+def _by_column(
+    randomizer: FrequencyRandomizer | NumericRandomizer,
+    reports: Reports,
+    column: pl.Series,
+    shuffler: Shuffler,
+    wanted: EstimateSection,
+    labels: list[str],
+    truth: Truth,
+) -> tuple[list[Shares], list[dict[str, Any]]]:
+    """One entry per group of at least `min_group_size` people; smaller ones are pooled and withheld."""
+    names = column.unique().sort()
+    codes = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
+    sizes = np.bincount(codes, minlength=len(names))
+    kept = np.flatnonzero(sizes >= wanted.min_group_size)
+    small = sizes.size - kept.size
+    withheld = (
+        [{"by": column.name, "groups": int(small), "people": int(sizes.sum() - sizes[kept].sum())}] if small else []
+    )
+    if kept.size == 0:
+        return [], withheld
+    place = np.full(sizes.size, kept.size, dtype=np.int64)
+    place[kept] = np.arange(kept.size)
+    places = place[codes]
+    mixed = shuffler.mixing(places)
+    stayed = bool(np.all(1.0 - np.diag(mixed) < 1e-12))
+    mixing = None if stayed else mixed
+    if isinstance(randomizer, NumericRandomizer):
+        estimate = estimate_group_means(randomizer, reports, places, mixing=mixing)
+    else:
+        estimate = estimate_groups(randomizer, reports, places, mixing=mixing)
+    entries = []
+    for row, group in enumerate(kept):
+        part = _row(estimate, row)
+        true = _true(None if truth is None else truth[places == row], randomizer)
+        entries.append(_shares(part, labels, true, by=column.name, group=str(names[int(group)])))
+    return entries, withheld
+
+
+def _row(estimate: Estimate, row: int) -> Estimate:
+    bias = estimate.bias_bound
+    return Estimate(
+        estimate.value[row],
+        estimate.standard_error[row],
+        int(estimate.n[row]),
+        estimate.population_error[row],
+        bias_bound=float(np.ravel(bias[row])[0]) if np.ndim(bias) else bias,
+    )
+
+
+def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> list[float] | None:
+    if truth is None:
+        return None
+    if isinstance(randomizer, NumericRandomizer):
+        return [float(truth.mean())]
+    return [float(share) for share in np.bincount(truth, minlength=randomizer.k) / len(truth)]
+
+
+def _shares(
+    estimate: Estimate, labels: list[str], truth: list[float] | None, by: str | None = None, group: str | None = None
+) -> Shares:
+    low, high = estimate.interval(LEVEL)
+    if len(labels) > 1:  # a share lies in [0, 1] whatever the noise says; the unbiased value is left as it is
+        low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    return Shares(
+        labels=labels,
+        value=_list(estimate.value),
+        standard_error=_list(estimate.standard_error),
+        population_error=_list(estimate.population_error),
+        interval=list(zip(_list(low), _list(high), strict=True)),
+        bias_bound=float(np.max(estimate.bias_bound)),
+        n=int(estimate.n),
+        truth=truth,
+        by=by,
+        group=group,
+    )
+
+
+def _list(values: Any) -> list[float]:
+    return [float(value) for value in np.atleast_1d(values)]

@@ -1,0 +1,174 @@
+"""Unary encoding: one noisy bit per symbol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self, final
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.channel import MOST_CELLS, DenseChannel
+from dovetail.core.checks import privacy_budget, refuse, whole
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.guarantee import LocalDP
+from dovetail.core.rational import WORD, unary_masses
+from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.randomize.chunk import chunks
+from dovetail.randomize.coin import coins
+from dovetail.randomize.domain import offenders, symbols
+from dovetail.randomize.pure import Pure
+
+_BYTES = 1 << 18  # random bytes drawn at once
+
+
+@final
+@dataclass(frozen=True)
+class Unary(FrequencyRandomizer):
+    r"""Unary encoding: the bit of the own symbol is 1 with probability p, every other bit with probability q.
+
+    .. math:: \text{optimized: } p = \tfrac12,\; q = \frac{1}{e^{\epsilon} + 1}; \qquad
+              \text{symmetric: } p = 1 - q = \frac{e^{\epsilon/2}}{e^{\epsilon/2} + 1}
+
+    Nearly optimal for k above 3 e^epsilon + 2, with reports of k bits; Hadamard is shorter, KRR better below. The
+    symmetric encoding is basic RAPPOR, and has the larger variance.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+        Number of symbols; values are 0..k-1.
+    epsilon : float, above 0 and at most 700, nats
+    encoding : "optimized" or "symmetric"
+
+    Notes
+    -----
+    Reports are packed bits, uint8 (n, ceil(k / 8)): symbol x is bit 7 - x mod 8 of byte x // 8 (`np.packbits`
+    order), and the padding is zero. The law of every bit is exact. One random byte per bit.
+
+    Examples
+    --------
+    >>> Unary(k=3, epsilon=1.0).bit_channel().matrix().round(4).tolist()
+    [[0.7311, 0.2689], [0.5, 0.5]]
+
+    Source
+    ------
+    Wang, Blocki, Li, Jha (2017), Locally Differentially Private Protocols for Frequency Estimation, USENIX Security,
+    optimized unary encoding; Erlingsson, Pihur, Korolova (2014), RAPPOR, CCS (symmetric).
+    """
+
+    k: int
+    epsilon: float
+    encoding: Literal["optimized", "symmetric"] = "optimized"
+    name: ClassVar[str] = "unary"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
+        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
+        if self.encoding not in ("optimized", "symmetric"):
+            raise refuse("encoding", '"optimized" or "symmetric"', self.encoding)
+        _ = self.masses
+
+    @property
+    def guarantee(self) -> LocalDP:
+        return LocalDP(self.epsilon, source=f"{self.encoding} unary encoding (Wang, Blocki, Li, Jha 2017)")
+
+    @property
+    def masses(self) -> tuple[int, int]:
+        """(p, q) out of 2^64."""
+        return unary_masses(self.epsilon, symmetric=self.encoding == "symmetric")
+
+    def bit_channel(self) -> DenseChannel:
+        """The law of one bit given whether its symbol is the value: rows (other, own), columns (0, 1).
+
+        Two values differ in two bits; the report's epsilon is the sum of what these two reveal.
+        """
+        p, q = (mass / WORD for mass in self.masses)
+        return DenseChannel([[1 - q, q], [1 - p, p]])
+
+    def channel(self) -> DenseChannel:
+        """Dense (k, 2^k); column y has symbol x's bit as bit x of y. Above ten million cells use `bit_channel`."""
+        if self.k << self.k > MOST_CELLS:
+            raise UnsupportedError(
+                f"A dense channel of unary encoding has k 2^k cells, too many for k = {self.k:,}; "
+                "use bit_channel, because the bits are independent."
+            )
+        other, own = self.bit_channel().matrix()
+        bits = np.arange(1 << self.k)[:, None] >> np.arange(self.k) & 1  # (2^k, k)
+        law = np.prod(other[bits], axis=1)
+        return DenseChannel((law[:, None] * own[bits] / other[bits]).T)
+
+    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+        people = symbols(values, self.k)
+        reports = np.empty((people.size, self._width), dtype=np.uint8)
+        for part in chunks(people.size, size=max(1, _BYTES // (8 * self._width))):
+            reports[part] = self._encode(people[part], rng)
+        return reports
+
+    def _encode(self, people: NDArray[np.int64], rng: Entropy) -> Reports:
+        p, q = self.masses
+        bits = coins(q, people.size * 8 * self._width, rng).reshape(people.size, -1)
+        bits[np.arange(people.size), people] = coins(p, people.size, rng)
+        bits[:, self.k :] = False
+        return np.packbits(bits).reshape(people.size, -1)
+
+    def check_reports(self, reports: ArrayLike) -> Reports:
+        array = np.asarray(reports)
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self._width:
+            raise DataError(
+                f"`reports` must be packed bits, uint8 (n, {self._width}), got {array.dtype} {array.shape}."
+            )
+        padded = (array[:, -1] & ((1 << (8 * self._width - self.k)) - 1)) != 0
+        if padded.any():
+            raise offenders("reports", f"packed bits that are zero from bit {self.k}", array, padded)
+        return array
+
+    def tally(self, reports: Reports) -> NDArray[np.int64]:
+        return np.asarray(_ones(self.check_reports(reports)).reshape(-1)[: self.k])
+
+    def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
+        return self._pure.invert(counts, n)
+
+    def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._pure.variance(shares)
+
+    @property
+    def _pure(self) -> Pure:
+        p, q = self.masses
+        return Pure(Fraction(p, WORD), Fraction(q, WORD))
+
+    @property
+    def _width(self) -> int:
+        return -(-self.k // 8)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(k=2, epsilon=1.0),
+            cls(k=3, epsilon=2.0, encoding="symmetric"),
+            cls(k=5, epsilon=0.5),
+            cls(k=9, epsilon=4.0),
+        )
+
+
+@njit(cache=True, nogil=True)
+def _ones(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How often each bit is set: (width, 8), first bit of a byte first.
+
+    Multiplying a byte by 0x8040201008040201 puts its i-th bit on top of byte i of a word; 255 such words add without
+    a carry between the bytes.
+    """
+    people, width = reports.shape
+    counts = np.zeros((width, 8), dtype=np.int64)
+    for start in range(0, people, 255):
+        sums = np.zeros(width, dtype=np.uint64)
+        for i in range(start, min(start + 255, people)):
+            for j in range(width):
+                spread = np.uint64(reports[i, j]) * np.uint64(0x8040201008040201)
+                sums[j] += (spread >> np.uint64(7)) & np.uint64(0x0101010101010101)
+        for j in range(width):
+            for bit in range(8):
+                counts[j, bit] += np.int64((sums[j] >> np.uint64(8 * bit)) & np.uint64(255))
+    return counts

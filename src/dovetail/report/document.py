@@ -1,0 +1,227 @@
+"""The privacy report: one collection, five lenses, as a value and as a JSON document.
+
+What does not apply is `Missing` with its reason: never left out, never zero. Infinity is the string "inf".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
+
+import polars as pl
+
+from dovetail.attack.majority import AttackResult
+from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A lens or a number that does not apply, with the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order lens: the promise and what was fitted for it."""
+
+    guarantee: OrderPrivacy
+    shuffler: str
+    theta_n: float | Missing
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The leakage lens: probability that one person's value is guessed in one try, uniform prior.
+
+    `curve` holds the same numbers for smaller collections, to be drawn.
+    """
+
+    prior: float
+    randomized: float
+    shuffled: float | Missing
+    randomized_shuffled: float | Missing
+    error_bound: float | Missing
+    method: str
+    rounding: str
+    source: str
+    curve: dict[str, list[float]] | Missing
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Estimated shares of the categories, or one mean, with intervals; `truth` in rehearsals only."""
+
+    labels: list[str]
+    value: list[float]
+    standard_error: list[float]
+    population_error: list[float]
+    interval: list[tuple[float, float]]
+    bias_bound: float
+    n: int
+    truth: list[float] | None = None
+    by: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The utility that was bought."""
+
+    measure: str
+    level: float
+    overall: Shares
+    groups: list[Shares] | Missing
+    withheld: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Lenses:
+    """Everything the report says about one shuffler."""
+
+    shuffler: str
+    local: LocalDP
+    central: CentralDP | Missing
+    order: Order
+    leakage: Leakage | Missing
+    attack: AttackResult | Missing
+    estimates: Estimates
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """One collection through five lenses.
+
+    Attributes
+    ----------
+    mode : "rehearsal" or "release"
+    entropy : "device" or "simulation"
+    lenses : Lenses
+        Of the shuffler that was asked for.
+    comparison : tuple of Lenses
+        Of every shuffler side by side, in rehearsals that ask for it.
+    sanitized : data frame or Missing
+        The shuffled reports of a release; a rehearsal has none to give away.
+    sanitized_description : dict
+        What a later stage must know to read them; travels inside the file.
+    """
+
+    title: str
+    mode: str
+    entropy: str
+    seed: int | None
+    version: str
+    collection: dict[str, Any]
+    randomizer: dict[str, Any]
+    lenses: Lenses
+    comparison: tuple[Lenses, ...]
+    assumptions: tuple[str, ...]
+    steps: tuple[dict[str, str], ...]
+    config: dict[str, Any]
+    release: dict[str, Any] | Missing
+    sanitized: pl.DataFrame | Missing = field(repr=False)
+    sanitized_description: dict[str, Any] = field(repr=False)
+    files: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def watermark(self) -> str | None:
+        """The line that keeps a rehearsal from being mistaken for a release."""
+        if self.mode == "release":
+            return None
+        drawn = "drawn from a simulation seed" if self.entropy == "simulation" else "drawn for planning"
+        return f"REHEARSAL: contains the truth, {drawn}; protects nobody and must not leave the house."
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON-ready dictionaries, `schema_version` first."""
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "title": self.title,
+            "mode": self.mode,
+            "entropy": self.entropy,
+            "seed": self.seed,
+            "watermark": self.watermark,
+            "version": self.version,
+            "collection": self.collection,
+            "randomizer": self.randomizer,
+            **_lenses(self.lenses),
+            "comparison": [_lenses(lenses) for lenses in self.comparison],
+            "assumptions": list(self.assumptions),
+            "steps": list(self.steps),
+            "release": self.release,
+            "files": self.files,
+            "config": self.config,
+        }
+        ready: dict[str, Any] = plain(document)
+        return ready
+
+
+def _lenses(lenses: Lenses) -> dict[str, Any]:
+    local = lenses.local
+    return {
+        "shuffler": lenses.shuffler,
+        "local": {
+            "epsilon": local.epsilon,
+            "delta": local.delta,
+            "source": local.source,
+            "caveats": list(local.caveats),
+        },
+        "central": central_document(lenses.central),
+        "order": _order(lenses.order),
+        "leakage": lenses.leakage,
+        "attack": lenses.attack,
+        "estimates": lenses.estimates,
+    }
+
+
+def central_document(central: CentralDP | Missing) -> Any:
+    """The JSON form of a central guarantee, with its three lines."""
+    if isinstance(central, Missing):
+        return central
+    return {
+        "epsilon": central.epsilon,
+        "all": central.all,
+        "honest": central.honest,
+        "colluding": central.colluding,
+        "delta": central.delta,
+        "n": central.n,
+        "honest_n": central.honest_n,
+        "neighbours": central.neighbours,
+        "method": central.method,
+        "source": central.source,
+        "numeric_lower": central.numeric.lower,
+        "attack_lower": central.attack_lower,
+        "lines": list(central.lines()),
+        "caveats": list(central.caveats),
+    }
+
+
+def _order(order: Order) -> dict[str, Any]:
+    return {
+        "alpha": order.guarantee.alpha,
+        "shuffler": order.shuffler,
+        "theta_n": order.theta_n,
+        "source": order.guarantee.source,
+        "caveats": list(order.guarantee.caveats),
+        "summary": order.summary,
+    }
+
+
+def plain(value: Any) -> Any:
+    """JSON-ready: dataclasses as dictionaries, Missing as null with its reason, infinity as "inf"."""
+    if isinstance(value, Missing):
+        return {"value": None, "reason": value.reason}
+    if isinstance(value, Shares):
+        return {key: plain(item) for key, item in asdict(value).items() if item is not None}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

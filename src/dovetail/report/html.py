@@ -1,0 +1,236 @@
+"""The privacy report as one HTML file that needs nothing else: no network, no script, no font."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dovetail.report import words
+from dovetail.report.charts import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
+from dovetail.report.numbers import Document, Unit, percent, percent_up, reason, spoken, upward
+
+
+class Figure(NamedTuple):
+    """A chart with its caption."""
+
+    caption: str
+    chart: Markup
+
+
+LONGEST_CHART = 24  # rows; the table below it shows all
+LONGEST_TABLE = 12  # rows; a longer one is folded
+
+
+def render_html(document: Document) -> str:
+    """The whole report as a page: everything inline, every word of the document escaped.
+
+    Parameters
+    ----------
+    document : dict
+        A privacy report as loaded from report.json.
+    """
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            document=document,
+            lenses=words.lenses(document),
+            summary=words.summary(document),
+            banner=words.banner(document),
+            mode_sentence=words.mode_sentence(document),
+            estimates=tables.estimate_table(document),
+            groups=tables.group_table(document),
+            comparison=tables.comparison_table(document),
+            charts=charts(document),
+            config=json.dumps(document["config"], indent=2, ensure_ascii=False, default=str),
+            longest_chart=LONGEST_CHART,
+            longest_table=LONGEST_TABLE,
+        )
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dovetail.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(spoken=spoken, upward=upward, reason=reason, brief=words.brief)
+    return environment
+
+
+def charts(document: Document) -> dict[str, Figure]:
+    """Every chart that this document has the numbers for, by name."""
+    drawn = {
+        "overall": _overall(document),
+        "groups": _groups(document),
+        "epsilon": _epsilon(document),
+        "vulnerability": _vulnerability(document),
+        "attack": _attack(document),
+    }
+    return {name: chart for name, chart in drawn.items() if chart}
+
+
+def _overall(document: Document) -> Figure | None:
+    overall = document["estimates"]["overall"]
+    if reason(overall) is not None:
+        return None
+    rows = [
+        _row(document, overall, place, str(label), tables.typical_error([overall]))
+        for place, label in enumerate(overall["labels"])
+    ]
+    return _intervals(document, rows, "Estimates for everybody")
+
+
+def _groups(document: Document) -> Figure | None:
+    """Drawn where each group is one number: two answers, or a mean."""
+    groups = document["estimates"]["groups"]
+    if reason(groups) is not None or any(len(tables.shown_components(group["labels"])) != 1 for group in groups):
+        return None
+    error = tables.typical_error(groups)
+    rows = [
+        _row(document, group, tables.shown_components(group["labels"])[0], f"{group['by']}: {group['group']}", error)
+        for group in groups
+    ]
+    what = (
+        "mean"
+        if document["estimates"]["measure"] == "mean"
+        else f"share of “{groups[0]['labels'][1]}”"
+        if groups
+        else ""
+    )
+    return _intervals(document, rows, f"Estimates by group: {what}")
+
+
+def _row(document: Document, block: Document, place: int, label: str, error: float) -> Interval:
+    unit = Unit.of(document["estimates"]["measure"])
+    low, high = (float(end) for end in block["interval"][place])
+    truth = block.get("truth") if tables.shows_truth(document) else None
+    value = float(block["value"][place])
+    text = f"{unit(value, error)} ({unit.interval(block['interval'][place], error)})"
+    return Interval(label, text, value, low, high, None if not truth else float(truth[place]))
+
+
+def _intervals(document: Document, rows: Sequence[Interval], title: str) -> Figure | None:
+    rows = [row for row in rows if math.isfinite(row.lower) and math.isfinite(row.upper) and math.isfinite(row.value)]
+    shares = document["estimates"]["measure"] == "share"
+    shown = [_cut(row) if shares else row for row in rows[:LONGEST_CHART]]
+    if not shown:
+        return None
+    remarks = [f"first {len(shown)} of {len(rows)}"] if len(shown) < len(rows) else []
+    remarks += ["intervals drawn from 0% to 100% only"] if shown != rows[: len(shown)] else []
+    title += f" ({'; '.join(remarks)})" if remarks else ""
+    level = percent(document["estimates"]["level"])
+    chart = interval_chart(
+        shown,
+        title=title,
+        description=f"Each dot is an estimate, each line its {level} interval. The table has the numbers.",
+        tick=_share if shares else _plain,
+        names=(f"estimate with {level} interval", "truth (rehearsal only)"),
+    )
+    return Figure(title, chart)
+
+
+def _cut(row: Interval) -> Interval:
+    """A share lies between 0 and 1: a whisker that reaches further is drawn that far only."""
+    return row._replace(lower=max(row.lower, min(row.value, 0.0)), upper=min(row.upper, max(row.value, 1.0)))
+
+
+def _epsilon(document: Document) -> Figure | None:
+    rows = []
+    for entry in document.get("comparison") or ():
+        if reason(entry["local"]) is not None or not math.isfinite(float(entry["local"]["epsilon"])):
+            continue
+        before, known = float(entry["local"]["epsilon"]), reason(entry["central"]) is None
+        after = float(entry["central"]["epsilon"]) if known else math.inf
+        text = f"{upward(before)} → {upward(after)}" if known else f"{upward(before)} → no bound"
+        rows.append(Change(spoken(entry["shuffler"]), text, before, after if math.isfinite(after) else None))
+    if not rows:
+        return None
+    title = "Epsilon before and after shuffling"
+    chart = change_chart(
+        rows,
+        title=title,
+        description="For each shuffler: local epsilon of one report, central epsilon of the shuffled batch.",
+        tick=_plain,
+        names=("one report (local ε)", "shuffled batch (central ε)"),
+    )
+    return Figure(title, chart)
+
+
+def _vulnerability(document: Document) -> Figure | None:
+    block = document["leakage"]
+    if reason(block) is not None or reason(block.get("curve")) is not None or not block["curve"]["n"]:
+        return None
+    curve = block["curve"]
+    mixed, n = _mixed(document), document["collection"]["n"]
+    label = f"n = {mixed:,}" if mixed == n else f"n = {mixed:,} shuffled together"
+    title = "How often the best guess is right, by number of people"
+    chart = curve_chart(
+        [
+            Curve("noise and shuffle", "curve-main", curve["n"], [float(y) for y in curve["randomized_shuffled"]]),
+            Curve("shuffle without noise", "curve-other", curve["n"], [float(y) for y in curve["shuffled"]]),
+        ],
+        title=title,
+        description=f"It falls towards the blind guess, {percent(block['prior'])}, as more people take part; "
+        f"at n = {mixed:,} it is {percent_up(block['randomized_shuffled'])}.",
+        tick=_share,
+        levels=[
+            Level(
+                f"noise, not shuffled: {percent_up(block['randomized'])}", "level-other", float(block["randomized"])
+            ),
+            Level(f"without any data: {percent(block['prior'])}", "level-main", float(block["prior"])),
+        ],
+        mark=Level(label, "mark", float(mixed)),
+    )
+    return Figure(title, chart)
+
+
+def _mixed(document: Document) -> int:
+    """Number of people for whom the leakage is quoted: the batch that is shuffled together."""
+    block = document["leakage"]
+    quoted = float(block["randomized_shuffled"])
+    found = [
+        n for n, y in zip(block["curve"]["n"], block["curve"]["randomized_shuffled"], strict=True) if y == quoted
+    ]
+    return int(found[-1] if found else document["collection"]["n"])
+
+
+def _attack(document: Document) -> Figure | None:
+    entries = [entry for entry in document.get("comparison") or () if reason(entry["attack"]) is None]
+    entries = [entry for entry in entries if all(math.isfinite(float(end)) for end in entry["attack"]["interval"])]
+    if not entries:
+        return None
+    rows = [
+        Interval(
+            spoken(entry["shuffler"]),
+            percent(entry["attack"]["success"]),
+            float(entry["attack"]["success"]),
+            *(float(end) for end in entry["attack"]["interval"]),
+        )
+        for entry in entries
+    ]
+    chance = float(entries[0]["attack"]["chance"])
+    title = "How often the attack was right"
+    chart = interval_chart(
+        rows,
+        title=title,
+        description="For each shuffler: measured success with its interval, against guessing without data.",
+        tick=_share,
+        reference=Level(f"without data: {percent(chance)}", "level-main", chance),
+        names=(f"success with {percent(entries[0]['attack']['level'])} interval", ""),
+    )
+    return Figure(title, chart)
+
+
+def _share(value: float) -> str:
+    return f"{value * 100:g}%"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,.6g}"

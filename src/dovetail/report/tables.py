@@ -1,0 +1,173 @@
+"""The tables of the privacy report, shared by the page and the terminal."""
+
+import math
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING
+from itertools import chain
+from statistics import median
+from typing import Any, NamedTuple
+
+from dovetail.report.numbers import ABSENT, Document, Unit, percent, percent_up, reason, spoken, upward
+
+
+class Table(NamedTuple):
+    """Words in rows and columns, with the notes below them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def shows_truth(document: Document) -> bool:
+    """Only a rehearsal shows the truth, whatever the document holds."""
+    return bool(document["mode"] == "rehearsal")
+
+
+def shown_components(labels: Sequence[str]) -> range:
+    """Of two answers the second is shown: the first is what remains."""
+    return range(1, 2) if len(labels) == 2 else range(len(labels))
+
+
+def estimate_table(document: Document) -> Table:
+    """What was learned about everybody."""
+    estimates = document["estimates"]
+    overall, level = estimates["overall"], percent(estimates["level"])
+    truth = shows_truth(document) and "truth" in overall
+    unit, error = Unit.of(estimates["measure"]), typical_error([overall])
+    columns: tuple[str, ...] = (
+        "answer" if estimates["measure"] == "share" else "quantity",
+        "estimate",
+        f"{level} interval",
+    )
+    columns += ("noise error", "with sampling") + (("truth",) if truth else ())
+    rows = tuple(
+        (str(label), *_estimate_cells(overall, place, unit, error, truth=truth))
+        for place, label in enumerate(overall["labels"])
+    )
+    notes = [
+        f"n = {overall['n']:,}. The interval is for exactly these people: the noise is its only source of error "
+        "(noise error: standard error). With sampling: the standard error for a population they are drawn from.",
+        *_bias_note([overall], unit),
+    ]
+    return Table(columns, rows, tuple(notes))
+
+
+def group_table(document: Document) -> Table:
+    """What was learned about the groups; no rows where the estimator gives none."""
+    estimates, notes = document["estimates"], []
+    level, groups = percent(estimates["level"]), estimates["groups"]
+    if reason(groups) is not None:
+        return Table((), (), (f"Group estimates do not apply: {reason(groups)}", *_withheld(estimates)))
+    truth = shows_truth(document) and any("truth" in group for group in groups)
+    unit, error = Unit.of(estimates["measure"]), typical_error(groups)
+    several = any(len(shown_components(group["labels"])) > 1 for group in groups)
+    columns = ("by", "group") + (("answer",) if several else ()) + ("estimate", f"{level} interval")
+    columns += (("truth",) if truth else ()) + ("n",)
+    rows = []
+    for group in groups:
+        for place in shown_components(group["labels"]):
+            cells = _estimate_cells(group, place, unit, error, truth=truth)
+            answer = (str(group["labels"][place]),) if several else ()
+            rows.append((str(group["by"]), str(group["group"]), *answer, *cells[:2], *cells[4:], f"{group['n']:,}"))
+    if groups and len(groups[0]["labels"]) == 2:
+        notes.append(f"Share of “{groups[0]['labels'][1]}”; “{groups[0]['labels'][0]}” is what remains.")
+    notes += [*_bias_note(groups, unit), *_withheld(estimates)]
+    return Table(columns, tuple(rows), tuple(notes))
+
+
+def typical_error(blocks: Sequence[Document]) -> float:
+    """The error that decides the decimals of a whole table: the median, so that its columns align."""
+    errors = [float(error) for block in blocks for error in block["standard_error"] if reason(error) is None]
+    return float(median(error for error in errors if 0.0 < error < math.inf)) if any(errors) else 0.0
+
+
+def _estimate_cells(block: Document, place: int, unit: Unit, error: float, *, truth: bool) -> tuple[str, ...]:
+    known = block.get("truth")
+    return (
+        unit(block["value"][place], error),
+        unit.interval(block["interval"][place], error),
+        unit(block["standard_error"][place], error, ROUND_CEILING),
+        unit(block["population_error"][place], error, ROUND_CEILING),
+        *((unit(known[place], error) if known else ABSENT,) if truth else ()),
+    )
+
+
+def _bias_note(blocks: Sequence[Document], unit: Unit) -> Iterator[str]:
+    bounds = [block.get("bias_bound") or 0.0 for block in blocks]
+    largest = max(chain.from_iterable(bound if isinstance(bound, list) else [bound] for bound in bounds), default=0.0)
+    if largest > 0.0:
+        reach = unit(largest, largest, ROUND_CEILING)
+        yield f"Intervals are widened by up to {reach} for a bias that cannot be excluded."
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _withheld(estimates: Document) -> Iterator[str]:
+    for item in estimates.get("withheld") or ():
+        whom = f"{_count(item['groups'], 'group', 'groups')} with {_count(item['people'], 'person', 'people')}"
+        yield f"Withheld because too small: by {item['by']}, {whom}."
+
+
+def comparison_table(document: Document) -> Table:
+    """Lenses in rows, shufflers in columns; what does not apply has a numbered reason."""
+    entries = document.get("comparison") or ()
+    reasons: dict[str, int] = {}
+
+    def cell(block: Any, key: str, write: Any) -> str:
+        why = reason(block) if reason(block) is not None else reason(block.get(key))
+        if why is None:
+            return str(write(block[key]))
+        return f"{ABSENT} [{reasons.setdefault(why, len(reasons) + 1)}]"
+
+    lines = [
+        ("local ε", "local", "epsilon", upward),
+        ("central ε", "central", "epsilon", upward),
+        ("order α", "order", "alpha", upward),
+        ("best guess right", "leakage", "randomized_shuffled", percent_up),
+        ("attack right", "attack", "success", percent),
+    ]
+    rows = [(words, *(cell(entry[part], key, write) for entry in entries)) for words, part, key, write in lines]
+    for words, part in (("± overall", "overall"), ("± widest group", "groups")):
+        rows.append((words, *(cell({"reach": _reach(entry["estimates"], part)}, "reach", str) for entry in entries)))
+    if shows_truth(document):
+        errors = [_group_error(entry["estimates"]) for entry in entries]
+        if any(error is not None for error in errors):
+            rows.append(("group error, measured", *(error or ABSENT for error in errors)))
+    marks = (" (chosen)" if entry["shuffler"] == document["shuffler"] else "" for entry in entries)
+    columns = ("lens", *(spoken(entry["shuffler"]) + mark for entry, mark in zip(entries, marks, strict=True)))
+    return Table(columns, tuple(rows), tuple(f"[{number}] {why}" for why, number in reasons.items()))
+
+
+def _blocks(estimates: Any, part: str) -> Any:
+    if reason(estimates) is not None:
+        return estimates
+    found = estimates.get(part)
+    return [found] if isinstance(found, dict) and reason(found) is None else found
+
+
+def _reach(estimates: Any, part: str) -> Any:
+    """Widest half interval, rounded up; or the null block that says why there is none."""
+    blocks = _blocks(estimates, part)
+    if reason(blocks) is not None:
+        return blocks
+    reach = max((float(high) - float(low)) / 2 for block in blocks for low, high in block["interval"])
+    if not blocks or not math.isfinite(reach):
+        return None
+    return Unit.of(estimates["measure"])(reach, reach, ROUND_CEILING)
+
+
+def _group_error(estimates: Any) -> str | None:
+    """Mean distance between estimate and truth over the groups."""
+    blocks = _blocks(estimates, "groups")
+    if reason(blocks) is not None:
+        return None
+    gaps = [
+        abs(float(value) - float(truth))
+        for block in blocks
+        if block.get("truth")
+        for value, truth in zip(block["value"], block["truth"], strict=True)
+    ]
+    mean = sum(gaps) / len(gaps) if gaps else math.nan
+    return Unit.of(estimates["measure"])(mean, mean) if gaps else None

@@ -1,0 +1,98 @@
+"""The privacy report on a terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table as Grid
+from rich.text import Text
+
+from dovetail.report.charts import printable
+from dovetail.report.numbers import ABSENT, Document, reason, spoken
+from dovetail.report.tables import Table, comparison_table, estimate_table, group_table
+from dovetail.report.words import banner, lenses, mode_sentence, summary
+
+LONGEST = 30  # rows of a table on the terminal
+
+
+def print_report(document: Document, console: Console) -> None:
+    """Print the privacy report: compact, in plain words, 80 columns are enough.
+
+    Parameters
+    ----------
+    document : dict
+        A privacy report as loaded from report.json.
+    console : rich.console.Console
+    """
+    console.print(_words(document["title"], style="bold"))
+    if warning := banner(document):
+        console.print(Panel(_words(warning, style="bold"), style="yellow"))
+    else:
+        console.print(_words(mode_sentence(document)))
+    console.print(_words(" ".join(summary(document))))
+    console.print()
+    console.print(_lens_grid(document))
+    _print_table("What was learned", estimate_table(document), console)
+    _print_table("Groups", group_table(document), console)
+    if document.get("comparison"):
+        _print_table("The same collection with other shufflers", comparison_table(document), console)
+    _print_list("What each step promises", [_step(step) for step in document["steps"]], console)
+    _print_list("Assumptions", [str(line) for line in document["assumptions"]], console)
+    _print_list("Files", [f"{spoken(key)}: {_file(value)}" for key, value in document["files"].items()], console)
+
+
+def _lens_grid(document: Document) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False, expand=False)
+    grid.add_column("lens", style="bold", max_width=16, overflow="fold")
+    grid.add_column("number", justify="right", max_width=14, overflow="fold")
+    grid.add_column("what it means", overflow="fold")
+    for lens in lenses(document):
+        meaning = _words(lens.meaning, style="" if lens.figure else "dim")
+        for line in lens.lines:
+            meaning.append(f"\n• {printable(line)}")
+        for caveat in lens.caveats:
+            meaning.append(f"\nBut: {printable(caveat)}", style="yellow")
+        if lens.source:
+            meaning.append(f"\n{printable(lens.source)}", style="dim")
+        grid.add_row(_words(lens.name), _words(lens.figure or ABSENT, style="bold cyan"), meaning)
+    return grid
+
+
+def _print_table(heading: str, table: Table, console: Console) -> None:
+    console.print(_words(heading, style="bold"))
+    if table.rows:
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+        for place, column in enumerate(table.columns):
+            left = place == 0 or column in ("group", "answer")
+            grid.add_column(_words(column), justify="left" if left else "right", overflow="fold")
+        for row in table.rows[:LONGEST]:
+            grid.add_row(*(_words(cell) for cell in row))
+        console.print(grid)
+        if len(table.rows) > LONGEST:
+            console.print(_words(f"{len(table.rows) - LONGEST} more rows in the report file.", style="dim"))
+    for note in table.notes:
+        console.print(_words(note, style="dim"))
+    console.print()
+
+
+def _print_list(heading: str, lines: Sequence[str], console: Console) -> None:
+    console.print(_words(heading, style="bold"))
+    for line in lines:
+        grid = Grid.grid(padding=(0, 1))
+        grid.add_row("•", _words(line))
+        console.print(grid)
+    console.print()
+
+
+def _step(step: Document) -> str:
+    return f"{step['stage']}: {step['what']} Promise: {step['guarantee']} [{step['theorem']}]"
+
+
+def _file(value: Any) -> str:
+    return str(value) if reason(value) is None else f"none: {reason(value)}"
+
+
+def _words(text: str, style: str = "") -> Text:
+    return Text(printable(text), style=style, overflow="fold")

@@ -1,0 +1,256 @@
+"""The privacy report in plain words, shared by the page and the terminal."""
+
+import math
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from typing import Any, NamedTuple
+
+from dovetail.report.numbers import Document, Unit, downward, odds, percent, percent_up, reason, spoken, upward
+
+RANDOMIZERS = {
+    "krr": "k-ary randomized response",
+    "hadamard": "Hadamard response",
+    "unary": "unary encoding",
+    "hashing": "local hashing",
+    "local_hashing": "local hashing",
+    "laplace": "Laplace noise",
+    "budget_laplace": "Laplace noise",
+}
+
+
+class Lens(NamedTuple):
+    """One of the five ways to look at a collection; `figure` is empty where the lens does not apply."""
+
+    name: str
+    question: str
+    figure: str
+    meaning: str
+    lines: tuple[str, ...] = ()  # always printed with the meaning
+    details: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    source: str = ""
+
+
+def lenses(document: Document) -> tuple[Lens, ...]:
+    """The five lenses, always all five: one that does not apply says why."""
+    return (_local(document), _central(document), _order(document), _leakage(document), _attack(document))
+
+
+def _absent(name: str, question: str, block: Any) -> Lens:
+    return Lens(name, question, "", f"Does not apply: {reason(block)}")
+
+
+def _local(document: Document) -> Lens:
+    name, question, block = "Local privacy", "What can one report give away, whoever reads it?", document["local"]
+    if reason(block) is not None:
+        return _absent(name, question, block)
+    slack = f" (slack δ = {upward(block['delta'])})" if block.get("delta") else ""
+    meaning = (
+        f"Reading one report shifts the odds between any two answers of its owner by a factor of at most "
+        f"{odds(block['epsilon'])}{slack}, even if everybody else cheats."
+        if math.isfinite(float(block["epsilon"]))
+        else "Nothing is promised: one report may reveal its owner's answer."
+    )
+    return Lens(name, question, f"ε = {upward(block['epsilon'])}", meaning, (), (), *_fine_print(block))
+
+
+def _central(document: Document) -> Lens:
+    name, question = "Central privacy", "What can the whole shuffled batch give away about one person?"
+    block = document["central"]
+    if reason(block) is not None:
+        return _absent(name, question, block)
+    slack = f"slack δ = {upward(block['delta'])}"
+    if _amplifies(block):
+        meaning = (
+            f"If {_honest(block)}, the shuffled batch shifts the odds about one person by a factor of at most "
+            f"{odds(block['epsilon'])} ({slack}), however much is known about everybody else."
+        )
+    else:
+        meaning = (
+            "Shuffling adds next to nothing to the promise for one report: "
+            f"{block['honest_n']:,} of the {block['n']:,} people it mixes are assumed honest."
+        )
+    lines, details = tuple(str(line) for line in block.get("lines", ())), []
+    if reason(block.get("attack_lower")) is None:
+        least = downward(block["attack_lower"])
+        details.append(f"no proof can promise less than ε = {least}: some randomizer gives that much away")
+    if reason(block.get("numeric_lower")) is None:
+        details.append(
+            f"method: {block['method']}; its exact value lies between {downward(block['numeric_lower'])} "
+            f"and {upward(block['epsilon'])}"
+        )
+    return Lens(
+        name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, tuple(details), *_fine_print(block)
+    )
+
+
+def _amplifies(block: Document) -> bool:
+    """Whether the shuffled batch promises more than one report does, in the digits that are shown."""
+    return upward(block["epsilon"]) != upward(block["colluding"])
+
+
+def _honest(block: Document) -> str:
+    """Who has to be honest for the central guarantee that is quoted."""
+    n, honest = block["n"], block["honest_n"]
+    whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
+    return f"the shuffler and {whom} it mixes are honest"
+
+
+def _order(document: Document) -> Lens:
+    name, question, block = "Order privacy", "What can the order of the released rows give away?", document["order"]
+    if reason(block) is not None:
+        return _absent(name, question, block)
+    alpha = float(block["alpha"])
+    if math.isinf(alpha):
+        meaning = "Nothing is promised about the order of the rows."
+    elif alpha == 0.0:
+        meaning = "Inside a group every order of the rows is equally likely: the order does not tell who sent which."
+    else:
+        meaning = (
+            "Exchanging reports between people of one group changes the probability of any released order "
+            f"by a factor of at most {odds(alpha)}."
+        )
+    details = [f"shuffler: {spoken(block['shuffler'])}"]
+    if reason(block.get("theta_n")) is None:
+        details.append(f"θ·n = {upward(block['theta_n'])}: large means close to the reference order")
+    summary = block.get("summary")
+    if isinstance(summary, dict) and reason(summary) is None:
+        said = {"shuffler", "alpha", "theta_n", "n"}
+        kept = {key: value for key, value in summary.items() if key not in said and reason(value) is None}
+        details += [f"{spoken(key)}: {brief(value)}" for key, value in kept.items()]
+    return Lens(name, question, f"α = {upward(alpha)}", meaning, (), tuple(details), *_fine_print(block))
+
+
+def _leakage(document: Document) -> Lens:
+    name, question = "Exact leakage", "How often is the best possible guess right?"
+    block = document["leakage"]
+    if reason(block) is not None:
+        return _absent(name, question, block)
+    shuffled = reason(block["randomized_shuffled"]) is None
+    best = percent_up(block["randomized_shuffled"] if shuffled else block["randomized"])
+    meaning = (
+        "Somebody who finds every answer equally likely beforehand, sees "
+        f"{'the shuffled batch' if shuffled else 'the report of one person'} and guesses "
+        f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {best}; "
+        f"without any data it is {percent(block['prior'])}."
+    )
+    details = [] if shuffled else [f"no number for the released order: {reason(block['randomized_shuffled'])}"]
+    details += [f"one report with its noise, not shuffled: {percent_up(block['randomized'])}"] if shuffled else []
+    if reason(block["shuffled"]) is None:
+        details.append(f"shuffled without noise: {percent_up(block['shuffled'])}")
+    for key, label in (("method", "method"), ("error_bound", "error at most"), ("rounding", "rounding")):
+        if reason(block.get(key)) is None:
+            details.append(f"{label}: {brief(block[key])}")
+    return Lens(name, question, best, meaning, (), tuple(details), *_fine_print(block))
+
+
+def _attack(document: Document) -> Lens:
+    name, question, block = "Measured attack", "How often was a real attack right?", document["attack"]
+    if reason(block) is not None:
+        return _absent(name, question, block)
+    low, high = block["interval"]
+    meaning = (
+        f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right "
+        f"({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}); "
+        f"guessing without data is right in {percent(block['chance'])}. A better attack may exist."
+    )
+    details = []
+    if reason(block.get("vulnerable")) is None:
+        details.append(
+            f"{percent_up(block['vulnerable'])} of the targets were guessed right in at least "
+            f"{percent(block['vulnerable_at'])} of the trials"
+        )
+    counts = [f"{block[key]:,} {key}" for key in ("targets", "trials", "votes") if reason(block.get(key)) is None]
+    details += [", ".join(counts)] if counts else []
+    return Lens(name, question, percent(block["success"]), meaning, (), tuple(details), *_fine_print(block))
+
+
+def _fine_print(block: Document) -> tuple[tuple[str, ...], str]:
+    return tuple(str(caveat) for caveat in block.get("caveats", ())), str(block.get("source") or "")
+
+
+def brief(value: Any) -> str:
+    """Any entry of the document in few letters; a positive fraction is rounded up."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "∞" if value == "inf" else str(value)
+    return f"{value:,}" if isinstance(value, int) else upward(value) if value >= 0.0 else f"{value:.3g}"
+
+
+def mode_sentence(document: Document) -> str:
+    """What kind of document this is."""
+    if document["mode"] == "rehearsal":
+        coins = "simulated coins" if document["entropy"] == "simulation" else "device coins"
+        return f"Rehearsal with {coins}: contains the truth and protects nobody."
+    return "Release: randomized with the device's own entropy; contains no truth."
+
+
+def banner(document: Document) -> str:
+    """The line that keeps a rehearsal from being mistaken for a release; empty for a release."""
+    mark = document.get("watermark")
+    if isinstance(mark, str):
+        return mark
+    return mode_sentence(document) if document["mode"] == "rehearsal" else ""
+
+
+def summary(document: Document) -> tuple[str, ...]:
+    """The report in a handful of sentences: who, how, what it promises, what it leaks, what was learned."""
+    return (*_setting(document), *_promises(document), *_learned(document))
+
+
+def _setting(document: Document) -> Iterator[str]:
+    collection, randomizer = document["collection"], document["randomizer"]
+    kind = (
+        f"a number between {collection['lower']:g} and {collection['upper']:g}"
+        if collection["kind"] == "numeric"
+        else f"one of {len(collection['categories'])} answers"
+    )
+    yield f"{collection['n']:,} people, one private column: {collection['private']} ({kind})."
+    yield (
+        "Every answer is randomized before it leaves its owner "
+        f"({RANDOMIZERS.get(randomizer['name'], spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
+        f"passes the shuffler ({spoken(document['shuffler'])}), and is then estimated."
+    )
+
+
+def _promises(document: Document) -> Iterator[str]:
+    local, central, leakage = document["local"], document["central"], document["leakage"]
+    if reason(local) is None and math.isfinite(float(local["epsilon"])):
+        batch = ""
+        if reason(central) is None:
+            batch = (
+                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {_honest(central)}"
+                if _amplifies(central)
+                else "; under the assumptions below, shuffling adds next to nothing to that promise"
+            )
+        yield f"One report shifts the odds about its owner by a factor of at most {odds(local['epsilon'])}{batch}."
+    if reason(leakage) is None and reason(leakage["randomized_shuffled"]) is None:
+        yield (
+            f"The best possible guess at one person's answer is right with probability "
+            f"{percent_up(leakage['randomized_shuffled'])}, against {percent(leakage['prior'])} without any data."
+        )
+
+    release = document.get("release")
+    if isinstance(release, dict) and release.get("releases", 1) > 1:
+        yield (
+            f"This is release {release['number']} of {release['releases']} about these people; "
+            f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
+        )
+
+
+def _learned(document: Document) -> Iterator[str]:
+    overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
+    if reason(overall) is None:
+        unit, place = Unit.of(measure), _headline(document)
+        error = overall["standard_error"][place]
+        what = "mean" if measure == "mean" else f"share of “{overall['labels'][place]}”"
+        yield (
+            f"The estimated {what} is {unit(overall['value'][place], error)}, with a "
+            f"{percent(document['estimates']['level'])} interval from "
+            f"{unit.interval(overall['interval'][place], error)}."
+        )
+
+
+def _headline(document: Document) -> int:
+    """The component to quote: the second of two answers, else the largest."""
+    values = document["estimates"]["overall"]["value"]
+    return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))

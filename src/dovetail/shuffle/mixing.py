@@ -1,0 +1,60 @@
+"""Where the reports at the places of a label come from, under a Mallows permutation of a line of people."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.entropy import simulation
+from dovetail.shuffle.kendall import mallows
+from dovetail.shuffle.permutations import Labels, Mixing, shares
+
+Marginals = NDArray[np.float64]  # (n, n)
+
+STANDARD_ERROR = 1e-3
+MOST_MOVES = 100_000_000
+_FEWEST = 8  # draws before the spread between them is looked at
+
+
+def marginals(n: int, theta: float) -> Marginals:
+    r"""P[i, j] = Pr[kappa(i) = j], exactly, by taking off the first digit; O(n^3).
+
+    .. math:: P_n[i, j] = \Pr[c < j]\, P_{n-1}[i-1, j-1] + \Pr[c > j]\, P_{n-1}[i-1, j], \qquad P_n[0, j] = \Pr[c = j]
+    """
+    if math.isinf(theta):
+        return np.eye(n)
+    result = np.ones((1, 1))
+    for m in range(2, n + 1):
+        weights = np.exp(-theta * np.arange(m))
+        digit = weights / weights.sum()
+        before = np.cumsum(digit) - digit
+        after = np.cumsum(digit[::-1])[::-1] - digit
+        rest, result = result, np.zeros((m, m))
+        result[0] = digit
+        result[1:, 1:] += before[1:] * rest
+        result[1:, :-1] += after[:-1] * rest
+    return result
+
+
+def exact_mixing(line: Labels, theta: float) -> Mixing:
+    """Expected shares (g, g) for the labels along the line, from the marginals."""
+    member = np.eye(int(line.max()) + 1)[line]
+    return shares(member.T @ marginals(line.size, theta) @ member)
+
+
+def average_mixing(line: Labels, theta: float) -> Mixing:
+    """The same as a mean over draws with a fixed seed, until every entry's standard error is at most 1e-3."""
+    n, size = line.size, int(line.max()) + 1
+    rng = simulation(0)
+    total, squares, draws = np.zeros((size, size)), np.zeros((size, size)), 0
+    while draws < _FEWEST or (_error(total, squares, draws) > STANDARD_ERROR and draws * n < MOST_MOVES):
+        pairs = line * size + line[mallows(n, theta, rng)]
+        seen = shares(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(np.float64))
+        total, squares, draws = total + seen, squares + seen**2, draws + 1
+    return total / draws
+
+
+def _error(total: Mixing, squares: Mixing, draws: int) -> float:
+    """Largest standard error of the means so far."""
+    variance = np.maximum(squares - total**2 / draws, 0.0) / (draws - 1)
+    return math.sqrt(float(variance.max()) / draws)

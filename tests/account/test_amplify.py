@@ -1,0 +1,160 @@
+"""The public accountant: amplify, amplify_groups and the inverse question."""
+
+from pathlib import Path
+
+import pytest
+
+from dovetail.account.amplify import SOURCES, amplify, amplify_groups
+from dovetail.account.attack_lower import attack_lower
+from dovetail.account.calibrate import max_epsilon
+from dovetail.account.clones import ClonePair
+from dovetail.core.channel import DenseChannel, KRRChannel
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.guarantee import SIMULATED, LocalDP
+from dovetail.core.stages import Randomizer
+
+GRID = [(e0, n, d) for e0 in (0.01, 0.7, 3.0, 12.0) for n in (1, 7, 64, 3_000, 10**8) for d in (1e-12, 1e-6, 0.05)]
+
+
+class Fixed(Randomizer):
+    """A randomizer that is nothing but its promise."""
+
+    def __init__(self, promise: LocalDP) -> None:
+        self.promise = promise
+
+    @property
+    def guarantee(self) -> LocalDP:
+        return self.promise
+
+    def randomize(self, values, rng):  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    @classmethod
+    def examples(cls):  # type: ignore[no-untyped-def]
+        return ()
+
+
+def test_a_float_a_channel_and_a_randomizer_with_one_epsilon_get_one_promise() -> None:
+    channel = KRRChannel(4, 3, 1)
+    given = (channel.epsilon, channel, DenseChannel(channel.matrix()), Fixed(LocalDP(channel.epsilon)))
+    promises = [amplify(randomizer, n=500, delta=1e-6) for randomizer in given]
+    assert all(p.epsilon == pytest.approx(promises[0].epsilon, rel=1e-7) for p in promises)
+    assert promises[0].colluding == channel.epsilon
+
+
+def test_the_three_lines_are_ordered_and_the_quoted_one_is_for_the_honest() -> None:
+    promise = amplify(1.0, n=10_000, delta=1e-6, honest=2_500)
+    assert promise.all < promise.honest < promise.colluding == 1.0
+    assert promise.epsilon == promise.honest == amplify(1.0, n=2_500, delta=1e-6).all
+    assert (promise.n, promise.honest_n, promise.delta) == (10_000, 2_500, 1e-6)
+    assert promise.numeric == ClonePair(1.0, 2_500).epsilon(1e-6)
+
+
+def test_the_source_names_the_theorem_and_the_page_with_its_proof_exists() -> None:
+    assert amplify(1.0, n=10, delta=1e-6).method == "stronger clones"
+    adaptive = amplify(1.0, n=10, delta=1e-6, adaptive=True)
+    assert (adaptive.method, adaptive.source) == ("clones", SOURCES["clones"])
+    root = Path(__file__).parents[2]
+    assert (root / "docs/theory/stronger-clones.md").is_file()
+    assert "docs/theory/stronger-clones.md" in amplify(1.0, n=10, delta=1e-6).source
+
+
+def test_adaptive_use_costs_more() -> None:
+    for epsilon0, n, delta in GRID:
+        adaptive, fixed = (amplify(epsilon0, n=n, delta=delta, adaptive=a).epsilon for a in (True, False))
+        assert adaptive >= fixed * (1 - 1e-4)
+
+
+@pytest.mark.parametrize(("epsilon0", "n", "delta"), GRID)
+def test_no_promise_is_below_what_a_real_randomizer_reaches(epsilon0: float, n: int, delta: float) -> None:
+    ends = ClonePair(epsilon0, n).epsilon(delta)
+    assert attack_lower(epsilon0, n, delta) <= ends.upper
+    assert attack_lower(epsilon0, n, delta) <= ClonePair(epsilon0, n, "clones").epsilon(delta).upper
+    assert amplify(epsilon0, n=n, delta=delta).epsilon <= epsilon0
+
+
+def test_the_attack_comes_close_where_theory_says_so() -> None:
+    for epsilon0, gap in ((0.7, 1.18), (1.0, 1.15), (3.0, 1.035), (4.0, 1.015), (8.0, 1.005)):
+        upper = ClonePair(epsilon0, 10**6).epsilon(1e-6).upper
+        assert 1.0 <= upper / attack_lower(epsilon0, 10**6, 1e-6) <= gap
+
+
+def test_without_delta_every_line_is_the_local_epsilon() -> None:
+    promise = amplify(1.5, n=10**6, delta=0.0)
+    assert promise.all == promise.honest == promise.colluding == promise.attack_lower == 1.5
+
+
+def test_one_honest_person_keeps_the_curve_of_one_report() -> None:
+    assert amplify(1.0, n=100, delta=0.0, honest=1).epsilon == 1.0
+    assert amplify(1.0, n=100, delta=1e-9, honest=1).epsilon == pytest.approx(1.0, abs=1e-8)
+
+
+def test_simulated_randomness_takes_the_central_promise_away_too() -> None:
+    promise = amplify(Fixed(LocalDP(1.0).drawn_from("simulation")), n=100, delta=1e-6)
+    assert promise.caveats == (SIMULATED,)
+
+
+def test_the_smallest_group_is_quoted() -> None:
+    whole, split = amplify(1.0, n=300, delta=1e-6), amplify_groups(1.0, sizes=[5_000, 300, 700], delta=1e-6)
+    assert split == whole
+
+
+def test_a_group_of_one_keeps_its_local_epsilon() -> None:
+    promise = amplify_groups(1.0, sizes=[5_000, 1], delta=1e-6)
+    assert promise.all == promise.honest == promise.colluding == 1.0
+    assert promise.attack_lower <= 1.0
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize(("epsilon", "n", "delta"), [(e, n, d) for e in (1e-3, 0.3, 2.0) for n in (1, 30, 10**4, 10**9)
+                                                     for d in (1e-15, 1e-6, 0.2)])  # fmt: skip
+def test_the_answer_to_the_inverse_question_is_admissible(
+    epsilon: float, n: int, delta: float, adaptive: bool
+) -> None:
+    epsilon0 = max_epsilon(epsilon=epsilon, n=n, delta=delta, adaptive=adaptive)
+    assert epsilon0 >= epsilon
+    assert amplify(epsilon0, n=n, delta=delta, adaptive=adaptive).epsilon <= epsilon
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_the_inverse_of_the_forward_answer_loses_almost_nothing(adaptive: bool) -> None:
+    for epsilon0 in (0.05, 1.0, 5.0):
+        for n in (1, 50, 10**4, 10**8):
+            for delta in (1e-12, 1e-6):
+                forward = amplify(epsilon0, n=n, delta=delta, adaptive=adaptive).epsilon
+                back = max_epsilon(epsilon=forward, n=n, delta=delta, adaptive=adaptive)
+                assert back >= epsilon0 * (1 - 5e-6)
+
+
+def test_the_inverse_without_delta_is_the_identity() -> None:
+    assert max_epsilon(epsilon=0.7, n=10**6, delta=0.0) == 0.7
+
+
+def test_approximate_local_privacy_is_refused_with_the_reason() -> None:
+    with pytest.raises(UnsupportedError, match="pure local privacy"):
+        amplify(Fixed(LocalDP(1.0, 1e-9)), n=100, delta=1e-6)
+
+
+def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
+    for wrong in (0.0, -1.0, float("nan"), float("inf"), 1e6, True, "1"):
+        with pytest.raises(ParameterError, match="`epsilon0` must be"):
+            amplify(wrong, n=10, delta=1e-6)  # type: ignore[arg-type]
+    for delta in (-1e-9, 1.0, float("nan"), "0"):
+        with pytest.raises(ParameterError, match="`delta` must be"):
+            amplify(1.0, n=10, delta=delta)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="`delta` must be"):
+            amplify_groups(1.0, sizes=[1], delta=delta)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="`delta` must be"):
+            max_epsilon(epsilon=1.0, n=10, delta=delta)  # type: ignore[arg-type]
+    for people in (0, 1.5, 10**13):
+        with pytest.raises(ParameterError, match="`n` must be"):
+            amplify(1.0, n=people, delta=1e-6)  # type: ignore[arg-type]
+    for honest in (0, 11, 2.5):
+        with pytest.raises(ParameterError, match="`honest` must be"):
+            amplify(1.0, n=10, delta=1e-6, honest=honest)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="`sizes` must be"):
+        amplify_groups(1.0, sizes=[], delta=1e-6)
+    with pytest.raises(ParameterError, match="`sizes` must be"):
+        amplify_groups(1.0, sizes=[4, 0], delta=1e-6)
+    with pytest.raises(ParameterError, match="`epsilon` must be"):
+        max_epsilon(epsilon=0.0, n=10, delta=1e-6)

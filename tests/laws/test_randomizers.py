@@ -1,0 +1,201 @@
+"""Every randomizer has its published law, keeps its guarantee and inverts without bias."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.randomize.chosen import FREQUENCY, NUMERIC, TABULATED, all_reports, columns, one_by_one
+from tests.statistics import expect_law, expect_mean
+
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.rational import WORD, exp_bracket
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.unary import Unary
+
+DRAWS = 100_000
+HASHING = list(LocalHashing.examples())
+EXTREMES = [1e-6, 0.1, 1.0, 10.5, 44.0, 100.0, 700.0]
+
+
+def ratio(randomizer: Any) -> Fraction:
+    """The realized largest probability ratio of two values, exactly."""
+    if isinstance(randomizer, Unary):
+        p, q = (Fraction(mass, WORD) for mass in randomizer.masses)
+        return p * (1 - q) / ((1 - p) * q)
+    channel = randomizer.hash_channel() if isinstance(randomizer, LocalHashing) else randomizer.channel()
+    return Fraction(channel.keep, channel.lie)
+
+
+@pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
+def test_reports_have_the_law_of_the_channel(randomizer: Any, rng: Entropy) -> None:
+    law = randomizer.channel().matrix()
+    for x in {0, 1, randomizer.k - 1}:
+        reports = randomizer.randomize(np.full(DRAWS, x), rng)
+        expect_law(np.bincount(columns(randomizer, reports), minlength=law.shape[1]), law[x])
+
+
+@pytest.mark.parametrize("randomizer", HASHING, ids=repr)
+def test_local_hashing_randomizes_the_hash_by_its_hash_channel(randomizer: LocalHashing, rng: Entropy) -> None:
+    values = np.arange(DRAWS) % randomizer.k
+    reports = randomizer.randomize(values, rng)
+    offsets = (reports[:, 2].astype(np.int64) - randomizer.hash(values, reports[:, :2])) % randomizer.g
+    expect_law(np.bincount(offsets, minlength=randomizer.g), randomizer.hash_channel().matrix()[0])
+
+
+@pytest.mark.parametrize("randomizer", HASHING, ids=repr)
+def test_hashes_of_two_symbols_are_independent_and_uniform(randomizer: LocalHashing, rng: Entropy) -> None:
+    seeds, g = rng.words(2 * DRAWS).reshape(-1, 2), randomizer.g
+    first, last = (randomizer.hash(np.full(DRAWS, x), seeds) for x in (0, randomizer.k - 1))
+    expect_law(np.bincount(first * g + last, minlength=g * g), np.full(g * g, 1.0 / g**2))
+
+
+@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Laplace, rng: Entropy) -> None:
+    for value in (randomizer.lower, randomizer.lower + 0.7 * (randomizer.upper - randomizer.lower), randomizer.upper):
+        centre = int(randomizer.nearest([value])[0])
+        cells = centre + np.arange(-12, 13)
+        law = np.exp(randomizer.log_density(cells, value))
+        reports = randomizer.randomize(np.full(DRAWS, value), rng)
+        seen = [np.count_nonzero(reports == cell) for cell in cells]
+        below, above = np.count_nonzero(reports < cells[0]), np.count_nonzero(reports > cells[-1])
+        expect_law([below, *seen, above], [(1 - law.sum()) / 2, *law, (1 - law.sum()) / 2])
+
+
+@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+def test_numeric_laws_sum_to_one_and_decode_without_bias(randomizer: Laplace) -> None:
+    reports = np.arange(-3000, 3000)
+    for point in range(randomizer.steps + 1):
+        value = randomizer.lower + point * randomizer.step
+        law = np.exp(randomizer.log_density(reports, value))
+        around = randomizer.decode(reports) - value
+        assert law.sum() == pytest.approx(1.0, abs=1e-12)
+        assert law @ around == pytest.approx(0.0, abs=1e-9)
+        assert law @ around**2 == pytest.approx(randomizer.noise_variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+def test_numeric_guarantees_are_pure_and_exact(randomizer: Laplace) -> None:
+    assert randomizer.rate * randomizer.steps == Fraction(randomizer.guarantee.epsilon)
+    reports = np.arange(-50, 80)
+    gap = randomizer.log_density(reports, randomizer.lower) - randomizer.log_density(reports, randomizer.upper)
+    assert np.abs(gap).max() == pytest.approx(randomizer.guarantee.epsilon, rel=1e-12)
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_realized_probability_ratios_stay_below_e_to_the_epsilon(randomizer: Any) -> None:
+    assert randomizer.guarantee.epsilon == randomizer.epsilon
+    assert randomizer.guarantee.delta == 0.0 and randomizer.guarantee.source
+    assert ratio(randomizer) <= exp_bracket(Fraction(randomizer.epsilon), digits=100)[0]
+    assert ratio(randomizer) >= exp_bracket(Fraction(randomizer.epsilon))[1] * (1 - Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("epsilon", EXTREMES)
+@pytest.mark.parametrize("k", [2, 1000, 1 << 31])
+@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+def test_ratios_stay_below_e_to_the_epsilon_at_extremes(kind: Any, k: int, epsilon: float) -> None:
+    too_fine = kind is KRR and k == 1 << 31 and epsilon < 1  # lies of 2^33 cannot be made unequal enough in 2^64
+    if (kind is LocalHashing and epsilon > 11) or (kind is Unary and k > 1 << 24) or too_fine:
+        with pytest.raises(ParameterError):
+            kind(k=k, epsilon=epsilon)
+        return
+    realized = ratio(kind(k=k, epsilon=epsilon))
+    assert 1 < realized <= exp_bracket(Fraction(epsilon), digits=100)[0]
+
+
+@pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
+def test_published_channels_keep_the_guarantee(randomizer: Any) -> None:
+    law = randomizer.channel().matrix()
+    assert np.log(law.max(axis=0) / law.min(axis=0)).max() <= randomizer.epsilon + 1e-12
+    assert randomizer.channel().epsilon <= randomizer.epsilon + 1e-12
+
+
+@pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
+def test_inversion_is_exactly_unbiased(randomizer: Any) -> None:
+    law = randomizer.channel().matrix()
+    expectation = law @ one_by_one(randomizer, all_reports(randomizer))
+    np.testing.assert_allclose(expectation, np.eye(randomizer.k), atol=1e-10)
+
+
+@pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
+def test_variance_equals_enumeration(randomizer: Any) -> None:
+    law = randomizer.channel().matrix()
+    single = one_by_one(randomizer, all_reports(randomizer))
+    per_value = law @ single**2 - (law @ single) ** 2  # (k, k): people with fixed values
+    corner = np.eye(randomizer.k)
+    for shares in (*corner, corner.mean(axis=0), np.arange(randomizer.k) * 2.0 / (randomizer.k * (randomizer.k - 1))):
+        np.testing.assert_allclose(randomizer.variance(shares), shares @ per_value, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(randomizer.variance(corner), per_value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("randomizer", HASHING, ids=repr)
+def test_local_hashing_is_unbiased_with_the_published_variance(randomizer: LocalHashing, rng: Entropy) -> None:
+    values, trials = np.arange(40) % max(2, randomizer.k // 2), 1500
+    shares = np.bincount(values, minlength=randomizer.k) / values.size
+    reports = randomizer.randomize(np.tile(values, trials), rng).reshape(trials, values.size, 3)
+    estimates = np.array([randomizer.invert(randomizer.tally(batch), values.size) for batch in reports])
+    expect_mean(estimates, shares)
+    expect_mean((estimates - shares) ** 2, randomizer.variance(shares) / values.size)
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_tallies_ignore_order_and_add(randomizer: Any, rng: Entropy) -> None:
+    reports = randomizer.randomize(np.arange(1000) % randomizer.k, rng)
+    whole = randomizer.tally(reports)
+    np.testing.assert_array_equal(whole, randomizer.tally(reports[rng.permutation(1000)]))
+    np.testing.assert_array_equal(whole, randomizer.tally(reports[:321]) + randomizer.tally(reports[321:]))
+    parts = np.stack([randomizer.tally(reports[:500]), randomizer.tally(reports[500:])])
+    stacked = randomizer.invert(parts, np.array([500, 500]))
+    np.testing.assert_allclose(stacked.mean(axis=0), randomizer.invert(whole, 1000), atol=1e-12)
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_values_of_any_whole_type_are_accepted_and_others_refused(randomizer: Any, rng: Entropy) -> None:
+    k = randomizer.k
+    for values in ([0, 1], np.array([0, 1], dtype=np.uint8), np.array([1.0, 0.0]), range(2)):
+        assert len(randomizer.randomize(values, rng)) == 2
+    assert len(randomizer.check_reports(randomizer.randomize([], rng))) == 0
+    for bad in (
+        [0, k],
+        [-1],
+        [0.5],
+        [float("nan")],
+        [[0, 1]],
+        1,
+        ["a"],
+        [None],
+        np.array([1 << 63], dtype=np.uint64),
+    ):
+        with pytest.raises(DataError, match="`values` must be"):
+            randomizer.randomize(bad, rng)
+
+
+@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan"), 1e-300, 1e300, True, "1"])
+def test_budgets_outside_the_range_are_refused(kind: Any, epsilon: Any) -> None:
+    with pytest.raises(ParameterError, match="`epsilon`"):
+        kind(k=4, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+@pytest.mark.parametrize("k", [1, 0, -3, 2.5, (1 << 31) + 1, True, "3"])
+def test_domain_sizes_outside_the_range_are_refused(kind: Any, k: Any) -> None:
+    with pytest.raises(ParameterError, match="`k` must be"):
+        kind(k=k, epsilon=1.0)
+
+
+@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing, Laplace])
+def test_examples_and_names_are_complete(kind: Any) -> None:
+    assert len(kind.examples()) >= 3 and isinstance(kind.name, str)
+    assert len(set(kind.examples())) == len(kind.examples())
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_reports_that_no_device_sends_are_refused(randomizer: Any) -> None:
+    for bad in ([[-1]], [-1], [10**9], [[0, 1]], ["a"]):
+        with pytest.raises(DataError, match="`reports` must be"):
+            randomizer.check_reports(np.array(bad))

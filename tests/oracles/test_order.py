@@ -1,0 +1,221 @@
+"""Order privacy against exhaustive enumeration, closed forms and the worked example of the paper."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from tests.shuffle.symmetric import (
+    everybody,
+    everything,
+    groups_of,
+    index,
+    largest_change,
+    log_law,
+    naive_decode,
+    naive_inversions,
+)
+from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
+
+from dovetail.core.entropy import Entropy
+from dovetail.shuffle import sensitivity
+from dovetail.shuffle.decode import tree, window
+from dovetail.shuffle.digits import digits
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.kendall import inversion_variance, inversions, log_normalizer, mallows, mean_inversions
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.mixing import average_mixing, exact_mixing, marginals
+from dovetail.shuffle.permutations import inverse
+
+THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
+
+
+def true_alpha(order: np.ndarray, group: tuple[int, ...], alpha: float) -> float:
+    """The measured alpha of the shuffler fitted for this group alone, from its own log weights."""
+    shuffler = Mallows.fit(Groups.from_lists([group], len(order)), alpha=alpha, reference=order)
+    return largest_change(log_law(shuffler), group, len(order))
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_promise_is_kept_exactly_for_all_groups_and_reference_orders(n: int) -> None:
+    for order in everything(n):
+        shuffler = Mallows(everybody(n), 1.0, order)
+        law, positions = log_law(shuffler), inverse(order)
+        for group in groups_of(n):
+            change = largest_change(law, group, n) / shuffler.theta
+            assert change == pytest.approx(sensitivity.kendall(positions[list(group)]), rel=1e-12)
+
+
+def literal_law(order: np.ndarray, theta: float) -> np.ndarray:
+    """Line 8 of Algorithm 1 read literally: sigma = s^-1 shat, with the same distance inv(shat s^-1)."""
+    line, back = everything(len(order)), inverse(order)
+    weights = np.array([-theta * naive_inversions(order[pi][back]) for pi in line])  # inv(s pi s^-1)
+    return weights - np.log(np.exp(weights).sum())
+
+
+@pytest.mark.parametrize(
+    ("order", "group", "promised", "literal"),
+    [([1, 2, 0], (1, 2), 1, 3), ([0, 2, 3, 1], (0, 2), 1, 5)],
+)
+def test_the_literal_reading_breaks_its_promise_and_ours_keeps_it(
+    order: list[int], group: tuple[int, ...], promised: int, literal: int
+) -> None:
+    line, n = np.array(order), len(order)
+    assert sensitivity.kendall(inverse(line)[list(group)]) == promised
+    assert largest_change(literal_law(line, 1.0), group, n) == pytest.approx(literal)
+    assert true_alpha(line, group, float(promised)) == pytest.approx(promised)
+
+
+def test_the_worked_example_of_appendix_a10() -> None:
+    order, kappa = np.array([4, 1, 2, 7, 3, 0, 5, 6]), np.array([2, 1, 0, 4, 3, 5, 7, 6])
+    released = np.array([0, 1, 4, 7, 2, 6, 5, 3])
+    flow = np.empty(8, dtype=np.int64)
+    flow[order] = order[kappa]
+    np.testing.assert_array_equal(flow, released)
+    np.testing.assert_array_equal(order[kappa] + 1, [3, 2, 5, 4, 8, 1, 7, 6])  # the sample that the paper draws
+    assert kappa.tolist() != released.tolist()  # line 8 read literally is kappa itself
+    positions = inverse(order)
+    exact = [sensitivity.kendall(positions[group]) for group in ([3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4])]
+    assert exact == [13, 10, 5]  # the paper prints 28
+    shuffler = Mallows.fit(Groups.from_lists([[3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4]], 8), alpha=13.0, reference=order)
+    assert (shuffler.sensitivity, shuffler.theta, shuffler.summary()["paper_sensitivity"]) == (13, 1.0, 28)
+    assert shuffler.log_weight(released) == pytest.approx(-5.0 - log_normalizer(8, 1.0))
+
+
+def test_a_theta_one_tenth_too_large_breaks_the_promise() -> None:
+    order = np.array([1, 2, 3, 0])
+    honest = true_alpha(order, (0, 1, 3), 1.0)
+    assert honest <= 1.0 + 1e-12 < 1.1 * honest
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_sensitivities_equal_enumeration(n: int) -> None:
+    perms, places = everything(n), np.arange(n)
+    distances = {
+        sensitivity.kendall: np.array([naive_inversions(pi) for pi in perms]),
+        sensitivity.footrule: np.abs(perms - places).sum(axis=1),
+        sensitivity.hamming: (perms != places).sum(axis=1),
+        sensitivity.cayley: np.array([n - cycles(pi) for pi in perms]),
+    }
+    for group in groups_of(n, least=1):
+        for formula, distance in distances.items():
+            assert formula(group) == largest_change(distance.astype(float), group, n), (formula, group)
+
+
+def cycles(pi: np.ndarray) -> int:
+    """Number of cycles of a permutation."""
+    seen: set[int] = set()
+    count = 0
+    for start in range(len(pi)):
+        count += start not in seen
+        while start not in seen:
+            seen.add(start)
+            start = int(pi[start])
+    return count
+
+
+def test_the_printed_sensitivity_is_an_upper_bound_with_the_stated_exceptions() -> None:
+    exceptions = dict.fromkeys(range(3, 9), 0)
+    for n in exceptions:
+        for group in groups_of(n):
+            width, missing = group[-1] - group[0], set(range(group[0], group[-1] + 1)) - set(group)
+            exact, printed = sensitivity.kendall(group), sensitivity.paper(width)
+            centre = missing == {(group[0] + group[-1]) / 2}
+            assert exact <= printed and (exact == printed) == (not missing or centre)
+            exceptions[n] += centre
+    assert list(exceptions.values()) == [1, 2, 4, 6, 9, 12]
+
+
+@pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.parametrize("theta", THETAS)
+def test_digits_and_decoders_give_the_mallows_law(n: int, theta: float, rng: Entropy) -> None:
+    draws = 200_000
+    table = digits(np.repeat(np.arange(n, 0, -1), draws), theta, rng).reshape(n, draws).T.copy()
+    counts = np.bincount(index(np.array([tree(row) for row in table])), minlength=math.factorial(n))
+    weights = np.exp(-theta * np.array([naive_inversions(pi) for pi in everything(n)]))
+    expect_law(counts, weights / weights.sum())
+    if 0.05 <= theta <= 2.5:
+        wrong = np.exp(-1.1 * theta * np.array([naive_inversions(pi) for pi in everything(n)]))
+        if theta >= 0.3:
+            expect_broken(counts, wrong / wrong.sum())
+
+
+@pytest.mark.parametrize("n", [1000, 10_000, 100_000])
+@pytest.mark.parametrize("scaled", [1e-6, 0.3, 1.0, 3.0, 30.0, 1000.0, math.inf])
+def test_moments_agree_with_closed_forms(n: int, scaled: float) -> None:
+    theta = min(scaled / n, 1.5)
+    rng = rng_of(f"moments {n} {scaled}")
+    mean, error = mean_inversions(n, theta), math.sqrt(inversion_variance(n, theta))
+    scores = np.array([(inversions(mallows(n, theta, rng)) - mean) / error for _ in range(4)])
+    # a sum of at least 1000 independent digits; normal tails to 1e-9 with a tenth of slack for the third moment
+    assert np.abs(scores).max() <= 1.1 * norm.isf(FALSE_ALARM / 8)
+
+
+@pytest.mark.parametrize("theta", [1e-300, 1e-9, 1e-3, 0.2, 1.0, 7.0, 60.0])
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_normalizer_and_moments_agree_with_the_exact_polynomial(n: int, theta: float) -> None:
+    counts = [1]
+    for m in range(2, n + 1):  # inversions: coefficients of prod (1 + x + .. + x^(m-1))
+        counts = [sum(counts[max(0, k - m + 1) : k + 1]) for k in range(len(counts) + m - 1)]
+    weights = [Fraction(c) * Fraction(math.exp(-theta * k)) for k, c in enumerate(counts)]
+    total = sum(weights)
+    mean = sum(k * w for k, w in enumerate(weights)) / total
+    variance = sum((k - mean) ** 2 * w for k, w in enumerate(weights)) / total
+    log_total = math.log1p(float(total - 1))
+    assert log_normalizer(n, theta) == pytest.approx(log_total, rel=1e-13, abs=1e-300)
+    assert mean_inversions(n, theta) == pytest.approx(float(mean), rel=1e-9, abs=1e-300)
+    assert inversion_variance(n, theta) == pytest.approx(float(variance), rel=1e-9, abs=1e-300)
+
+
+def test_the_normalizer_is_smooth_where_its_formula_changes() -> None:
+    below, above = log_normalizer(10**6, math.nextafter(1.0, 0.0)), log_normalizer(10**6, 1.0)
+    assert below == pytest.approx(above, rel=1e-12)
+    assert log_normalizer(10**7, 0.0) == pytest.approx(log_normalizer(10**7, 1e-300), rel=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 128, 500, 3000])
+@pytest.mark.parametrize("theta", [0.0, 1e-5, 1e-3, 0.02, 0.3, 3.0, 1000.0])
+def test_all_decoders_agree_with_deletion_and_digits_sum_to_inversions(n: int, theta: float, rng: Entropy) -> None:
+    drawn = digits(np.arange(n, 0, -1), theta, rng)
+    truth = naive_decode(drawn)
+    np.testing.assert_array_equal(tree(drawn), truth)
+    np.testing.assert_array_equal(window(drawn), truth)
+    assert drawn.sum() == inversions(truth) == inversions(inverse(truth))
+
+
+def test_decoders_agree_at_the_extremes() -> None:
+    for n in (64, 65, 1000):
+        for drawn in (np.zeros(n, np.int64), np.arange(n)[::-1].copy(), np.arange(n)[::-1] * (np.arange(n) % 3 == 0)):
+            np.testing.assert_array_equal(tree(drawn), naive_decode(drawn))
+            np.testing.assert_array_equal(window(drawn), naive_decode(drawn))
+
+
+def test_decoders_agree_for_a_hundred_thousand(rng: Entropy) -> None:
+    for theta in (1e-6, 5e-4, 0.01):
+        drawn = digits(np.arange(100_000, 0, -1), theta, rng)
+        np.testing.assert_array_equal(tree(drawn), window(drawn))
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.2, 3.0, math.inf])
+def test_marginals_equal_enumeration(theta: float) -> None:
+    perms = everything(5)
+    distances = np.array([naive_inversions(pi) for pi in perms])
+    weights = (distances == 0) * 1.0 if math.isinf(theta) else np.exp(-theta * distances)
+    truth = np.array([[weights[perms[:, i] == j].sum() for j in range(5)] for i in range(5)]) / weights.sum()
+    np.testing.assert_allclose(marginals(5, theta), truth, atol=1e-14)
+
+
+def test_averaged_mixing_agrees_with_the_exact_one_within_its_standard_error() -> None:
+    line = np.arange(400) * 5 // 400
+    exact, average = exact_mixing(line, 0.02), average_mixing(line, 0.02)
+    # 25 entries, standard error 1e-3 at most by the stopping rule (estimated from at least 8 draws)
+    np.testing.assert_allclose(average, exact, atol=7e-3)
+    np.testing.assert_allclose(average.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_mean_displacement_in_the_bulk_is_as_the_theory_says(rng: Entropy) -> None:
+    n, theta = 200_000, 0.01
+    shift = np.abs(mallows(n, theta, rng) - np.arange(n)).mean()
+    # 2 ln 2 / theta; a place's shift has standard deviation about its mean and neighbours within 30 / theta depend
+    assert shift == pytest.approx(2 * math.log(2) / theta, rel=6 * math.sqrt(60 / theta / n))

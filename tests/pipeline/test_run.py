@@ -1,0 +1,231 @@
+"""The main job: what comes out is right, and nothing comes out that must not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+from tests.pipeline.surveys import numeric, rehearsal, release, survey
+from tests.statistics import FALSE_ALARM, expect_coverage, misfit
+
+import dovetail as dt
+from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
+from dovetail.report.document import Missing, PrivacyReport
+
+BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
+NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
+ALL_FOUR = {**NEAR_AGE, "shuffler": "best", "compare": ["identity", "uniform", "mallows"]}
+QUICK = {"trials": 5, "targets": 100}
+
+
+def go(config: dict[str, Any], table: pl.DataFrame | None = None, **options: Any) -> PrivacyReport:
+    return dt.run(config, table=survey() if table is None else table, **options)
+
+
+def sanitized(report: PrivacyReport) -> pl.DataFrame:
+    assert isinstance(report.sanitized, pl.DataFrame)
+    return report.sanitized
+
+
+# --- rehearsals ---------------------------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_writes_a_marked_report_and_no_sanitized_table(tmp_path: Path) -> None:
+    report = go(rehearsal(shuffle=ALL_FOUR, attack=QUICK), out=tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
+    document = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert next(iter(document)) == "schema_version"
+    assert document == json.loads(json.dumps(report.document()))
+    keys = {"mode", "local", "central", "order", "leakage", "attack", "estimates", "files"}
+    assert keys <= set(document)
+    assert document["watermark"].startswith("REHEARSAL: contains the truth")
+    assert document["local"]["caveats"], "simulated randomness takes the promise away"
+    assert document["files"]["sanitized"]["value"] is None
+    assert "REHEARSAL" in (tmp_path / "out" / "report.html").read_text()
+    assert [lenses.shuffler for lenses in report.comparison] == ["identity", "uniform", "mallows"]
+
+
+def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> None:
+    config = rehearsal(shuffle=BY_AGE, attack=QUICK)
+    assert go(config).document() == go(config).document()
+    assert go({**config, "seed": 2}).lenses.estimates != go(config).lenses.estimates
+
+
+def test_intervals_cover_the_truth_of_these_people() -> None:
+    hits = []
+    for seed in range(200):
+        report = go(rehearsal(seed=seed, shuffle=BY_AGE, estimate={"by": ["age", "town"]}, attack={"targets": 1,
+                    "trials": 2}))  # fmt: skip
+        found = report.lenses.estimates
+        assert not isinstance(found.groups, Missing)
+        for entry in [found.overall, *found.groups]:
+            assert entry.truth is not None
+            hits.append(entry.interval[1][0] <= entry.truth[1] <= entry.interval[1][1])
+    # entries of one run share reports, so the nominal 95 % is tested at 92 %
+    expect_coverage(hits, 0.92)
+
+
+def test_each_lens_applies_where_a_theorem_says_so() -> None:
+    report = go(rehearsal(shuffle=ALL_FOUR, attack=QUICK))
+    by_name = {lenses.shuffler: lenses for lenses in report.comparison}
+    uniform, identity, mallows = by_name["uniform"], by_name["identity"], by_name["mallows"]
+    assert uniform.central.epsilon < 2.0
+    assert isinstance(uniform.estimates.groups, Missing)
+    assert isinstance(identity.central, Missing) and identity.order.guarantee.alpha == float("inf")
+    assert isinstance(mallows.central, Missing) and "uniform" in mallows.central.reason
+    assert isinstance(mallows.leakage.randomized_shuffled, Missing)
+    assert uniform.order.guarantee.alpha == 0.0 and mallows.order.guarantee.alpha == 4.0
+    assert uniform.leakage.randomized_shuffled < uniform.leakage.randomized
+
+
+def test_within_groups_is_quoted_at_its_smallest_group() -> None:
+    table = survey()
+    smallest = int(table["age"].value_counts()["count"].min())
+    lenses = go(rehearsal(shuffle=BY_AGE, attack=QUICK)).lenses
+    expected = dt.amplify(dt.KRR(k=2, epsilon=2.0), n=smallest, delta=1e-6)
+    assert lenses.central.epsilon == expected.epsilon
+    assert lenses.leakage.randomized_shuffled == dt.vulnerability(
+        dt.KRR(k=2, epsilon=2.0).channel(), n=smallest
+    ).randomized_shuffled  # fmt: skip
+    lonely = table.with_columns(age=pl.when(pl.col("id") == 0).then(99).otherwise(pl.col("age")))
+    alone = go(rehearsal(shuffle=BY_AGE, attack=QUICK), lonely).lenses
+    assert isinstance(alone.central, Missing) and "nobody else" in alone.central.reason
+    assert alone.leakage.randomized_shuffled == pytest.approx(alone.leakage.randomized)
+
+
+def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
+    lenses = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).lenses
+    assert lenses.central.honest_n == lenses.central.n - 10
+    assert lenses.central.all < lenses.central.epsilon == lenses.central.honest < lenses.central.colluding
+
+
+@pytest.mark.parametrize("randomizer", ["hadamard", "unary", "local_hashing"])
+def test_other_randomizers_run_and_say_which_lenses_are_not_for_them(randomizer: str) -> None:
+    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE)).lenses
+    assert isinstance(lenses.leakage, Missing) and randomizer in lenses.leakage.reason
+    assert isinstance(lenses.attack, Missing)
+    value, error, truth = lenses.estimates.overall.value, lenses.estimates.overall.standard_error, 0.35
+    assert abs(value[1] - truth) < 6.1 * error[1] + 0.1
+
+
+def test_numbers_are_collected_on_a_grid_and_averaged() -> None:
+    lenses = go(numeric(rehearsal(shuffle=BY_AGE))).lenses
+    found = lenses.estimates
+    assert found.measure == "mean" and found.overall.truth is not None and not isinstance(found.groups, Missing)
+    assert abs(found.overall.value[0] - found.overall.truth[0]) < 6.1 * found.overall.standard_error[0] + 0.01
+    assert len(found.groups) == 4
+
+
+def test_small_groups_are_withheld() -> None:
+    table = survey().with_columns(age=pl.when(pl.col("id") < 30).then(60).otherwise(pl.col("age")))
+    estimates = go(rehearsal(shuffle=BY_AGE, estimate={"min_group_size": 40}, attack=QUICK), table).lenses.estimates
+    assert not isinstance(estimates.groups, Missing)
+    assert "60" not in {entry.group for entry in estimates.groups}
+    assert estimates.withheld == [{"by": "age", "groups": 1, "people": 30}]
+
+
+# --- releases -----------------------------------------------------------------------------------------------------
+
+
+def test_a_release_draws_from_the_operating_system_and_knows_no_truth(tmp_path: Path) -> None:
+    report = go(release(shuffle=BY_AGE), out=tmp_path / "out", ledger=tmp_path / "ledger")
+    document = report.document()
+    assert document["entropy"] == "device" and document["watermark"] is None and document["seed"] is None
+    assert document["local"]["caveats"] == []
+    assert document["attack"]["value"] is None and "truth" in document["attack"]["reason"]
+    assert "truth" not in document["estimates"]["overall"]
+    table = pl.read_parquet(tmp_path / "out" / "sanitized.parquet")
+    assert table.columns == ["age", "town", "report"] and table.height == 600
+    assert set(table["report"]) <= {"no", "yes"}
+
+
+def test_a_uniform_release_has_no_public_columns(tmp_path: Path) -> None:
+    assert sanitized(go(release(), ledger=tmp_path)).columns == ["report"]
+
+
+@pytest.mark.parametrize("shuffle", [{"shuffler": "uniform"}, BY_AGE, NEAR_AGE], ids=lambda s: s["shuffler"])
+def test_a_repeated_release_gives_the_same_reports_whatever_the_order_of_the_rows(
+    tmp_path: Path, shuffle: dict[str, Any]
+) -> None:
+    config = release(shuffle=shuffle)
+    first = go(config, ledger=tmp_path)
+    again = go(config, survey().sort("secret"), ledger=tmp_path)
+    assert sanitized(first).equals(sanitized(again))
+    assert first.lenses.estimates == again.lenses.estimates
+    assert first.lenses.order.summary == again.lenses.order.summary
+
+
+def test_other_estimates_are_read_off_the_same_release(tmp_path: Path) -> None:
+    first = go(release(shuffle=BY_AGE), ledger=tmp_path)
+    again = go(release(shuffle=BY_AGE, estimate={"by": ["town"]}, promise={"delta": 1e-8}), ledger=tmp_path)
+    assert sanitized(first).equals(sanitized(again))
+
+
+def test_a_second_release_needs_a_wish_and_its_budget_adds(tmp_path: Path) -> None:
+    go(release(), ledger=tmp_path)
+    with pytest.raises(UnsupportedError, match="--new-release"):
+        go(release(randomize={"epsilon": 1.0}), ledger=tmp_path)
+    second = go(release(randomize={"epsilon": 1.0}), ledger=tmp_path, new_release=True)
+    assert second.lenses.local.epsilon == 3.0 and "composition" in second.lenses.local.source
+    assert isinstance(second.lenses.central, Missing) and "2 times" in second.lenses.central.reason
+    assert second.document()["release"] == {"number": 2, "releases": 2, "total_epsilon": 3.0}
+
+
+def test_planted_values_dropped_columns_and_row_order_are_in_no_release_file(tmp_path: Path) -> None:
+    planted = "7.3456789"
+    table = survey().with_columns(hours=pl.when(pl.col("id") == 5).then(float(planted)).otherwise(pl.col("hours")))
+    config = numeric(release(shuffle=BY_AGE))
+    go(config, table, out=tmp_path / "out", ledger=tmp_path / "ledger")
+    for path in [*(tmp_path / "out").iterdir(), *(tmp_path / "ledger").rglob("*")]:
+        content = path.read_bytes() if path.is_file() else b""
+        for secret in (planted, planted[:6], "dropped-", str(tmp_path)):
+            assert secret.encode() not in content, (path.name, secret)
+    frame = pl.read_parquet(tmp_path / "out" / "sanitized.parquet")
+    assert frame.columns == ["age", "town", "report"]
+    assert not np.isin(frame["report"].to_numpy(), table["hours"].to_numpy() + 1e-12).all()
+
+
+def places_of_yes(table: pl.DataFrame, ledger: Path, runs: int) -> np.ndarray:
+    """How often each place of the sanitized table holds the report "yes" over fresh releases, epsilon large."""
+    config = release(data={"public": []}, randomize={"epsilon": 12.0}, estimate={"by": []})
+    counts = np.zeros(table.height, dtype=int)
+    for run in range(runs):
+        report = go(config, table, ledger=ledger / str(run))
+        counts += (sanitized(report)["report"] == "yes").to_numpy()
+    return counts
+
+
+def test_sorting_the_input_by_the_secret_changes_nothing_in_distribution(tmp_path: Path) -> None:
+    table = pl.DataFrame({"id": range(12), "secret": ["no"] * 6 + ["yes"] * 6})
+    runs = 200
+    counts = places_of_yes(table, tmp_path, runs)
+    # each place holds a yes with probability 1/2 (within e^-12), whatever the input order
+    tails = np.minimum(binom.cdf(counts, runs, 0.5), binom.sf(counts - 1, runs, 0.5))
+    assert 2 * counts.size * tails.min() >= FALSE_ALARM
+    leaky = np.array([0] * 6 + [runs] * 6)  # what a release in input order would show
+    assert misfit(np.array([leaky[0], runs - leaky[0]]), np.array([0.5, 0.5])) < FALSE_ALARM
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_inside_the_output_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must lie outside"):
+        go(release(), out=tmp_path / "out", ledger=tmp_path / "out" / "ledger")
+
+
+def test_an_existing_report_is_found_before_anything_is_drawn(tmp_path: Path) -> None:
+    go(rehearsal(attack=QUICK), out=tmp_path / "out")
+    with pytest.raises(OutputError, match="--force"):
+        go(release(), out=tmp_path / "out", ledger=tmp_path / "ledger")
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_one_row_runs_and_promises_no_more_than_the_local_guarantee() -> None:
+    lenses = go(rehearsal(attack={"targets": 1, "trials": 2}), survey().head(1)).lenses
+    assert isinstance(lenses.central, Missing)
+    with pytest.raises(DataError, match="no rows"):
+        go(rehearsal(), survey().clear())

@@ -1,0 +1,293 @@
+"""The page and the terminal say what the document says, and nothing else."""
+
+import io
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from tests.report.documents import N, absent, numeric, rehearsal, release, share
+
+from dovetail.report.html import render_html
+from dovetail.report.tables import comparison_table
+from dovetail.report.terminal import print_report
+from dovetail.report.words import lenses
+
+Document = dict[str, Any]
+SAMPLES = pytest.mark.parametrize("make", [rehearsal, release, numeric])
+VOID = {"meta", "link"}
+
+
+class Balance(HTMLParser):
+    """Reads a page strictly: every element is closed in order; collects addresses and headings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.addresses += [
+            value or "" for name, value in attrs if name in ("href", "src", "srcset", "action", "data")
+        ]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def parse(page: str) -> Balance:
+    parser = Balance()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def text_of(page: str) -> str:
+    """What a reader sees."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", body)))
+
+
+def printed(document: Document, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    print_report(document, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def flat(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+@SAMPLES
+def test_the_page_is_balanced_and_reads_from_heading_to_heading(make: Callable[[], Document]) -> None:
+    levels = [int(tag[1]) for tag in parse(render_html(make())).seen if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@SAMPLES
+def test_the_page_needs_nothing_from_outside(make: Callable[[], Document]) -> None:
+    page = render_html(make())
+    parser = parse(page)
+    assert "http" not in page
+    assert set(parser.addresses) == {"data:,"}
+    assert "url(" not in page
+    assert "@import" not in page
+    assert not {"script", "img", "iframe", "object", "embed", "form"} & set(parser.seen)
+
+
+@SAMPLES
+def test_both_renderings_show_every_lens_with_its_number_or_its_reason(make: Callable[[], Document]) -> None:
+    document = make()
+    page, terminal = text_of(render_html(document)), printed(document, width=400)
+    for lens in lenses(document):
+        for shown in (page, flat(terminal)):
+            for words in (lens.name, lens.figure, lens.meaning, *lens.lines, *lens.caveats, lens.source):
+                assert words in shown
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["ε = 2", "factor of at most 7.39", "ε = 0.432", "10⁻⁶", "α = 0", "52.59%", "88.08%", "68.12%", "67.75%"],
+)
+def test_the_numbers_of_the_rehearsal_are_on_the_page(number: str) -> None:
+    assert number in text_of(render_html(rehearsal()))
+
+
+@pytest.mark.parametrize("lens", ["local", "central", "order", "leakage", "attack"])
+@pytest.mark.parametrize("make", [rehearsal, release])
+def test_a_lens_that_does_not_apply_says_why(lens: str, make: Callable[[], Document]) -> None:
+    document = make() | {lens: absent("the dog ate the theorem")}
+    assert "Does not apply: the dog ate the theorem" in text_of(render_html(document))
+    assert "Does not apply: the dog ate the theorem" in flat(printed(document, width=400))
+
+
+def test_an_order_that_promises_nothing_says_so() -> None:
+    document = rehearsal()
+    document["order"]["alpha"] = "inf"
+    document["local"]["epsilon"] = "inf"
+    page = text_of(render_html(document))
+    assert "α = ∞ Nothing is promised about the order of the rows." in page
+    assert "ε = ∞ Nothing is promised: one report may reveal its owner's answer." in page
+
+
+def test_without_a_uniform_shuffle_the_leakage_is_that_of_one_report() -> None:
+    lens = lenses(release())[3]
+    assert lens.figure == "88.08%"
+    assert "the report of one person" in lens.meaning
+    assert any("no number for the released order" in detail for detail in lens.details)
+
+
+def test_caveats_stand_beside_the_number_they_take_away() -> None:
+    assert "drawn from a simulation seed: protects nobody" in lenses(rehearsal())[0].caveats
+    assert "But: drawn from a simulation seed: protects nobody" in text_of(render_html(rehearsal()))
+    assert "But: drawn from a simulation seed: protects nobody" in flat(printed(rehearsal(), width=400))
+
+
+def test_a_rehearsal_has_a_watermark_and_a_release_has_none() -> None:
+    assert '<aside class="watermark"' in render_html(rehearsal())
+    assert "REHEARSAL" in printed(rehearsal())
+    assert '<aside class="watermark"' in render_html(rehearsal() | {"watermark": None})
+    for document in (release(), numeric()):
+        assert '<aside class="watermark"' not in render_html(document)
+        assert "REHEARSAL" not in printed(document)
+
+
+def test_a_release_shows_no_truth_even_when_the_document_holds_it() -> None:
+    leaky = release()
+    leaky["estimates"] = rehearsal()["estimates"]
+    leaky["estimates"]["overall"]["truth"] = [0.123456, 0.876544]
+    page, terminal = render_html(leaky), printed(leaky)
+    for trace in ("12.35", "87.65", "truth (rehearsal", 'class="truth"', "0.123456"):
+        assert trace not in page
+        assert trace not in terminal
+    assert ">truth<" not in page
+    assert ">truth<" in render_html(rehearsal())
+
+
+def test_every_word_of_the_document_is_escaped() -> None:
+    nasty = "<script>alert(1)</script>"
+    document = rehearsal()
+    document["title"] = document["watermark"] = nasty
+    document["collection"] |= {"private": nasty, "public": [nasty], "categories": [nasty, "yes"]}
+    document["shuffler"] = document["comparison"][2]["shuffler"] = document["order"]["shuffler"] = nasty
+    document["estimates"]["overall"]["labels"] = [nasty, nasty]
+    document["estimates"]["withheld"][0]["by"] = nasty
+    for group in document["estimates"]["groups"]:
+        group |= {"by": nasty, "group": nasty, "labels": ["no", nasty]}
+    document["order"]["summary"] = {nasty: nasty}
+    document["steps"][0] |= {"what": nasty, "guarantee": nasty, "theorem": nasty}
+    document["assumptions"] = [nasty]
+    document["files"] = {nasty: nasty}
+    document["config"] = {nasty: "</pre>" + nasty}
+    document["release"] = {nasty: nasty}
+    document["randomizer"] |= {"name": nasty, "parameters": {nasty: nasty}}
+    document["central"]["lines"] = [nasty]
+    page = render_html(document)
+    assert "script" not in parse(page).seen
+    assert "&lt;script&gt;" in page
+
+
+def test_markup_and_control_characters_do_not_steer_the_terminal() -> None:
+    document = rehearsal()
+    document["estimates"]["overall"]["labels"] = ["[red]no[/red]", "yes\x1b[2J"]
+    shown = printed(document, width=200)
+    assert "[red]no[/red]" in shown
+    assert "\x1b" not in shown
+
+
+@SAMPLES
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_terminal_keeps_to_its_width_and_loses_no_letter(make: Callable[[], Document], width: int) -> None:
+    shown = printed(make(), width)
+    assert max(cell_len(line) for line in shown.splitlines()) <= width
+    assert "…" not in shown
+
+
+@SAMPLES
+def test_every_chart_on_the_page_is_well_formed_and_described(make: Callable[[], Document]) -> None:
+    drawn = re.findall(r"<svg.*?</svg>", render_html(make()), flags=re.DOTALL)
+    assert drawn
+    for chart in drawn:
+        root = ElementTree.fromstring(chart)
+        assert root.get("role") == "img"
+        assert root.findtext("title")
+        assert root.findtext("desc")
+
+
+def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
+    document = rehearsal()
+    table = comparison_table(document)
+    assert table.columns == ("lens", "identity", "uniform", "within groups (chosen)", "mallows")
+    assert [row[0] for row in table.rows[:5]] == [
+        "local ε",
+        "central ε",
+        "order α",
+        "best guess right",
+        "attack right",
+    ]
+    for text in (text_of(render_html(document)), flat(printed(document, width=400))):
+        assert "the order is released as it is: nothing is amplified" in text
+        assert "0.0736" in text
+
+
+def test_a_release_without_comparison_has_no_comparison() -> None:
+    assert "other shufflers" not in render_html(release())
+    assert "other shufflers" not in printed(release())
+
+
+def test_a_mean_is_written_without_percent() -> None:
+    assert "The estimated mean is 29.123, with a 95% interval from 28.980 to 29.267." in text_of(
+        render_html(numeric())
+    )
+
+
+def test_many_groups_are_folded_on_the_page_and_cut_on_the_terminal() -> None:
+    document = rehearsal()
+    document["estimates"]["groups"] = [
+        {"by": "town", "group": f"town {place}", **share(200, 0.3, 0.1, truth=True)} for place in range(50)
+    ]
+    page = render_html(document)
+    assert "Estimates by group: table of 50 rows" in page
+    assert "town 49" in page
+    assert "20 more rows in the report file." in printed(document)
+
+
+def test_several_releases_name_their_total() -> None:
+    assert "release 2 of 2 about these people" in text_of(render_html(release()))
+    assert "ε = 4 for one person" in text_of(render_html(release()))
+
+
+@SAMPLES
+def test_the_document_survives_json_and_is_not_changed(make: Callable[[], Document]) -> None:
+    document = json.loads(json.dumps(make(), allow_nan=False))
+    before = json.dumps(document)
+    render_html(document)
+    printed(document)
+    assert json.dumps(document) == before
+
+
+@SAMPLES
+def test_nothing_is_called_safe_or_anonymous(make: Callable[[], Document]) -> None:
+    for shown in (text_of(render_html(make())), printed(make())):
+        assert not re.search(r"\bsafe|anonym|guaranteed|secure", shown, flags=re.IGNORECASE)
+
+
+def test_the_place_of_the_collection_is_marked_on_the_curve() -> None:
+    page = render_html(rehearsal())
+    assert "n = 139 shuffled together" in page
+    document = rehearsal() | {key: rehearsal()["comparison"][1][key] for key in ("leakage", "central")}
+    assert f"n = {N:,}<" in render_html(document)
+
+
+def test_too_few_honest_people_are_named_instead_of_a_hollow_promise() -> None:
+    document = rehearsal()
+    document["central"] |= {"epsilon": 1.9999, "honest": 1.9999, "honest_n": 1}
+    assert "Shuffling adds next to nothing to the promise for one report: 1 of the 139" in lenses(document)[1].meaning
+    assert "shuffling adds next to nothing to that promise" in text_of(render_html(document))
+
+
+def test_whiskers_beyond_the_possible_shares_are_cut_and_the_caption_says_so() -> None:
+    document = rehearsal()
+    document["estimates"]["groups"][0]["interval"] = [[-0.4, 1.3], [-0.4, 1.3]]
+    page = text_of(render_html(document))
+    assert "intervals drawn from 0% to 100% only" in page
+    assert "-40.0% to 130.0%" in page
+    assert "intervals drawn" not in text_of(render_html(rehearsal()))

@@ -1,0 +1,204 @@
+"""Groups are the distinct sets that their definitions name, however they are stored."""
+
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.groups import Groups
+
+Sets = set[frozenset[int]]
+plane = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14)
+lists_of_people = st.lists(st.lists(st.integers(0, 7), max_size=6), max_size=8)
+
+
+def as_sets(groups: Groups) -> Sets:
+    found = [frozenset(members.tolist()) for members in groups]
+    assert len(set(found)) == len(found) == len(groups), "groups are listed once"
+    return set(found)
+
+
+def of_two(sets: list[set[int]]) -> Sets:
+    return {frozenset(group) for group in sets if len(group) >= 2}
+
+
+@given(
+    labels=st.lists(st.integers(-5, 5), min_size=1, max_size=20), radius=st.none() | st.sampled_from([0, 1, 2.5, 20])
+)
+def test_label_groups_hold_whoever_is_near_enough(labels: list[int], radius: float | None) -> None:
+    reach = 0 if radius is None else radius
+    naive = of_two([{j for j, b in enumerate(labels) if abs(a - b) <= reach} for a in labels])
+    assert as_sets(Groups.from_labels(labels, radius)) == naive
+
+
+@given(labels=st.lists(st.integers(0, 30).map(lambda k: k / 10), min_size=1, max_size=20), radius=st.integers(0, 9))
+def test_label_windows_use_the_rounded_difference_itself(labels: list[float], radius: int) -> None:
+    """0.3 - 0.1 > 0.2 in doubles; the window must say what |t_i - t_j| <= r says."""
+    reach = radius / 10
+    naive = of_two([{j for j, b in enumerate(labels) if abs(a - b) <= reach} for a in labels])
+    assert as_sets(Groups.from_labels(labels, reach)) == naive
+
+
+@given(points=plane, radius=st.sampled_from([0.0, 1.0, 1.5, 2.0, 9.0]))
+def test_balls_hold_whoever_is_near_enough(points: list[tuple[int, int]], radius: float) -> None:
+    where = np.array(points, dtype=float)
+    near = np.linalg.norm(where[:, None] - where, axis=2) <= radius
+    naive = of_two([set(np.flatnonzero(row).tolist()) for row in near])
+    assert as_sets(Groups.within_radius(where, radius)) == naive
+
+
+@given(points=plane, data=st.data())
+def test_nearest_takes_the_owner_first_and_breaks_ties_by_index(points: list[tuple[int, int]], data: Any) -> None:
+    k = data.draw(st.integers(1, len(points)))
+    where = np.array(points)
+    naive = []
+    for i in range(len(points)):
+        squares = ((where - where[i]) ** 2).sum(axis=1)
+        naive.append(set(sorted(range(len(points)), key=lambda j: (squares[j], j != i, j))[:k]))
+    assert as_sets(Groups.nearest(where, k)) == of_two(naive)
+
+
+@given(lists=lists_of_people)
+def test_lists_are_taken_as_sets(lists: list[list[int]]) -> None:
+    groups = Groups.from_lists(lists, 8)
+    assert as_sets(groups) == of_two([set(group) for group in lists])
+    assert groups.dropped == len({frozenset(group) for group in lists if len(set(group)) < 2})
+
+
+@given(lists=lists_of_people)
+def test_what_is_derived_agrees_with_its_definition(lists: list[list[int]]) -> None:
+    groups = Groups.from_lists(lists, 8)
+    sets = as_sets(groups)
+    members = [person for group in sets for person in group]
+    assert groups.disjoint == (len(members) == len(set(members)))
+    assert set(np.flatnonzero(groups.grouped).tolist()) == set(members)
+    assert groups.largest == max((len(group) for group in sets), default=0)
+    assert sorted(groups.sizes.tolist()) == sorted(len(group) for group in sets)
+    graph = nx.Graph()
+    graph.add_nodes_from(members)
+    for group in sets:
+        nx.add_path(graph, list(group))
+    found = groups.components()
+    assert {frozenset(part) for part in nx.connected_components(graph)} == {
+        frozenset(np.flatnonzero(found == c).tolist()) for c in range(found.max() + 1)
+    }
+
+
+@given(labels=st.lists(st.integers(0, 9), min_size=1, max_size=15), radius=st.integers(0, 3))
+def test_windows_and_lists_of_the_same_groups_are_the_same(labels: list[int], radius: int) -> None:
+    windows = Groups.from_labels(labels, radius)
+    lists = Groups.from_lists([group.tolist() for group in windows], len(labels))
+    assert windows == lists and hash(windows) == hash(lists) and windows.disjoint == lists.disjoint
+    assert windows.covers(lists) and lists.covers(windows)
+    np.testing.assert_array_equal(windows.grouped, lists.grouped)
+    assert len(set(zip(windows.components().tolist(), lists.components().tolist(), strict=True))) == len(
+        set(windows.components().tolist())
+    )
+
+
+@settings(max_examples=200)
+@given(outer=lists_of_people, inner=lists_of_people)
+def test_covers_means_that_every_group_lies_inside_one(outer: list[list[int]], inner: list[list[int]]) -> None:
+    wide, narrow = Groups.from_lists(outer, 8), Groups.from_lists(inner, 8)
+    assert wide.covers(narrow) == all(any(b <= a for a in as_sets(wide)) for b in as_sets(narrow))
+
+
+@given(labels=st.lists(st.integers(0, 6), min_size=8, max_size=8), radius=st.integers(0, 2), inner=lists_of_people)
+def test_windows_cover_what_lies_inside_one(labels: list[int], radius: int, inner: list[list[int]]) -> None:
+    wide, narrow = Groups.from_labels(labels, radius), Groups.from_lists(inner, 8)
+    assert wide.covers(narrow) == all(any(b <= a for a in as_sets(wide)) for b in as_sets(narrow))
+
+
+def test_a_grouping_covers_only_groupings_of_the_same_people() -> None:
+    groups = Groups.from_labels([1, 1, 2])
+    assert not groups.covers(Groups.from_labels([1, 1])) and not groups.covers("ages")
+    assert groups != Groups.from_labels([1, 1]) and groups != "ages"
+
+
+def test_order_guarantees_compose_for_equal_groups() -> None:
+    one = OrderPrivacy(1.0, Groups.from_labels([1, 2, 3, 9], radius=1))
+    two = OrderPrivacy(2.0, Groups.from_lists([[0, 1], [2, 1], [2, 1, 0]], 4))
+    assert one.implies(OrderPrivacy(1.0, Groups.from_lists([[2, 1]], 4)))
+    with pytest.raises(UnsupportedError, match="same groups"):
+        one.compose(OrderPrivacy(2.0, Groups.from_lists([[0, 1]], 4)))
+    assert one.compose(OrderPrivacy(2.0, Groups.from_labels([1, 2, 3, 9], radius=1))).alpha == 3.0
+    assert two.groups != one.groups or two.compose(one).alpha == 3.0
+
+
+def test_one_coordinate_is_a_label() -> None:
+    points = [0.0, 0.4, 1.1, 5.0]
+    assert Groups.within_radius(points, 0.7) == Groups.from_labels(points, 0.7)
+    assert Groups.within_radius(np.array(points)[:, None], 0.7) == Groups.from_labels(points, 0.7)
+
+
+def test_labels_may_be_words_and_dates() -> None:
+    assert as_sets(Groups.from_labels(["b", "a", "b"])) == {frozenset({0, 2})}
+    assert as_sets(Groups.from_labels(np.array(["2020-01-01", "2021-01-01", "2020-01-01"], "M8[D]"))) == {
+        frozenset({0, 2})
+    }
+
+
+def test_a_million_labels_are_kept_as_windows() -> None:
+    groups = Groups.from_labels(np.arange(1_000_000) % 1000, radius=100)
+    assert (groups.n, len(groups), groups.largest) == (1_000_000, 1000, 201_000)
+    assert groups.rows.people.nbytes + groups.rows.starts.nbytes + groups.rows.stops.nbytes < 5_000_000
+    assert not groups.disjoint and groups.components().max() == 0
+    with pytest.raises(UnsupportedError, match="368,770,000 members"):
+        Groups.from_labels(np.arange(1_000_000) % 1000, radius=205).rows.listed()
+
+
+def test_crowded_sites_share_one_group() -> None:
+    points = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]), 1000, axis=0)
+    groups = Groups.within_radius(points, 1.0)
+    assert len(groups) == 2 and groups.largest == 2000 and groups.disjoint
+
+
+def test_the_repr_is_short() -> None:
+    assert repr(Groups.from_labels(np.arange(5000) // 2)) == "Groups(n=5,000, groups=2,500, largest=2)"
+
+
+FAR = 1 << 60
+BAD: list[tuple[Callable[[], object], type[DovetailError], str]] = [
+    (lambda: Groups.from_labels([1.0, np.nan, np.nan]), DataError, "got 2 that are not; first at index 1"),
+    (lambda: Groups.from_labels(["a", None]), DataError, "got 1 that are not; first at index 1: None"),
+    (lambda: Groups.from_labels([]), DataError, "at least one label"),
+    (lambda: Groups.from_labels([[1, 2], [3, 4]]), DataError, "shape"),
+    (lambda: Groups.from_labels(np.array([1, "a"], dtype=object)), DataError, "one kind"),
+    (lambda: Groups.from_labels(["a", "b"], radius=1), DataError, "must be numbers"),
+    (lambda: Groups.from_labels([1, FAR], radius=1), DataError, "2\\^53"),
+    (lambda: Groups.from_labels([1, 2], radius=-1), ParameterError, "`radius` must be a number, at least 0, got -1"),
+    (lambda: Groups.from_labels([1, 2], radius=float("nan")), ParameterError, "`radius`"),
+    (lambda: Groups.within_radius([[0.0, np.inf], [1.0, 1.0]], 1.0), DataError, "first at index 0"),
+    (lambda: Groups.within_radius(np.zeros((0, 2)), 1.0), DataError, "at least one person"),
+    (lambda: Groups.within_radius(np.zeros((2, 2, 2)), 1.0), DataError, "shape"),
+    (lambda: Groups.within_radius([["x", "y"]], 1.0), DataError, "must be numbers"),
+    (lambda: Groups.within_radius(np.zeros((2, 2)), -0.5), ParameterError, "`radius`"),
+    (
+        lambda: Groups.nearest(np.zeros((3, 2)), 4),
+        ParameterError,
+        "`k` must be a whole number, at least 1 and at most 3",
+    ),
+    (lambda: Groups.nearest(np.zeros((3, 2)), 0), ParameterError, "`k`"),
+    (lambda: Groups.from_lists([[0, 3], [-1, 1]], 3), DataError, "people 0..2, got 2 that are not; first 3"),
+    (lambda: Groups.from_lists([[0.5, 1]], 3), DataError, "whole numbers"),  # type: ignore[list-item]
+    (lambda: Groups.from_lists([[0]], 0), ParameterError, "`n`"),
+    (
+        lambda: Groups.within_radius(np.random.default_rng(1).random((20_000, 2)), 9.0),
+        UnsupportedError,
+        "400,000,000",
+    ),
+    (lambda: Groups.nearest(np.zeros((20_000, 2)), 20_000), UnsupportedError, "400,000,000"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "message"), BAD, ids=[str(i) for i in range(len(BAD))])
+def test_bad_input_is_refused_in_one_line(make: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)

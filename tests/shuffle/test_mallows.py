@@ -1,0 +1,129 @@
+"""Mallows is fitted from groups alone, has its limits where they belong and warns when it is nearly uniform."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.core.entropy import device, simulation
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.kendall import mallows
+from dovetail.shuffle.mallows import Mallows
+
+CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
+
+
+@given(alpha=st.floats(0.0, 1e6), order=st.permutations(range(5)))
+def test_theta_keeps_the_promise_in_exact_arithmetic(alpha: float, order: list[int]) -> None:
+    shuffler = Mallows.fit(CHAIN, alpha=alpha, reference=order)
+    assert Fraction(shuffler.theta) * shuffler.sensitivity <= Fraction(alpha)
+    assert shuffler.guarantee.alpha == alpha and shuffler.guarantee.groups == CHAIN
+
+
+def test_alpha_zero_is_the_uniform_shuffle() -> None:
+    shuffler = Mallows.fit(CHAIN, alpha=0.0)
+    assert shuffler.theta == 0.0 and shuffler.guarantee.protects
+    assert shuffler.log_weight(range(5)) == pytest.approx(-math.log(120))
+
+
+def test_alpha_infinity_leaves_the_order_and_promises_nothing() -> None:
+    shuffler = Mallows.fit(CHAIN, alpha=math.inf)
+    np.testing.assert_array_equal(shuffler.permutation(device()), np.arange(5))
+    assert not shuffler.guarantee.protects and "nothing" in shuffler.guarantee.source
+
+
+def test_without_groups_the_promise_is_vacuous_and_the_order_stays() -> None:
+    shuffler = Mallows.fit(Groups.from_lists([[1], []], 4), alpha=0.5)
+    np.testing.assert_array_equal(shuffler.permutation(device()), np.arange(4))
+    assert shuffler.sensitivity == 0 and "vacuously" in shuffler.guarantee.source
+    assert shuffler.summary()["components"] == 0
+
+
+def test_one_person_is_a_batch() -> None:
+    shuffler = Mallows.fit(Groups.from_labels([3]), alpha=1.0)
+    assert shuffler.shuffle([7], device()).tolist() == [7] and shuffler.mixing(np.array([0])).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("alpha", [-1.0, math.nan, "4", True])
+def test_a_wrong_alpha_is_refused(alpha: float) -> None:
+    with pytest.raises(ParameterError, match="`alpha` must be a number, at least 0"):
+        Mallows.fit(CHAIN, alpha=alpha)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4, 5]])
+def test_a_wrong_reference_order_is_refused(order: list[int]) -> None:
+    with pytest.raises(DataError, match="`reference`"):
+        Mallows.fit(CHAIN, alpha=1.0, reference=order)
+
+
+def test_the_summary_says_what_was_fitted() -> None:
+    groups = Groups.from_labels(np.arange(1000), radius=5)
+    summary = Mallows.fit(groups, alpha=5.5).summary()
+    assert "warning" not in summary
+    assert summary == {
+        "shuffler": "mallows",
+        "n": 1000,
+        "alpha": 5.5,
+        "width": 10,
+        "sensitivity": 55,
+        "paper_sensitivity": 55,
+        "theta": math.nextafter(0.1, 0.0),  # 0.1 itself, times 55, is above 5.5 in exact arithmetic
+        "theta_n": pytest.approx(100.0),
+        "components": 1,
+        "largest_group": 11,
+        "groups": 1000,
+        "ungrouped": 0,
+        "mean_displacement": pytest.approx(13.863, abs=1e-3),
+        "near_uniform": False,
+    }
+
+
+def test_a_nearly_uniform_shuffle_warns() -> None:
+    groups = Groups.from_labels(np.arange(1000), radius=400)
+    summary = Mallows.fit(groups, alpha=1.0).summary()
+    assert summary["near_uniform"] and "nearly uniform" in summary["warning"]
+    assert summary["mean_displacement"] == pytest.approx(1000 / 3)
+
+
+def test_relabelling_people_moves_the_law_along() -> None:
+    rename = np.array([3, 0, 4, 1, 2])
+    renamed = Groups.from_lists([rename[[0, 1]].tolist(), rename[[1, 2, 3]].tolist()], 5)
+    order, pi = np.array([2, 4, 0, 1, 3]), np.array([1, 0, 2, 4, 3])
+    there = np.empty(5, dtype=np.int64)
+    there[rename] = rename[pi]
+    one = Mallows.fit(CHAIN, alpha=3.0, reference=order)
+    other = Mallows.fit(renamed, alpha=3.0, reference=rename[order])
+    assert one.theta == other.theta and one.log_weight(pi) == pytest.approx(other.log_weight(there))
+
+
+@pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-300, 1e-7, 0.01, 2.0, 1000.0, math.inf])
+def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
+    for rng in (device(), simulation(1)):
+        drawn = mallows(3000, theta, rng)
+        assert (np.bincount(drawn, minlength=3000) == 1).all()
+        assert theta < 1000.0 or (drawn == np.arange(3000)).all()
+
+
+def test_mixing_of_many_people_is_nearly_the_exact_one() -> None:
+    n = 4000
+    groups = Groups.from_labels(np.arange(n), radius=5)
+    shuffler = Mallows.fit(groups, alpha=1.0)
+    labels = np.arange(n) // 1000
+    assert 2 * math.log(2) / shuffler.theta < 1000
+    trials = [shuffler.permutation(simulation(seed)) for seed in range(1, 101)]
+    seen = np.mean(
+        [[(labels[t][labels == a] == b).mean() for a in range(4) for b in range(4)] for t in trials], axis=0
+    )
+    # both are means with standard errors of at most 1e-3 and, from 100 draws, less
+    np.testing.assert_allclose(shuffler.mixing(labels).reshape(-1), seen, atol=6.5 * 2e-3)
+
+
+def test_labels_outside_their_range_are_refused() -> None:
+    shuffler = Mallows.fit(CHAIN, alpha=1.0)
+    for labels in ([0, 1], [0, 1, 2, 3, -1], [0.0, 1.0, 0.0, 1.0, 0.0]):
+        with pytest.raises(DataError, match="`labels`"):
+            shuffler.mixing(np.array(labels))

@@ -1,0 +1,67 @@
+"""Inside disjoint groups nothing leaves its group and the best shuffler knows it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dovetail.core.entropy import device, simulation
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.shuffle.best import best_shuffler
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+
+
+@given(labels=st.lists(st.integers(0, 6), min_size=1, max_size=40), seed=st.integers(0, 9))
+def test_nothing_leaves_its_group(labels: list[int], seed: int) -> None:
+    groups = Groups.from_labels(labels)
+    for same in (groups, Groups.from_lists([group.tolist() for group in groups], len(labels))):
+        drawn = WithinGroups.fit(same).permutation(simulation(seed))
+        assert sorted(drawn.tolist()) == list(range(len(labels)))
+        assert (np.array(labels)[drawn] == labels).all()
+
+
+def test_people_in_no_group_stay_in_place() -> None:
+    shuffler = WithinGroups(Groups.from_lists([[8, 1, 5]], 9))
+    for seed in range(20):
+        drawn = shuffler.permutation(simulation(seed))
+        assert np.flatnonzero(drawn != np.arange(9)).tolist() in ([], [1, 5, 8], [1, 5], [1, 8], [5, 8])
+
+
+def test_overlapping_groups_are_refused_and_mallows_is_named() -> None:
+    with pytest.raises(UnsupportedError, match=r"overlap \(1 memberships too many\). Use Mallows"):
+        WithinGroups.fit(Groups.from_lists([[0, 1], [1, 2]], 3))
+
+
+def test_the_best_shuffler_stays_inside_disjoint_groups() -> None:
+    groups = Groups.from_labels([1, 2, 1, 2, 3])
+    best = best_shuffler(groups, alpha=2.0)
+    assert isinstance(best, WithinGroups) and best.guarantee.alpha == 0.0
+    assert best.guarantee.implies(Mallows.fit(groups, alpha=2.0).guarantee)
+
+
+def test_the_best_shuffler_of_overlapping_groups_keeps_alpha() -> None:
+    best = best_shuffler(Groups.from_labels([1, 2, 3], radius=1), alpha=2.0)
+    assert isinstance(best, Mallows) and best.guarantee.alpha == 2.0
+
+
+@pytest.mark.parametrize("alpha", [-1.0, float("nan")])
+def test_the_best_shuffler_checks_alpha_even_when_it_does_not_need_it(alpha: float) -> None:
+    with pytest.raises(ParameterError, match="`alpha`"):
+        best_shuffler(Groups.from_labels([1, 1]), alpha=alpha)
+
+
+@pytest.mark.parametrize("kind", [Identity, Uniform])
+def test_a_batch_has_at_least_one_person(kind: type[Identity | Uniform]) -> None:
+    with pytest.raises(ParameterError, match="`n`"):
+        kind(0)
+
+
+def test_within_groups_of_many_people_is_uniform_in_position() -> None:
+    groups = Groups.from_labels(np.arange(100_000) % 3)
+    drawn = WithinGroups(groups).permutation(device())
+    first = drawn[::3] // 3  # places of group 0
+    # the mean of |first - place| for a uniform permutation is m/3 with standard deviation below sqrt(m)
+    m = first.size
+    assert abs(np.abs(first - np.arange(m)).mean() - m / 3) < 7 * np.sqrt(m)
