@@ -53,9 +53,7 @@ def main() -> None:
     numbers = np.random.default_rng(SEED)
     yardstick = best(lambda: numbers.permutation(100_000), 20)
     print(f"shuffling 1e5 numbers: {yardstick:.2f} ms\n")
-    print(
-        f"{'epsilon0':>8} {'n':>7} {'epsilon':>12} {'gap':>8} {'bracket':>9} {'amplify':>9} {'inverse':>9} {'bracket/yard':>12}"
-    )
+    print("epsilon0       n      epsilon      gap    bracket    amplify    inverse  bracket/yardstick")
     for epsilon0 in (0.1, 1.0, 4.0, 8.0):
         for n in (10**3, 10**4, 10**5, 10**6, 10**9):
             pair = ClonePair(epsilon0, n)

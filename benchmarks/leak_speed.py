@@ -2,8 +2,8 @@
 
 Run: python benchmarks/leak_speed.py
 
-In the same run: the multiset sum of the paper (equation 11) where it still ends, Monte Carlo to three digits of the
-leakage, and shuffling 1e5 numbers as a physical yardstick.
+In the same run: the multiset sum of the paper (equation 11) where it still ends, and shuffling 1e5 numbers as a
+physical yardstick.
 """
 
 import platform
@@ -70,7 +70,8 @@ def main() -> None:
         ours, theirs = best(lambda n=n, k=k: expected_excess(n, k), 3), best(lambda n=n, k=k: multisets(n, k), 1)
         off = multisets(n, k) / expected_excess(n, k).value - 1
         print(
-            f"\nn = {n}, k = {k}: {ours:.2f} ms, multisets {theirs:.0f} ms, {theirs / ours:.0f} times; off by {off:.0e}"
+            f"\nn = {n}, k = {k}: {ours:.2f} ms, multisets {theirs:.0f} ms, "
+            f"{theirs / ours:.0f} times; off by {off:.0e}"
         )
 
 

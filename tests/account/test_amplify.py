@@ -106,8 +106,9 @@ def test_a_group_of_one_keeps_its_local_epsilon() -> None:
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-@pytest.mark.parametrize(("epsilon", "n", "delta"), [(e, n, d) for e in (1e-3, 0.3, 2.0) for n in (1, 30, 10**4, 10**9)
-                                                     for d in (1e-15, 1e-6, 0.2)])  # fmt: skip
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 2.0])
+@pytest.mark.parametrize("n", [1, 30, 10**4, 10**9])
+@pytest.mark.parametrize("delta", [1e-15, 1e-6, 0.2])
 def test_the_answer_to_the_inverse_question_is_admissible(
     epsilon: float, n: int, delta: float, adaptive: bool
 ) -> None:

@@ -1,5 +1,6 @@
 """The clone pairs: certified ends, their laws, and the corners of their range."""
 
+from itertools import pairwise
 from math import exp, expm1, log, pi, sqrt
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_doubling_the_blocks_halves_the_gap() -> None:
     pair = ClonePair(1.0, 10**7)
     epsilon = pair.epsilon(1e-6).upper
     gaps = [pair.delta(epsilon, resolution=r).gap for r in (4e-5, 2e-5, 1e-5)]
-    for coarse, fine in zip(gaps, gaps[1:], strict=False):
+    for coarse, fine in pairwise(gaps):
         assert coarse / fine == pytest.approx(2.0, rel=0.1)
 
 
@@ -68,13 +69,13 @@ def test_epsilon_falls_with_people_and_delta_and_grows_with_local_epsilon(kind: 
     by_delta = [epsilon(2.0, 1_000, d) for d in (1e-18, 1e-12, 1e-6, 1e-3, 0.1, 0.9)]
     by_local = [epsilon(e0, 10_000, 1e-6) for e0 in (1e-3, 0.1, 0.5, 1.0, 3.0, 6.0, 20.0)]
     for falling in (by_n, by_delta, by_local[::-1]):
-        assert all(a >= b for a, b in zip(falling, falling[1:], strict=False)), falling
+        assert all(a >= b for a, b in pairwise(falling)), falling
 
 
 def test_delta_falls_in_epsilon_and_vanishes_at_the_local_epsilon() -> None:
     pair = ClonePair(2.0, 500)
     values = [pair.delta(e) for e in np.linspace(0.0, 2.0, 21)]
-    assert all(a.upper > b.upper for a, b in zip(values, values[1:], strict=False))
+    assert all(a.upper > b.upper for a, b in pairwise(values))
     assert values[-1].upper == 0.0
     assert pair.delta(3.0).upper == 0.0
 

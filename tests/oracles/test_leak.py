@@ -17,7 +17,7 @@ MASSES = [(1, 1), (3, 1), (9, 2), (50, 1)]  # keep, lie
 
 
 def full_vulnerability(k: int, n: int, keep: int, lie: int) -> dict[str, Fraction]:
-    """Bayes vulnerability of person 0 from the k^n x histograms channel: sum over outputs of the largest column sum."""
+    """Bayes vulnerability of person 0: over all outputs, the largest joint weight of a value and that output."""
     total = keep + (k - 1) * lie
     joint: dict[str, dict[tuple[int, ...], list[Fraction]]] = {
         name: defaultdict(lambda: [Fraction(0)] * k) for name in ("randomized", "shuffled", "randomized_shuffled")
@@ -40,16 +40,11 @@ def histogram(values: tuple[int, ...], k: int) -> tuple[int, ...]:
 
 def excess_in_integers(n: int, k: int) -> Fraction:
     """E[max load] - n/k: counts of ways with every bin at most m, by doubling the number of bins."""
-    row = [comb(n, i) for i in range(n + 1)]
+    choose = [[comb(j, i) for i in range(j + 1)] for j in range(n + 1)]
 
     def merge(a: list[int], b: list[int]) -> list[int]:  # ways[j]: how many of j labelled balls' placements fit
-        choose = [[comb(j, i) for i in range(j + 1)] for j in range(n + 1)] if n <= 60 else None
-        return [
-            sum((choose[j][i] if choose else comb(j, i)) * a[i] * b[j - i] for i in range(j + 1) if a[i] and b[j - i])
-            for j in range(n + 1)
-        ]
+        return [sum(choose[j][i] * a[i] * b[j - i] for i in range(j + 1) if a[i] and b[j - i]) for j in range(n + 1)]
 
-    assert row[0] == 1
     total = Fraction(0)
     for m in range(n):
         if m * k < n:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.report import words
+from dovetail.report import tables, words
 from dovetail.report.charts import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
 from dovetail.report.numbers import Document, Unit, percent, percent_up, reason, spoken, upward
 

@@ -121,8 +121,8 @@ class Mallows(Shuffler):
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: exact up to 512 people, otherwise the mean of seeded draws from the public law.
 
-        Draws continue until every entry's standard error is below 1e-3, or 1e8 people were moved; labels with
-        fewer than a hundred people may then be less exact. No report is touched, and memory is O(n).
+        Standard errors are at most 1e-3, or a tenth of a label's own sampling error where that is larger (see
+        `average_mixing`). No report is touched, and memory is O(n).
         """
         line = checked_labels(labels, self.n)[self.order]
         if self.n <= _EXACT_MIXING:

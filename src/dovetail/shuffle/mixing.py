@@ -12,8 +12,7 @@ from dovetail.shuffle.permutations import Labels, Mixing, shares
 Marginals = NDArray[np.float64]  # (n, n)
 
 STANDARD_ERROR = 1e-3
-MOST_MOVES = 100_000_000
-_FEWEST = 8  # draws before the spread between them is looked at
+_FEWEST = 16  # draws before the spread between them is looked at
 
 
 def marginals(n: int, theta: float) -> Marginals:
@@ -43,18 +42,26 @@ def exact_mixing(line: Labels, theta: float) -> Mixing:
 
 
 def average_mixing(line: Labels, theta: float) -> Mixing:
-    """The same as a mean over draws with a fixed seed, until every entry's standard error is at most 1e-3."""
+    r"""The same as a mean over draws with a fixed seed.
+
+    Drawing goes on until no entry of the row of a label with N people has a standard error above
+
+    .. math:: \max\bigl(10^{-3}, \tfrac{1}{10} \cdot \tfrac{1}{2 \sqrt{N}}\bigr)
+
+    a tenth of the sampling error of a share among N people; about a hundred draws are always enough.
+    """
     n, size = line.size, int(line.max()) + 1
+    people = np.maximum(np.bincount(line), 1)[:, None]
+    goal = np.maximum(STANDARD_ERROR, 0.05 / np.sqrt(people))
     rng = simulation(0)
     total, squares, draws = np.zeros((size, size)), np.zeros((size, size)), 0
-    while draws < _FEWEST or (_error(total, squares, draws) > STANDARD_ERROR and draws * n < MOST_MOVES):
+    while draws < _FEWEST or (_errors(total, squares, draws) > goal).any():
         pairs = line * size + line[mallows(n, theta, rng)]
         seen = shares(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(np.float64))
         total, squares, draws = total + seen, squares + seen**2, draws + 1
     return total / draws
 
 
-def _error(total: Mixing, squares: Mixing, draws: int) -> float:
-    """Largest standard error of the means so far."""
-    variance = np.maximum(squares - total**2 / draws, 0.0) / (draws - 1)
-    return math.sqrt(float(variance.max()) / draws)
+def _errors(total: Mixing, squares: Mixing, draws: int) -> Mixing:
+    """Standard errors of the means so far."""
+    return np.sqrt(np.maximum(squares - total**2 / draws, 0.0) / (draws - 1) / draws)
