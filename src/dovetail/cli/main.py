@@ -14,6 +14,7 @@ from dovetail.cli import account, demo, estimate, leak, randomize, run, shuffle
 from dovetail.core.errors import DovetailError, StorageError
 
 BAD_INPUT, FAILED = 2, 1
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="dovetail",
@@ -58,6 +59,8 @@ def invoke(arguments: list[str]) -> int:
     """Run one command line; returns its exit status."""
     try:
         result = app(arguments, prog_name="dovetail", standalone_mode=False)
+        if result == _INTERRUPTED:
+            return _fail("interrupted; nothing was written.", FAILED)
         return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         command = getattr(error, "ctx", None)

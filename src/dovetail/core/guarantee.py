@@ -167,10 +167,11 @@ class CentralDP:
 
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
+        delta = _up(self.delta)
         people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
-            f"honest shuffler, all {self.n:,} people honest: ({_up(self.all)}, {_up(self.delta)})-differential privacy",
-            f"honest shuffler, {people} assumed honest: ({_up(self.honest)}, {_up(self.delta)})-differential privacy",
+            f"honest shuffler, all {self.n:,} people honest: ({_up(self.all)}, {delta})-differential privacy",
+            f"honest shuffler, {people} assumed honest: ({_up(self.honest)}, {delta})-differential privacy",
             f"shuffler colludes: the local guarantee remains, epsilon {_up(self.colluding)}",
         )
 

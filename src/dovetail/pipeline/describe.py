@@ -69,7 +69,7 @@ def steps(lenses: Lenses, randomizer: FrequencyRandomizer | NumericRandomizer) -
             "what": f"The batch is reordered by {lenses.shuffler}; the shuffler never looks at the reports.",
             "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {alpha:g}",
             "theorem": "; ".join(
-                filter(None, (lenses.order.guarantee.source, central.source if isinstance(central, CentralDP) else ""))
+                [lenses.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])
             ),
         },
         {

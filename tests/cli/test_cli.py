@@ -1,0 +1,298 @@
+"""The command line reads and writes plain files, speaks JSON, and answers every mistake with one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import typer.main
+from tests.pipeline.surveys import survey
+
+import dovetail as dt
+from dovetail.cli.main import app, invoke
+
+DOVETAIL = [sys.executable, "-m", "dovetail"]
+VERBS = ["run", "demo", "randomize", "shuffle", "estimate", "account", "leak"]
+
+CONFIG = """schema_version = 1
+mode = "{mode}"
+[data]
+path = "survey.csv"
+person = "id"
+private = "secret"
+public = ["age"]
+categories = ["no", "yes"]
+[randomize]
+epsilon = 2.0
+[shuffle]
+shuffler = "within_groups"
+groups = {{ labels = "age" }}
+[estimate]
+by = ["age"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a survey and two configurations, and a ledger of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOVETAIL_LEDGER", str(tmp_path / "ledger"))
+    survey().write_csv("survey.csv")
+    Path("rehearsal.toml").write_text(CONFIG.format(mode="rehearsal") + "[attack]\ntrials = 3\n")
+    Path("release.toml").write_text(CONFIG.format(mode="release"))
+    return tmp_path
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON that a verb prints."""
+    assert invoke([*arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+# --- help ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_is_complete_for_every_verb(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--json" in text and "Traceback" not in text
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    assert command.help and all(parameter.help for parameter in command.params), command.params
+
+
+def test_no_verb_prints_the_help_and_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([]) == 2
+    text = capsys.readouterr().out
+    for verb in VERBS:
+        assert verb in text
+    assert invoke(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"dovetail {dt.__version__}"
+
+
+# --- verbs ---------------------------------------------------------------------------------------------------------
+
+
+def test_run_writes_a_rehearsal_and_prints_its_document(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = document(capsys, "run", "rehearsal.toml", "--out", "out")
+    assert printed == json.loads(Path("out/report.json").read_text())
+    assert invoke(["run", "rehearsal.toml", "--out", "out"]) == 2
+    assert "use --force" in capsys.readouterr().err
+    assert invoke(["run", "rehearsal.toml", "--out", "out", "--force"]) == 0
+    assert "out/report.html" in capsys.readouterr().out
+
+
+def test_a_release_run_twice_gives_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+    document(capsys, "run", "release.toml", "--out", "one")
+    document(capsys, "run", "release.toml", "--out", "two")
+    assert Path("one/sanitized.parquet").read_bytes() == Path("two/sanitized.parquet").read_bytes()
+    fresh = document(capsys, "run", "release.toml", "--out", "three", "--new-release")
+    assert fresh["local"]["epsilon"] == 4.0
+    assert Path("one/sanitized.parquet").read_bytes() != Path("three/sanitized.parquet").read_bytes()
+
+
+def test_the_default_output_folder_is_named_after_the_configuration() -> None:
+    assert invoke(["run", "rehearsal.toml"]) == 0
+    assert Path("rehearsal-report/report.html").exists()
+
+
+def test_the_stages_run_on_files(capsys: pytest.CaptureFixture[str]) -> None:
+    made = document(
+        capsys, "randomize", "survey.csv", "--private", "secret", "--categories", "no,yes", "--epsilon", "3",
+        "--public", "age", "--out", "y.parquet",
+    )  # fmt: skip
+    assert made["n"] == 600 and made["local"]["epsilon"] == 3.0 and made["entropy"] == "device"
+    assert pl.read_parquet("y.parquet").columns == ["age", "report"]
+    shuffled = document(
+        capsys, "shuffle", "y.parquet", "--shuffler", "best", "--alpha", "4", "--labels", "age", "--out", "z.parquet"
+    )
+    assert shuffled["shuffler"] == "within_groups" and shuffled["alpha"] == 0.0
+    estimated = document(capsys, "estimate", "z.parquet", "--by", "age")
+    truth = (survey()["secret"] == "yes").mean()
+    overall = estimated["overall"]
+    assert abs(overall["value"][1] - truth) < 6.1 * overall["standard_error"][1]
+    assert [entry["group"] for entry in estimated["groups"]] == ["20", "21", "22", "23"]
+    assert all(entry["bias_bound"] == 0.0 for entry in estimated["groups"])
+
+
+@pytest.mark.parametrize("randomizer", ["krr", "hadamard", "unary", "local_hashing"])
+def test_every_frequency_randomizer_survives_the_way_through_files(
+    randomizer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document(
+        capsys, "randomize", "survey.csv", "--private", "town", "--epsilon", "4", "--randomizer", randomizer,
+        "--categories", "north,south", "--out", "y.parquet", "--seed", "1",
+    )  # fmt: skip
+    made = document(capsys, "shuffle", "y.parquet", "--out", "z.parquet", "--seed", "2")
+    assert made["entropy"] == "simulation" and made["caveats"]
+    overall = document(capsys, "estimate", "z.parquet")["overall"]
+    truth = (survey()["town"] == "south").mean()
+    assert abs(overall["value"][1] - truth) < 6.1 * overall["standard_error"][1]
+
+
+def test_numbers_survive_the_way_through_files(capsys: pytest.CaptureFixture[str]) -> None:
+    document(
+        capsys, "randomize", "survey.csv", "--private", "hours", "--epsilon", "4", "--randomizer", "laplace",
+        "--lower", "0", "--upper", "10", "--out", "y.parquet",
+    )  # fmt: skip
+    overall = document(capsys, "estimate", "y.parquet")["overall"]
+    truth = survey()["hours"].mean()
+    assert abs(overall["value"][0] - truth) < 6.1 * overall["standard_error"][0] + 0.005
+
+
+def test_a_table_that_does_not_say_how_it_was_made_is_estimated_when_told(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"report": ["a"] * 70 + ["b"] * 30}).write_csv("reports.csv")
+    assert invoke(["estimate", "reports.csv"]) == 2
+    assert "does not say how its reports were made" in capsys.readouterr().err
+    told = ["estimate", "reports.csv", "--randomizer", "krr", "--epsilon", "2", "--categories", "a,b"]
+    value = document(capsys, *told)["overall"]["value"]
+    assert value[0] == pytest.approx(float(dt.KRR(k=2, epsilon=2.0).channel().invert([0.7, 0.3])[0]))
+
+
+def test_account_answers_forwards_and_backwards(capsys: pytest.CaptureFixture[str]) -> None:
+    forward = document(capsys, "account", "--epsilon0", "2", "--n", "1e5", "--delta", "1e-6", "--honest", "90000")
+    expected = dt.amplify(2.0, n=100_000, delta=1e-6, honest=90_000)
+    assert forward["epsilon"] == expected.epsilon == forward["central"]["honest"]
+    assert forward["numeric_lower"] <= forward["epsilon"] and forward["attack_lower"] <= forward["epsilon"]
+    assert forward["central"]["all"] <= forward["central"]["honest"] <= forward["central"]["colluding"] == 2.0
+    assert forward["bounds"]["stronger clones"] <= forward["bounds"]["clones"]
+    adaptive = document(capsys, "account", "--epsilon0", "2", "--n", "1e5", "--delta", "1e-6", "--adaptive")
+    assert adaptive["bounds"]["stronger clones"]["value"] is None and "clones" in adaptive["method"]
+    backward = document(capsys, "account", "--invert", "--epsilon", "0.5", "--n", "100000", "--delta", "1e-6")
+    again = document(capsys, "account", "--epsilon0", repr(backward["epsilon0"]), "--n", "100000", "--delta", "1e-6")
+    assert again["epsilon"] <= 0.5 < again["epsilon"] * 1.01
+
+
+def test_leak_prints_the_four_vulnerabilities(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "leak", "--n", "100", "--k", "3", "--p", "0.8")
+    assert told["prior"] == pytest.approx(1 / 3) and told["randomized"] == pytest.approx(0.8)
+    assert told["shuffled"] == pytest.approx(0.3826, abs=5e-5)  # printed in Jurado et al., figure 5
+    assert told["randomized_shuffled"] == pytest.approx(0.1 + 0.7 * told["shuffled"])
+    by_epsilon = document(capsys, "leak", "--n", "100", "--k", "3", "--epsilon0", "2")
+    assert by_epsilon["randomized"] < 1.0
+
+
+def test_demo_saves_its_table_for_trying_run(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "demo", "--out", "demo", "--save-table", "redbook.csv")
+    assert told["collection"]["n"] == 6366
+    assert [lenses["shuffler"] for lenses in told["comparison"]] == [
+        "identity",
+        "uniform",
+        "mallows",
+        "within_groups",
+    ]
+    assert pl.read_csv("redbook.csv").columns[:2] == ["id", "affair"]
+    assert invoke(["demo", "--out", "other", "--save-table", "redbook.csv"]) == 2
+
+
+# --- mistakes ------------------------------------------------------------------------------------------------------
+
+ACCOUNT = ["account", "--n", "1000", "--delta", "1e-6"]
+RANDOMIZE = ["randomize", "survey.csv", "--private", "secret", "--out", "y.parquet"]
+MISTAKES = {
+    "unknown verb": (["rn"], "rn"),
+    "unknown option": (["run", "rehearsal.toml", "--ot", "x"], "--ot"),
+    "no configuration": (["run", "none.toml"], "none.toml: no such file"),
+    "a directory as configuration": (["run", "."], "is a directory"),
+    "epsilon0 missing": (ACCOUNT, "--epsilon0"),
+    "epsilon0 zero": ([*ACCOUNT, "--epsilon0", "0"], "`epsilon0` must be"),
+    "epsilon0 negative": ([*ACCOUNT, "--epsilon0=-1"], "`epsilon0` must be"),
+    "epsilon0 infinite": ([*ACCOUNT, "--epsilon0", "inf"], "`epsilon0` must be"),
+    "epsilon0 is text": ([*ACCOUNT, "--epsilon0", "two"], "--epsilon0"),
+    "n a fraction": (["account", "--epsilon0", "1", "--n", "10.5", "--delta", "1e-6"], "`n` must be"),
+    "n zero": (["account", "--epsilon0", "1", "--n", "0", "--delta", "1e-6"], "`n` must be"),
+    "delta one": (["account", "--epsilon0", "1", "--n", "10", "--delta", "1"], "`delta` must be"),
+    "more honest than people": ([*ACCOUNT, "--epsilon0", "1", "--honest", "2000"], "`honest` must be"),
+    "k one": (["leak", "--n", "10", "--k", "1", "--p", "0.9"], "`k` must be"),
+    "p below chance": (["leak", "--n", "10", "--k", "3", "--p", "0.1"], "0.1"),
+    "p and epsilon0": (["leak", "--n", "10", "--k", "3", "--p", "0.9", "--epsilon0", "1"], "give either --p or"),
+    "epsilon zero": ([*RANDOMIZE, "--epsilon", "0"], "must be greater than 0"),
+    "epsilon infinite": ([*RANDOMIZE, "--epsilon", "inf"], "must be"),
+    "epsilon tiny": ([*RANDOMIZE, "--epsilon", "1e-300", "--categories", "no,yes"], "`epsilon`"),
+    "unknown category": ([*RANDOMIZE, "--epsilon", "1", "--categories", "no,maybe"], "not among the declared"),
+    "undeclared categories": ([*RANDOMIZE, "--epsilon", "1"], "must declare `categories`"),
+    "no such column": (["randomize", "survey.csv", "--private", "secrt", "--out", "y.parquet", "--epsilon", "1",
+                        "--categories", "no,yes"], "did you mean 'secret'"),
+    "reports as CSV": ([*RANDOMIZE[:-1], "y.csv", "--epsilon", "1", "--categories", "no,yes"], "use .parquet"),
+    "out in a missing folder": ([*RANDOMIZE[:-1], "no/y.parquet", "--epsilon", "1", "--categories", "no,yes"],
+                                "cannot be written"),
+    "no reports": (["shuffle", "survey.csv", "--out", "z.parquet"], "no column 'report'"),
+    "alpha negative": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "mallows", "--labels", "age",
+                        "--alpha=-1"], "`alpha` must be"),
+    "groups missing": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "within_groups"],
+                       "needs `groups`"),
+    "estimate by an absent column": (["estimate", "survey.csv", "--randomizer", "krr", "--epsilon", "1",
+                                      "--categories", "no,yes", "--by", "nothing"], "nothing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_line_and_status_two(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, hint = MISTAKES[mistake]
+    before = sorted(Path.cwd().rglob("*"))
+    assert invoke(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: "), captured.err
+    assert hint in lines[0] and "Traceback" not in captured.err
+    assert sorted(path for path in Path.cwd().rglob("*") if "ledger" not in str(path)) == before
+
+
+def test_an_unexpected_fault_is_one_line_and_status_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dovetail.cli.leak.vulnerability", lambda *a, **k: 1 / 0)
+    assert invoke(["leak", "--n", "10", "--k", "3", "--p", "0.9"]) == 1
+    assert capsys.readouterr().err.startswith("error: internal fault, ZeroDivisionError")
+
+
+# --- interruptions -------------------------------------------------------------------------------------------------
+
+
+def big_rehearsal() -> None:
+    """A run that lasts several seconds."""
+    pl.concat([survey(50_000)]).write_csv("survey.csv")
+    text = CONFIG.format(mode="rehearsal") + "[attack]\ntrials = 5000\n"
+    Path("long.toml").write_text(text)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+def test_ctrl_c_leaves_nothing_and_says_so() -> None:
+    big_rehearsal()
+    process = subprocess.Popen(
+        [*DOVETAIL, "run", "long.toml", "--out", "out"], stderr=subprocess.PIPE, text=True, env=os.environ.copy()
+    )
+    time.sleep(6)
+    assert process.poll() is None, "the run was over before it could be interrupted"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "interrupted; nothing was written" in err and "Traceback" not in err
+    assert not Path("out").exists()
+    assert not [path for path in Path.cwd().iterdir() if path.name.startswith(".out")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX")
+def test_a_full_disk_leaves_nothing_and_says_so() -> None:
+    program = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "from dovetail.cli.main import app, invoke; import dovetail.pipeline.run; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        "sys.exit(invoke(['run', 'rehearsal.toml', '--out', 'out']))"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # so that no compiled code is written to a cache
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "could not be written" in done.stderr and "Traceback" not in done.stderr
+    assert not Path("out").exists()
+    assert not [path for path in Path.cwd().iterdir() if path.name.startswith(".out")]
