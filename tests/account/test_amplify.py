@@ -159,3 +159,11 @@ def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
         amplify_groups(1.0, sizes=[4, 0], delta=1e-6)
     with pytest.raises(ParameterError, match="`epsilon` must be"):
         max_epsilon(epsilon=0.0, n=10, delta=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-290, 1e-305, 1e-320, 1 - 1e-9])
+def test_absurd_deltas_still_get_a_sound_answer(delta: float) -> None:
+    promise = amplify(1.0, n=10**6, delta=delta)
+    assert promise.attack_lower <= promise.epsilon <= 1.0
+    assert amplify(1e-300, n=10, delta=delta).epsilon <= 1e-300
+    assert max_epsilon(epsilon=0.1, n=10**6, delta=delta) >= 0.1

@@ -108,6 +108,12 @@ def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
         assert theta < 1000.0 or (drawn == np.arange(3000)).all()
 
 
+def test_a_finite_theta_above_a_thousand_is_refused() -> None:
+    with pytest.raises(ParameterError, match="`theta` must be at most 1000 or infinite"):
+        mallows(3, 1001.0, device())
+    assert Mallows.fit(CHAIN, alpha=1e300).theta == 1000.0
+
+
 def test_mixing_of_many_people_is_nearly_the_exact_one() -> None:
     n = 4000
     groups = Groups.from_labels(np.arange(n), radius=5)

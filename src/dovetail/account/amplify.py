@@ -18,7 +18,10 @@ SOURCES: dict[Kind, str] = {
         "Blanket of max(R0, R1): stronger-clone pair for one fixed pure randomizer "
         "(docs/theory/stronger-clones.md), after Feldman, McMillan, Talwar (2022)"
     ),
-    "clones": "Feldman, McMillan, Talwar (2021), Hiding Among the Clones, Theorem 3.1/3.2 numerical",
+    "clones": (
+        "Feldman, McMillan, Talwar (2021), Hiding Among the Clones, Theorem 2.1 of the workshop version, "
+        "evaluated numerically"
+    ),
 }
 
 
@@ -82,7 +85,7 @@ def amplify(
         method=kind,
         source=SOURCES[kind],
         numeric=numeric,
-        attack_lower=min(attack_lower(epsilon0, trusted, delta), numeric.upper),
+        attack_lower=min(attack_lower(epsilon0, trusted, delta, near=numeric.upper), numeric.upper),
         caveats=caveats,
     )
 

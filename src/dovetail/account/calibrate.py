@@ -49,6 +49,8 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
 
     def room(epsilon0: float) -> float:
         """Positive where epsilon0 is admissible; does not grow."""
+        if epsilon0 <= epsilon:
+            return 1.0  # shuffling never takes privacy away
         pair = ClonePair(epsilon0, people, kind)
         return -log_ratio(pair.upper(aim, pair.blocks(1e-8 * delta, RESOLUTION)), delta)
 

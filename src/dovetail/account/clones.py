@@ -64,7 +64,7 @@ class ClonePair:
 
     Source
     ------
-    Feldman, McMillan, Talwar (2021), Hiding Among the Clones, Theorem 3.1 and 3.2 ("clones");
+    Feldman, McMillan, Talwar (2021), Hiding Among the Clones, Theorem 2.1 of the workshop version ("clones");
     docs/theory/stronger-clones.md after Feldman, McMillan, Talwar (2022) ("stronger clones").
     """
 
@@ -161,7 +161,7 @@ class ClonePair:
 
     def blocks(self, tail: float, resolution: float) -> Window:
         """The law of C', cut."""
-        return window(self.n - 1, *self.clone_probability, tail=max(tail, 1e-300), resolution=resolution)
+        return window(self.n - 1, *self.clone_probability, tail=tail, resolution=resolution)
 
     def upper(self, epsilon: float, blocks: Window) -> float:
         """At least delta(epsilon): h does not grow, so each block counts with its left end."""

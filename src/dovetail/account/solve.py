@@ -11,7 +11,8 @@ def straddle(
 
     `excess` does not grow, up to rounding; excess(0) > 0 >= excess(most) is the caller's word, and those two points
     are returned unevaluated where nothing better is found. From `guess` a Newton step across the threshold, then
-    growing steps until both sides are seen, then false position (Illinois), with bisection every fourth turn.
+    growing steps until both sides are seen, then false position (Illinois), with bisection every fourth turn, and
+    from turn 20 on always.
 
     Parameters
     ----------
@@ -36,13 +37,13 @@ def straddle(
             x *= math.exp(min(stride, 30.0) if value > 0.0 else -min(stride, 30.0))
             x = x if x < most else 0.5 * (low + most)
         else:
-            x = _between(low, high, low_value, high_value, 0.4 * tolerance * high, halve=turn % 4 == 3)
+            x = _between(low, high, low_value, high_value, 0.4 * tolerance * high, halve=turn % 4 == 3 or turn > 20)
     return low, high
 
 
 def _between(low: float, high: float, low_value: float, high_value: float, edge: float, *, halve: bool) -> float:
-    """False position kept `edge` away from both ends, or the middle."""
+    """False position kept `edge` away from both ends, or the middle (geometric while the ends are far apart)."""
     fall = low_value - high_value
     if halve or not math.isfinite(fall) or fall <= 0.0:
-        return 0.5 * (low + high)
+        return math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
     return min(max(low + (high - low) * low_value / fall, low + edge), high - edge)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 FEWEST_BLOCKS = 32
+SMALLEST_TAIL = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ def window(trials: int, q: float, complement: float, *, tail: float, resolution:
     ------
     Bernstein's inequality, e.g. Boucheron, Lugosi, Massart (2013), Concentration Inequalities, equation (2.10).
     """
+    tail = max(tail, SMALLEST_TAIL)
     mean, log_tail = trials * q, -math.log(tail)
     reach = log_tail / 3.0 + math.sqrt(log_tail**2 / 9.0 + 2.0 * mean * complement * log_tail) + 1.0
     low, high = max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy
@@ -144,7 +144,7 @@ def majority_vote(
         right += hit
         shares[trial] = hit.mean()
         progress(trial + 1, trials)
-    reach = float(student.ppf(0.5 + LEVEL / 2, trials - 1)) * float(shares.std(ddof=1)) / trials**0.5
+    reach = float(stdtrit(trials - 1, 0.5 + LEVEL / 2)) * float(shares.std(ddof=1)) / trials**0.5
     mean = float(shares.mean())
     return AttackResult(
         success=mean,

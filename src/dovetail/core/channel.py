@@ -223,7 +223,7 @@ class HadamardChannel(Channel):
 
     Source
     ------
-    Acharya, Sun, Zhang (2019), Hadamard Response, AISTATS, section 4.
+    Acharya, Sun, Zhang (2019), Hadamard Response, AISTATS.
     """
 
     k: int
@@ -231,6 +231,15 @@ class HadamardChannel(Channel):
     width: int
     keep: int
     lie: int
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "width"):
+            size = whole(name, getattr(self, name), least=1 if name == "blocks" else 2)
+            if size & (size - 1):
+                raise ParameterError(f"`{name}` must be a power of two, got {size}.")
+        whole("k", self.k, least=2, most=self.blocks * (self.width - 1))
+        whole("keep", self.keep, least=1)
+        whole("lie", self.lie, least=1)
 
     @property
     def total(self) -> int:
@@ -269,8 +278,8 @@ class HadamardChannel(Channel):
         return self._gather(hadamard_transform(blocks)) / self.contrast
 
     def inverse_variance(self, prior: ArrayLike) -> Law:
-        # n Var = (total / (keep - lie)) ... with F the share of the symbol's block:
-        # E[sign^2] = Pr(report falls into the block) = (2 lie + (keep - lie) F) / total
+        # with F the share of the symbol's block: E[sign^2] = Pr(report falls into the block)
+        #                                                   = (2 lie + (keep - lie) F) / total
         shares = np.asarray(prior, dtype=np.float64)
         heavy = self._spread(shares).sum(axis=-1)
         mine = np.take(heavy, np.arange(self.k) % self.blocks, axis=-1)

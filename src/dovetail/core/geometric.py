@@ -93,6 +93,7 @@ def _stages(rate: Fraction, bits: int | None) -> tuple[_Stage, ...]:
     return tuple(stages)
 
 
+@lru_cache(maxsize=512)
 def _stage(law: GeometricLaw, reach: int, shift: int) -> _Stage:
     complete = law.size is not None and law.size <= reach
     count = law.size - 1 if complete and law.size is not None else reach

@@ -58,7 +58,7 @@ def unary_masses(epsilon: float, *, symmetric: bool) -> tuple[int, int]:
     .. math:: \frac{p}{1-p} \cdot \frac{1-q}{q} \le e^{\epsilon}
 
     symmetric: p = 1 - q = e^(eps/2) / (e^(eps/2) + 1) (basic RAPPOR); otherwise p = 1/2, q = 1 / (e^eps + 1)
-    (optimized unary encoding). Erlingsson et al. (2014); Wang, Blocki, Li, Jha (2017), sections 4.1 and 5.2.
+    (optimized unary encoding). Erlingsson, Pihur, Korolova (2014); Wang, Blocki, Li, Jha (2017).
     """
     if symmetric:
         keep, lie = krr_masses(2, epsilon / 2)
@@ -87,6 +87,8 @@ class GeometricLaw:
         if self.rate == 0:
             assert self.size is not None
             return [WORD * (k + 1) // self.size for k in range(count)]
+        if self.rate >= 64:  # 1 - F(0) is at most e^-64 < 2^-92: all but the last word certainly mean 0
+            return [WORD - 1] * count
         bits = 160 + self._depth()
         while True:
             floors = self._floors(count, bits)

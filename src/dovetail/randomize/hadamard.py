@@ -52,7 +52,7 @@ class Hadamard(FrequencyRandomizer):
     Source
     ------
     Acharya, Sun, Zhang (2019), Hadamard Response: Estimating Distributions Privately, Efficiently, and with Little
-    Communication, AISTATS, section 4.
+    Communication, AISTATS.
     """
 
     k: int

@@ -48,7 +48,7 @@ class KRR(FrequencyRandomizer):
 
     Source
     ------
-    Kairouz, Bonawitz, Ramage (2016), Discrete Distribution Estimation under Local Privacy, ICML, section 3.
+    Kairouz, Bonawitz, Ramage (2016), Discrete Distribution Estimation under Local Privacy, ICML.
     """
 
     k: int

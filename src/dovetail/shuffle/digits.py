@@ -20,9 +20,11 @@ from dovetail.core.geometric import geometric
 Digits = NDArray[np.int64]  # (count,)
 Bounds = NDArray[np.int64]  # (count,), at least 1, never increasing
 
+MOST_THETA = 1000.0  # the chance e^-1000 of any inversion is nobody's; a smaller theta only promises more
+
 
 def digits(bounds: Bounds, theta: float, rng: Entropy) -> Digits:
-    """One digit below each of the bounds, for finite theta >= 0; n, n-1, .., 1 for one permutation."""
+    """One digit below each of the bounds, for theta in [0, 1000]; n, n-1, .., 1 for one permutation."""
     result = np.zeros(bounds.size, dtype=np.int64)
     rate = Fraction(theta)
     for start, stop, bits in _classes(bounds, theta):

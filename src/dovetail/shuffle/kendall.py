@@ -14,11 +14,11 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.decode import tree, window
-from dovetail.shuffle.digits import digits
+from dovetail.shuffle.digits import MOST_THETA, digits
 
 Terms = NDArray[np.float64]  # one per digit
 
@@ -27,9 +27,10 @@ _CHUNK = 1 << 20
 
 
 def mallows(n: int, theta: float, rng: Entropy) -> Permutation:
-    """A draw from the Mallows law around the identity, exact for every theta in [0, inf]."""
+    """A draw from the Mallows law around the identity, exact for every theta in [0, 1000] and for infinity."""
     n = whole("n", n, least=1)
-    theta = not_negative("theta", theta)
+    if MOST_THETA < not_negative("theta", theta) < math.inf:
+        raise refuse("theta", "at most 1000 or infinite", theta)
     if theta == 0.0:
         return rng.permutation(n)
     if math.isinf(theta):

@@ -14,12 +14,11 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import refuse, whole
+from dovetail.shuffle.digits import MOST_THETA
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.ranges import People, Places
 
 Positions = NDArray[np.int64]  # (g,) of a group, or (n,) of everybody, in the reference order
-
-MOST_THETA = 1000.0  # e^-1000: nobody can tell the permutations from the identity, and less is always allowed
 
 
 def kendall(positions: ArrayLike) -> int:

@@ -1,0 +1,55 @@
+"""Blocks of a binomial law, and the search for a threshold."""
+
+from itertools import pairwise
+from math import comb, log
+
+import numpy as np
+import pytest
+
+from dovetail.account.solve import straddle
+from dovetail.account.window import window
+
+
+@pytest.mark.parametrize("q", [0.5, 0.25, 1 / 64, 63 / 64])
+@pytest.mark.parametrize("resolution", [1e-4, 0.05, 1.0])
+@pytest.mark.parametrize("trials", [0, 1, 50, 900])
+def test_block_masses_are_exact_sums_and_what_is_cut_is_below_the_tail(
+    trials: int, q: float, resolution: float
+) -> None:
+    top, bottom = q.as_integer_ratio()
+    law = [comb(trials, x) * top**x * (bottom - top) ** (trials - x) for x in range(trials + 1)]
+    blocks = window(trials, q, 1.0 - q, tail=1e-6, resolution=resolution)
+    edges = [int(e) for e in blocks.edges]
+    exact = [sum(law[a:b]) / bottom**trials for a, b in pairwise(edges)]
+    np.testing.assert_allclose(blocks.masses, exact, rtol=1e-12, atol=1e-16)
+    assert sum(law[: edges[0]]) / bottom**trials <= blocks.cut_left
+    assert sum(law[edges[-1] :]) / bottom**trials <= blocks.cut_right
+
+
+def test_fine_blocks_are_single_counts() -> None:
+    blocks = window(900, 0.5, 0.5, tail=1e-6, resolution=1e-4)
+    assert np.all(np.diff(blocks.edges) == 1.0)
+
+
+@pytest.mark.parametrize("guess", [1e-12, 0.01, 0.3, 0.5, 0.999, 40.0])
+@pytest.mark.parametrize("steepness", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("root", [1e-6, 0.3, 0.99])
+def test_the_search_ends_at_two_evaluated_points_around_the_threshold(
+    root: float, steepness: float, guess: float
+) -> None:
+    seen: dict[float, float] = {}
+
+    def excess(x: float) -> float:
+        seen[x] = -3.0 * log(x / root) - 5.0 * (x > root)
+        return seen[x]
+
+    low, high = straddle(excess, guess, steepness=steepness, most=1.0, tolerance=1e-8)
+    assert seen[low] > 0.0 >= seen[high]
+    assert low <= root <= high <= low * (1 + 1.1e-8)
+    assert len(seen) < 80
+
+
+def test_a_search_that_finds_nothing_feasible_returns_the_end_it_was_given() -> None:
+    low, high = straddle(lambda x: 1.0, 0.2, steepness=1.0, most=1.0, tolerance=1e-8)
+    assert high == 1.0
+    assert low < 1.0
