@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.pipeline.config import DataSection, nearest
 
 _READERS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -107,6 +107,10 @@ def _as_frame(table: Any) -> pl.DataFrame:
         return table.collect()
     try:
         return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+    except ImportError:
+        raise MissingExtraError(
+            "A pandas table with text columns is read through Arrow: pip install pyarrow"
+        ) from None
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
 
