@@ -42,6 +42,7 @@ MISTAKES = {
         rehearsal(estimate={"by": ["agee"]}),
         r"column 'agee' is not listed in \[data\] public; did you",
     ),
+    "reserved name": (rehearsal(data={"public": ["report_5"]}), r"'report_5' has a name that the reports need"),
     "two roles": (rehearsal(data={"public": ["secret"]}), r"column 'secret' has more than one role"),
     "groups missing": (rehearsal(shuffle={"shuffler": "mallows", "alpha": 1.0}), r"'mallows' needs `groups`"),
     "alpha missing": (

@@ -170,8 +170,61 @@ def test_a_second_release_needs_a_wish_and_its_budget_adds(tmp_path: Path) -> No
         go(release(randomize={"epsilon": 1.0}), ledger=tmp_path)
     second = go(release(randomize={"epsilon": 1.0}), ledger=tmp_path, new_release=True)
     assert second.lenses.local.epsilon == 3.0 and "composition" in second.lenses.local.source
-    assert isinstance(second.lenses.central, Missing) and "2 times" in second.lenses.central.reason
+    assert isinstance(second.lenses.central, Missing) and "2 releases" in second.lenses.central.reason
     assert second.document()["release"] == {"number": 2, "releases": 2, "total_epsilon": 3.0}
+
+
+def test_naming_the_categories_in_another_order_is_still_the_same_table(tmp_path: Path) -> None:
+    go(release(), ledger=tmp_path)
+    for categories in (["yes", "no"], ["maybe", "no", "yes"]):
+        with pytest.raises(UnsupportedError, match="--new-release"):
+            go(release(data={"categories": categories}), ledger=tmp_path)
+
+
+def test_other_people_with_the_same_answers_are_not_taken_for_these(tmp_path: Path) -> None:
+    first = go(release(), ledger=tmp_path)
+    others = go(release(), survey().with_columns(id=pl.col("id") + 10_000), ledger=tmp_path)
+    assert others.document()["release"]["releases"] == 1
+    assert not sanitized(first).equals(sanitized(others))
+
+
+def test_people_of_an_earlier_release_add_up_without_being_asked(tmp_path: Path) -> None:
+    go(release(shuffle=BY_AGE), ledger=tmp_path)
+    grown = go(release(shuffle=BY_AGE), survey(700), ledger=tmp_path)
+    assert grown.lenses.local.epsilon == 4.0 and grown.document()["release"]["releases"] == 2
+    assert grown.lenses.order.guarantee.alpha == float("inf"), "the groups are not the same"
+
+
+def test_order_promises_of_the_same_groups_add_over_releases(tmp_path: Path) -> None:
+    go(release(shuffle=NEAR_AGE), ledger=tmp_path)
+    second = go(release(shuffle=NEAR_AGE), ledger=tmp_path, new_release=True)
+    assert second.lenses.order.guarantee.alpha == 8.0
+    third = go(release(), ledger=tmp_path, new_release=True)
+    assert third.lenses.order.guarantee.alpha == float("inf")
+
+
+@pytest.mark.parametrize("shuffle", [{**BY_AGE, "groups": {"labels": "id2"}}, {**NEAR_AGE, "alpha": float("inf")}],
+                         ids=["alone", "alpha infinite"])  # fmt: skip
+def test_a_release_in_which_nobody_is_shuffled_is_refused(tmp_path: Path, shuffle: dict[str, Any]) -> None:
+    table = survey().with_columns(id2=pl.col("id") + 5)
+    config = release(data={"public": ["age", "id2"]}, shuffle=shuffle)
+    with pytest.raises(UnsupportedError, match="publish who sent what"):
+        go(config, table, ledger=tmp_path)
+    promise = go({**config, "mode": "rehearsal", "seed": 1, "attack": QUICK}, table).lenses.order.guarantee
+    assert not promise.protects
+
+
+def test_the_order_of_the_file_is_not_even_in_the_buffers_of_the_released_table(tmp_path: Path) -> None:
+    names = [f"{row:04d} a street with a long name" for row in range(300)]
+    table = pl.DataFrame({"secret": ["no"] * 150 + ["yes"] * 150, "street": names, "age": [20, 21] * 150})
+    enum = pl.Enum(names)
+    for kind, frame in (("text", table), ("enum", table.with_columns(pl.col("street").cast(enum)))):
+        config = release(data={"person": None, "public": ["street", "age"]}, shuffle=BY_AGE, estimate={"by": []})
+        report = go(config, frame, ledger=tmp_path / kind)
+        sanitized(report).write_ipc(tmp_path / "copy.arrow")
+        content = (tmp_path / "copy.arrow").read_bytes()
+        places = [content.find(name.encode()) for name in names]
+        assert places != sorted(places), "the order of the file can be read off"
 
 
 def test_planted_values_dropped_columns_and_row_order_are_in_no_release_file(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def _account(
         rows = {"all honest": first, "some honest": second, "colluding": third, "method": document["method"]}
         rows["numerics"] = f"this pair's own epsilon is at least {document['numeric_lower']:.6g}"
         rows["attack"] = (
-            f"a real randomizer reaches epsilon {document['attack_lower']:.6g}: no proof can promise less"
+            f"some randomizer with this epsilon0 gives away epsilon {document['attack_lower']:.6g}: a floor"
         )
         rows["source"] = document["source"]
         print_rows("After shuffling", rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,43 @@ class Tally:
 
 
 @dataclass(frozen=True)
+class Spread:
+    r"""Variance of an unbiased estimate as a function of the truth f, and the step of its lattice.
+
+    .. math:: V(f) = \mathrm{at\_zero} + \mathrm{slope}\, f - \mathrm{curvature}\, f^2
+
+    Shares that come from counts have it in closed form. Intervals solve \|value - f\| - half_step = z sqrt(V(f)) for
+    f (the score interval of Wilson 1927 with continuity correction): they cover where a symbol is rare, and where a
+    normal interval around the value collapses.
+
+    Parameters
+    ----------
+    at_zero, slope, curvature, half_step : float arrays that broadcast against the value
+    """
+
+    at_zero: Any
+    slope: Any
+    curvature: Any
+    half_step: Any
+
+    def of_population(self, n: Any) -> Spread:
+        """With sampling of the n people added: V(f) + f (1 - f) / n."""
+        return replace(self, slope=self.slope + 1.0 / n, curvature=self.curvature + 1.0 / n)
+
+    def interval(self, value: Values, z: float) -> tuple[Values, Values]:
+        """The truths that a value at most z standard deviations off could come from."""
+        low, high = value - self.half_step, value + self.half_step
+        # beyond the range in which V is positive the branch excludes nothing: the end itself
+        return np.minimum(self._root(low, z, -1.0), low), np.maximum(self._root(high, z, 1.0), high)
+
+    def _root(self, value: Values, z: float, side: float) -> Values:
+        """Root of (1 + z^2 curvature) f^2 - (2 value + z^2 slope) f + value^2 - z^2 at_zero = 0."""
+        lead, middle = 1.0 + z**2 * self.curvature, 2.0 * value + z**2 * self.slope
+        inside = middle**2 - 4.0 * lead * (value**2 - z**2 * self.at_zero)
+        return np.asarray((middle + side * np.sqrt(np.maximum(inside, 0.0))) / (2.0 * lead))
+
+
+@dataclass(frozen=True)
 class Estimate:
     r"""A number, or an array of numbers, with its standard error and the number of reports behind it.
 
@@ -54,6 +91,8 @@ class Estimate:
         Standard error for the population these people are drawn from: sampling and randomization.
     bias_bound : float or float array
         Largest absolute bias that cannot be excluded; 0 for unbiased estimates. Intervals are widened by it.
+    spread : Spread or None
+        For shares: how the variance depends on the truth; intervals are then score intervals, otherwise normal.
     """
 
     value: Values
@@ -61,15 +100,20 @@ class Estimate:
     n: Any
     population_error: Values
     bias_bound: Any = 0.0
+    spread: Spread | None = None
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
-        """Normal interval at `level` for the value among exactly these people, widened by `bias_bound`."""
-        return self._interval(self.standard_error, level)
+        """Interval at `level` for the value among exactly these people, widened by `bias_bound`."""
+        return self._interval(self.standard_error, self.spread, level)
 
     def population_interval(self, level: float = 0.95) -> tuple[Values, Values]:
-        """Normal interval at `level` for the population these people are drawn from."""
-        return self._interval(self.population_error, level)
+        """Interval at `level` for the population these people are drawn from, widened by `bias_bound`."""
+        spread = None if self.spread is None else self.spread.of_population(np.asarray(self.n)[..., None])
+        return self._interval(self.population_error, spread, level)
 
-    def _interval(self, error: Values, level: float) -> tuple[Values, Values]:
-        reach = float(ndtri(0.5 + probability("level", level) / 2)) * error + self.bias_bound
-        return self.value - reach, self.value + reach
+    def _interval(self, error: Values, spread: Spread | None, level: float) -> tuple[Values, Values]:
+        z = float(ndtri(0.5 + probability("level", level) / 2))
+        low, high = (
+            (self.value - z * error, self.value + z * error) if spread is None else spread.interval(self.value, z)
+        )
+        return low - self.bias_bound, high + self.bias_bound

@@ -69,7 +69,10 @@ class LocalDP:
         """Whether whoever has this guarantee also has `other` (local, or central by post-processing)."""
         if self.caveats or not isinstance(other, (LocalDP, CentralDP)):
             return False
-        return self.epsilon <= other.epsilon and self.delta <= other.delta
+        wanted = other.epsilon
+        if isinstance(other, CentralDP):
+            wanted = min(other.all, other.honest, other.colluding)
+        return self.epsilon <= wanted and self.delta <= other.delta
 
     def compose(self, other: LocalDP) -> LocalDP:
         """Both reports about the same value: epsilons and deltas add (basic composition, Dwork et al. 2006)."""
@@ -110,7 +113,8 @@ class CentralDP:
     numeric : Bracket
         The value for this method's own dominating pair lies inside: how exact the numerics are (`honest_n`).
     attack_lower : float
-        Epsilon that a real randomizer reaches at this delta (`honest_n`): no proof can promise less.
+        Epsilon that a real randomizer reaches at this delta (`honest_n`): no proof from the local
+        epsilon alone can promise less.
     """
 
     all: float
@@ -136,10 +140,12 @@ class CentralDP:
         return self.honest
 
     def implies(self, other: object) -> bool:
-        """Whether `other`, a central guarantee for the same neighbours, follows."""
+        """Whether every line of `other`, about the same people and neighbours, follows line by line."""
         if self.caveats or not isinstance(other, CentralDP):
             return False
-        return self.epsilon <= other.epsilon and self.delta <= other.delta
+        same = self.neighbours == other.neighbours and self.n == other.n and self.honest_n <= other.honest_n
+        lines = zip((self.all, self.honest, self.colluding), (other.all, other.honest, other.colluding), strict=True)
+        return same and self.delta <= other.delta and all(mine <= theirs for mine, theirs in lines)
 
     def compose(self, other: CentralDP) -> CentralDP:
         """Two releases about the same people: every line adds, and so do the deltas (basic composition)."""
@@ -153,11 +159,11 @@ class CentralDP:
             colluding=self.colluding + other.colluding,
             delta=min(1.0, self.delta + other.delta),
             n=self.n,
-            honest_n=min(self.honest_n, other.honest_n),
+            honest_n=max(self.honest_n, other.honest_n),  # both assumptions are needed
             method=f"basic composition of {self.method} and {other.method}",
             source=f"basic composition (Dwork et al. 2006) of [{self.source}] and [{other.source}]",
             numeric=Bracket(self.numeric.lower, self.honest + other.honest),
-            attack_lower=max(self.attack_lower, other.attack_lower),
+            attack_lower=0.0,  # what attacks reach on one release says nothing at the larger delta
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from dovetail.core.errors import DataError
-from dovetail.core.estimate import Estimate, Tally
+from dovetail.core.estimate import Estimate, Spread, Tally, Values
 from dovetail.core.stages import Estimator, FrequencyRandomizer, Reports
+from dovetail.estimate.simplex import nearest_shares
 
 
 @final
@@ -21,9 +22,9 @@ class FrequencyEstimator(Estimator):
               \mathrm{se}^2 = V(\hat f) / n, \qquad
               \mathrm{pe}^2 = (V(\hat f) + \hat f (1 - \hat f)) / n
 
-    V is the theoretical variance of one report for people with fixed values, taken at the estimate clipped to
-    [0, 1]: it does not vanish for symbols that nobody has. Unbiased values may lie outside [0, 1]; where shares are
-    needed, see `project_to_simplex`.
+    V is the theoretical variance of one report for people with fixed values, taken at the nearest shares that sum to
+    1: it does not vanish for symbols that nobody has. Intervals are score intervals, because V depends on the truth.
+    Unbiased values may lie outside [0, 1]; where shares are needed, see `project_to_simplex`.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class FrequencyEstimator(Estimator):
         if np.any(n < 1):
             raise DataError("there are no reports to estimate from: n must be at least 1.")
         value = self.randomizer.invert(tally.counts, n)
-        shares = np.clip(value, 0.0, 1.0)
+        shares = nearest_shares(value)
         variance = self.randomizer.variance(shares)
         each = n[..., None]
         return Estimate(
@@ -52,7 +53,16 @@ class FrequencyEstimator(Estimator):
             standard_error=np.sqrt(variance / each),
             n=tally.n,
             population_error=np.sqrt((variance + shares * (1.0 - shares)) / each),
+            spread=self._spread(shares, variance, each, tally.counts.shape[-1]),
         )
+
+    def _spread(self, shares: Values, variance: Values, n: Any, width: int) -> Spread:
+        """V is linear in a symbol's own share, with one slope for all symbols; so is the estimate in one count."""
+        k = self.randomizer.k
+        unit, other = np.eye(1, width)[0], np.eye(1, width, 1)[0]
+        slope = float((self.randomizer.variance(np.eye(1, k)[0]) - self.randomizer.variance(np.zeros(k)))[0])
+        step = float((self.randomizer.invert(unit, 1) - self.randomizer.invert(other, 1))[0])
+        return Spread((variance - slope * shares) / n, slope / n, 0.0, abs(step) / (2.0 * n))
 
 
 def estimate_frequencies(randomizer: FrequencyRandomizer, reports: Reports) -> Estimate:

@@ -78,9 +78,11 @@ class GroupedEstimator(ABC):
         if mixing is None:
             return plain
         left = np.maximum(1.0 - np.diag(row_stochastic(mixing, self.groups)), 0.0) * self.span
+        spread = None if plain.spread is None else plain.spread.of_population(np.asarray(tally.n)[..., None])
         return replace(
             plain,
             standard_error=plain.population_error,
+            spread=spread,
             bias_bound=plain.bias_bound + left.reshape(-1, *(1,) * (plain.value.ndim - 1)),
         )
 
@@ -167,6 +169,7 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
         value=np.asarray(np.linalg.solve(rows, estimate.value), dtype=np.float64),
         standard_error=error,
         population_error=error,
+        spread=None,
         bias_bound=_along(np.abs(inverse), bias),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -60,6 +61,9 @@ class DataSection(Section):
             raise ValueError('`missing` must be "refuse" for numbers: there is no category to put them in')
         if self.missing != "refuse" and self.categories is not None and self.missing not in self.categories:
             raise ValueError(f'`missing` must be "refuse" or a declared category, got {self.missing!r}')
+        reserved = [name for name in self.public if re.fullmatch(r"report(_\d+)?", name)]
+        if reserved:
+            raise ValueError(f"public column {reserved[0]!r} has a name that the reports need; rename it")
         columns = [self.private, *self.public, *([self.person] if self.person else [])]
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
         if twice:

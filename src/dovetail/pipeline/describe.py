@@ -10,6 +10,7 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.table import Survey
 from dovetail.report.document import Leakage, Lenses
+from dovetail.report.numbers import upward
 
 
 def collection(settings: RunConfig, survey: Survey) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     return {"name": randomizer.name, "epsilon": epsilon, "parameters": fields}
 
 
-def assumptions(settings: RunConfig, lenses: Lenses) -> tuple[str, ...]:
+def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each person sends exactly one report, and everybody uses the same randomizer independently.",
@@ -43,6 +44,9 @@ def assumptions(settings: RunConfig, lenses: Lenses) -> tuple[str, ...]:
             f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
             "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
         )
+    alone = lenses.order.summary.get("ungrouped", 0)
+    if alone:
+        lines.append(f"{alone:,} of {survey.n:,} people are in no group: their reports stay at their places.")
     if lenses.order.guarantee.protects:
         lines.append("The order promise is about reorderings inside the fitted groups; it stands beside epsilon.")
     if isinstance(lenses.leakage, Leakage):
@@ -61,13 +65,13 @@ def steps(lenses: Lenses, randomizer: FrequencyRandomizer | NumericRandomizer) -
         {
             "stage": "randomize",
             "what": f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
-            "guarantee": f"({lenses.local.epsilon:g}, {lenses.local.delta:g})-local differential privacy",
+            "guarantee": f"({upward(lenses.local.epsilon)}, {upward(lenses.local.delta)})-local differential privacy",
             "theorem": lenses.local.source,
         },
         {
             "stage": "shuffle",
             "what": f"The batch is reordered by {lenses.shuffler}; the shuffler never looks at the reports.",
-            "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {alpha:g}",
+            "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {upward(alpha)}",
             "theorem": "; ".join(
                 [lenses.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])
             ),

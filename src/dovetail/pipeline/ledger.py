@@ -2,7 +2,8 @@
 
 A second draw about the same people is a second release: its budget adds. The ledger recognises a table by a keyed
 fingerprint (BLAKE2b under a key that never leaves the ledger), holds no private values, only reports that were
-released anyway, and lies outside every output folder. Fresh draws need an explicit wish.
+released anyway, and lies outside every output folder. Fresh draws need an explicit wish. Where the table names its
+people, every release that one of them took part in counts, whatever the table.
 """
 
 from __future__ import annotations
@@ -15,34 +16,65 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import polars as pl
 import typer
+from numpy.typing import NDArray
 
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 
-_RECORD, _REPORTS, _KEY = "record.json", "reports.parquet", "key"
+_RECORD, _REPORTS, _PEOPLE, _KEY = "record.json", "reports.parquet", "people.npy", "key"
+
+People = NDArray[np.uint64]  # (n,), keyed fingerprints of names, sorted
 
 
 @dataclass(frozen=True)
 class Release:
-    """One entry: what was promised, and which request it answered; no values."""
+    """One entry: what was promised to whom, and which request it answered; no values."""
 
     number: int
+    table: str
     request: str
     epsilon: float
+    alpha: float
+    groups: str
     n: int
     shuffler: str
     schema_version: int = 1
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The reports of a release, and everything ever released about the same table.
+class Request:
+    """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
 
-    `history` ends with the release that `reports` belong to when it is the newest one.
+    Parameters
+    ----------
+    table : bytes
+        The people and their private values.
+    terms : bytes
+        Everything else that shapes the reports.
+    groups : bytes
+        Who is in a group with whom.
+    people : list of str
+        Names of the people, where the table has them: whoever took part before adds up.
+    epsilon, alpha, n, shuffler
+        For the record.
     """
+
+    table: bytes
+    terms: bytes
+    groups: bytes
+    people: list[str]
+    epsilon: float
+    alpha: float
+    n: int
+    shuffler: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The reports of a release, and every release in which some of the same people took part, this one included."""
 
     reports: pl.DataFrame
     history: tuple[Release, ...]
@@ -68,25 +100,12 @@ class Ledger:
         named = os.environ.get("DOVETAIL_LEDGER")
         return cls(Path(named) if named else Path(typer.get_app_dir("dovetail")) / "ledger")
 
-    def answer(
-        self,
-        *,
-        table: bytes,
-        request: bytes,
-        terms: dict[str, Any],
-        new_release: bool,
-        draw: Callable[[], pl.DataFrame],
-    ) -> Answer:
+    def answer(self, request: Request, *, new_release: bool, draw: Callable[[], pl.DataFrame]) -> Answer:
         """Reports for this request: the recorded ones, or a fresh draw that is recorded before anybody sees it.
 
         Parameters
         ----------
-        table : bytes
-            Canonical content that identifies the people and their private values.
-        request : bytes
-            Canonical content of everything else that shapes the reports.
-        terms : dict
-            `epsilon`, `n` and `shuffler` of this request, for the record.
+        request : Request
         new_release : bool
             Draw afresh although the table has been released before; budgets add.
         draw : function
@@ -97,28 +116,34 @@ class Ledger:
         UnsupportedError
             The table was released under other terms and `new_release` was not asked for.
         OutputError
-            The ledger cannot be written: then nothing is released.
+            The ledger cannot be read or written: then nothing is released.
         """
-        key = self._key()
-        home = self.folder / blake2b(table, key=key, digest_size=20).hexdigest()
-        wanted = blake2b(request, key=key, digest_size=20).hexdigest()
-        history = self._history(home)
-        same = [entry for entry in history if entry.request == wanted]
-        if same and not new_release:
-            return Answer(self._read(home, same[-1]), history, same[-1].number, reproduced=True)
-        if history and not new_release:
-            spent = sum(entry.epsilon for entry in history)
+        entries = self._entries()
+        key = self._key(fresh=not entries)
+        table, terms, groups = (_print(part, key) for part in (request.table, request.terms, request.groups))
+        people = _prints(request.people, key)
+        same = [entry for entry in entries if entry.table == table]
+        exact = [entry for entry in same if entry.request == terms]
+        if same and not exact and not new_release:
+            spent = sum(entry.epsilon for entry in same)
             raise UnsupportedError(
-                f"These private values were released before ({len(history)} times, epsilon {spent:g} in all) under "
+                f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under "
                 "other terms; a fresh draw adds its budget to that: use --new-release if you mean it."
             )
-        entry = Release(number=len(history) + 1, request=wanted, **terms)
-        reports = draw()
-        self._write(home, entry, reports)
-        return Answer(reports, (*history, entry), entry.number, reproduced=False)
+        related = [entry for entry in entries if entry.table == table or self._meets(entry, people)]
+        if exact and not new_release:
+            return Answer(self._read(exact[-1]), tuple(related), exact[-1].number, reproduced=True)
+        number = max((entry.number for entry in entries), default=0) + 1
+        entry = Release(
+            number, table, terms, request.epsilon, request.alpha, groups, n=request.n, shuffler=request.shuffler
+        )
+        self._write(entry, draw(), people)
+        return Answer(self._read(entry), (*related, entry), number, reproduced=False)
 
-    def _key(self) -> bytes:
+    def _key(self, *, fresh: bool) -> bytes:
         place = self.folder / _KEY
+        if not fresh and not place.exists():
+            raise OutputError(f"{self.folder}: the release ledger has lost its key; restore it from a backup.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not place.exists():
@@ -142,30 +167,55 @@ class Ledger:
         finally:
             Path(scratch).unlink()
 
-    def _history(self, home: Path) -> tuple[Release, ...]:
-        places = sorted(home.glob(f"[0-9]*/{_RECORD}"))
+    def _entries(self) -> list[Release]:
         try:
-            return tuple(Release(**json.loads(place.read_text())) for place in places)
-        except (OSError, ValueError, TypeError) as error:
-            raise OutputError(f"{home}: the release ledger is damaged ({error}); restore it from a backup.") from None
+            records = [place.read_text() for place in sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))]
+            return [Release(**{**json.loads(text), "alpha": float(json.loads(text)["alpha"])}) for text in records]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise self._damaged(error) from None
 
-    def _read(self, home: Path, entry: Release) -> pl.DataFrame:
+    def _meets(self, entry: Release, people: People) -> bool:
+        """Whether any of these people took part in that release."""
+        if not people.size:
+            return False
         try:
-            return pl.read_parquet(home / f"{entry.number:06d}" / _REPORTS)
+            return bool(np.isin(people, np.load(self._home(entry) / _PEOPLE, allow_pickle=False)).any())
+        except (OSError, ValueError) as error:
+            raise self._damaged(error) from None
+
+    def _read(self, entry: Release) -> pl.DataFrame:
+        try:
+            return pl.read_parquet(self._home(entry) / _REPORTS)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise OutputError(f"{home}: the release ledger is damaged ({error}); restore it from a backup.") from None
+            raise self._damaged(error) from None
 
-    def _write(self, home: Path, entry: Release, reports: pl.DataFrame) -> None:
+    def _write(self, entry: Release, reports: pl.DataFrame, people: People) -> None:
         try:
-            home.mkdir(exist_ok=True, mode=0o700)
-            scratch = Path(tempfile.mkdtemp(dir=home))
+            scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
                 reports.write_parquet(scratch / _REPORTS)
-                (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
-                scratch.rename(home / f"{entry.number:06d}")
+                np.save(scratch / _PEOPLE, people)
+                (scratch / _RECORD).write_text(json.dumps({**asdict(entry), "alpha": repr(entry.alpha)}))
+                scratch.rename(self._home(entry))
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StorageError(
                 f"{self.folder}: the release could not be recorded ({error}); nothing was released."
             ) from None
+
+    def _home(self, entry: Release) -> Path:
+        return self.folder / f"{entry.number:06d}"
+
+    def _damaged(self, error: Exception) -> OutputError:
+        return OutputError(f"{self.folder}: the release ledger is damaged ({error}); restore it from a backup.")
+
+
+def _print(content: bytes, key: bytes) -> str:
+    return blake2b(content, key=key, digest_size=20).hexdigest()
+
+
+def _prints(names: list[str], key: bytes) -> People:
+    """Sorted keyed fingerprints of names."""
+    digests = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
+    return np.sort(np.frombuffer(digests, dtype=np.uint64))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import polars as pl
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.guarantee import LocalDP
+from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.pipeline.columns import from_columns, to_columns
 from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.ledger import Ledger
+from dovetail.pipeline.ledger import Ledger, Request
 from dovetail.pipeline.ledger import Release as Entry
-from dovetail.pipeline.table import Survey
+from dovetail.pipeline.table import Survey, canonical
 from dovetail.report.document import Lenses, Missing
+from dovetail.report.numbers import upward
 from dovetail.shuffle.uniform import Uniform
 
 
@@ -32,21 +35,27 @@ class Released:
     reproduced: bool
 
     def compose(self, lenses: Lenses) -> Lenses:
-        """The guarantees for everything released about these people: local budgets add, over all releases.
+        """The guarantees for everything released about these people.
 
-        Central guarantees of earlier releases held for their own terms; they are not added up here, so after a
-        second release the central lens gives no number.
+        Local budgets add over all releases, and so do order budgets of the same groups. Central guarantees and
+        leakage of earlier releases held on their own terms; over several releases those lenses give no number.
         """
         if len(self.history) < 2:
             return lenses
-        local = LocalDP(self.history[0].epsilon, source="first release")
-        for entry in self.history[1:]:
-            local = local.compose(LocalDP(entry.epsilon, source=f"release {entry.number}"))
+        local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
+        total = reduce(LocalDP.compose, local)
         reason = (
-            f"these people were released {len(self.history)} times under terms of their own; "
-            f"what is promised over all releases is local epsilon {local.epsilon:g}"
+            f"these people took part in {len(self.history)} releases, each on terms of its own; "
+            f"what is promised over all of them is local epsilon {upward(total.epsilon)}"
         )
-        return replace(lenses, local=local, central=Missing(reason), leakage=Missing(reason))
+        order = replace(lenses.order, guarantee=self._order(lenses.order.guarantee))
+        return replace(lenses, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
+
+    def _order(self, last: OrderPrivacy) -> OrderPrivacy:
+        if len({entry.groups for entry in self.history}) > 1:
+            return OrderPrivacy(math.inf, source="releases for different groups: no order promise over all of them")
+        alpha = math.fsum(entry.alpha for entry in self.history)
+        return replace(last, alpha=alpha, source=f"{len(self.history)} independent releases add: [{last.source}]")
 
     def document(self) -> dict[str, Any]:
         """For the report."""
@@ -74,21 +83,24 @@ def release(
     def draw() -> pl.DataFrame:
         batch = shuffler.shuffle(randomizer.randomize(survey.values, rng), rng)
         columns = to_columns(randomizer, batch, categories)
-        clash = [name for name in survey.public.columns if name in columns.columns]
-        public = survey.public.rename({name: f"{name}_public" for name in clash})
-        return pl.DataFrame([*public, *columns]) if keeps_order else columns
+        return pl.DataFrame([*survey.public, *columns]) if keeps_order else columns
 
-    private = pl.Series("private value", survey.values)
-    answer = ledger.answer(
-        table=_canonical([private]),
-        request=_terms(settings) + _canonical([*survey.public, private]),
-        terms={"epsilon": settings.randomize.epsilon, "n": survey.n, "shuffler": shuffler.name},
-        new_release=new_release,
-        draw=draw,
+    section = settings.shuffle.groups
+    grouped = [] if section is None or not keeps_order else section.columns
+    spec = "everybody" if section is None or not keeps_order else section.model_dump_json()
+    request = Request(
+        table=canonical(survey.identity),
+        terms=_terms(settings) + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
+        people=[] if not survey.people.width else survey.people.to_series().cast(pl.String).to_list(),
+        epsilon=settings.randomize.epsilon,
+        alpha=shuffler.guarantee.alpha,
+        n=survey.n,
+        shuffler=shuffler.name,
     )
+    answer = ledger.answer(request, new_release=new_release, draw=draw)
     table = answer.reports
-    public = table.select(table.columns[: len(survey.public.columns)]) if keeps_order else survey.public.clear()
-    public.columns = survey.public.columns
+    public = table.select(survey.public.columns) if keeps_order else survey.public.clear()
     return Released(
         table=table,
         reports=from_columns(randomizer, table, categories),
@@ -104,8 +116,3 @@ def _terms(settings: RunConfig) -> bytes:
     chosen = settings.model_dump(mode="json", include={"data", "randomize", "shuffle"})
     chosen["data"].pop("path")
     return json.dumps(chosen, sort_keys=True).encode()
-
-
-def _canonical(columns: list[pl.Series]) -> bytes:
-    """Content of a table whatever the order of its rows."""
-    return pl.DataFrame(columns).select(pl.all().cast(pl.String)).sort(pl.all()).write_csv().encode()

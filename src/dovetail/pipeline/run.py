@@ -143,6 +143,7 @@ def _release(
     """What leaves the house: from the reports on, nothing looks at the private column any more."""
     randomizer = build_randomizer(settings, survey.categories)
     shuffler = _shuffler(settings.shuffle.shuffler, settings, survey)
+    _refuse_still(shuffler)
     progress("draw the release", 0, 1)
     released = release(settings, survey, randomizer, shuffler, rng, book, new_release=new_release)
     progress("draw the release", 1, 1)
@@ -152,6 +153,16 @@ def _release(
                    survey.categories, truth=None, provenance=rng.provenance)  # fmt: skip
     lenses = released.compose(lenses)
     return _report(settings, survey, randomizer, lenses, rng, released=released)
+
+
+def _refuse_still(shuffler: Shuffler) -> None:
+    """A release shuffles: what leaves everybody at their places publishes who sent what."""
+    grouped = isinstance(shuffler, Uniform) or shuffler.summary().get("groups", 0) > 0
+    if not grouped or shuffler.guarantee.alpha == np.inf:
+        raise UnsupportedError(
+            "nobody would be shuffled with anybody else, so this release would publish who sent what: use larger "
+            'groups, a finite alpha, or shuffler = "uniform".'
+        )
 
 
 def _shuffler(name: str, settings: RunConfig, survey: Survey) -> Shuffler:
@@ -253,7 +264,7 @@ def _report(
         randomizer=randomizer_document(randomizer),
         lenses=lenses,
         comparison=comparison,
-        assumptions=assumptions(settings, lenses),
+        assumptions=assumptions(settings, survey, lenses),
         steps=steps(lenses, randomizer),
         config=settings.model_dump(mode="json", exclude={"data": {"path"}, "seed": True}),
         release=Missing("a rehearsal releases nothing") if released is None else released.document(),

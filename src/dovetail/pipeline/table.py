@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
@@ -27,16 +28,22 @@ class Survey:
         The private column.
     public : data frame (n, public columns)
     categories : tuple of str, or None for numbers
+    identity : data frame
+        What tells this table from another one: people and private values, or whole rows where nobody is named.
+    people : data frame (n, 0 or 1)
+        Names of the people, where the table has them.
     """
 
     values: NDArray[Any]
     public: pl.DataFrame
     categories: tuple[str, ...] | None
+    identity: pl.DataFrame
+    people: pl.DataFrame
 
     @classmethod
     def of(cls, public: pl.DataFrame) -> Survey:
         """Public columns alone, in their order, for fitting what is fitted to public data."""
-        return cls(np.zeros(public.height, dtype=np.int64), public, None)
+        return cls(np.zeros(public.height, dtype=np.int64), public, None, public.clear(), public.select([]))
 
     @property
     def n(self) -> int:
@@ -64,7 +71,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey
     DataError
         Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
     """
-    frame = _columns(read_table(data.path) if table is None else _as_frame(table), data)
+    given = read_table(data.path) if table is None else _as_frame(table)
+    frame = _columns(given, data)
     if frame.height == 0:
         raise DataError("the table has no rows.")
     if data.person is not None:
@@ -78,7 +86,27 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey
     else:
         values, categories = _codes(column, data)
     order = rng.permutation(frame.height)
-    return Survey(values[order], frame[order].select(data.public), categories)
+    named = [] if data.person is None else [data.person]
+    shuffled = frame[order]
+    return Survey(
+        values[order],
+        shuffled.select(data.public),
+        categories,
+        identity=shuffled.select([*named, data.private]) if named else given,
+        people=shuffled.select(named),
+    )
+
+
+def canonical(frame: pl.DataFrame) -> bytes:
+    """Content of a table whatever the order of its rows and columns, and whether numbers came as text."""
+    columns = [_as_text(frame[name]).alias(name) for name in sorted(frame.columns)]
+    return pl.DataFrame(columns).sort(pl.all()).write_csv().encode()
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    text = column.cast(pl.String)
+    numbers = text.cast(pl.Float64, strict=False)
+    return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text
 
 
 def read_table(path: str | None) -> pl.DataFrame:
@@ -120,7 +148,8 @@ def _columns(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
     for name in wanted:
         if name not in frame.columns:
             raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
-    return frame.select(wanted)
+    # dictionaries of categories keep the order in which a file listed them: plain text does not
+    return frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 
 
 def _refuse_duplicates(people: pl.Series) -> None:

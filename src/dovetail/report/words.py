@@ -73,7 +73,9 @@ def _central(document: Document) -> Lens:
     lines, details = tuple(str(line) for line in block.get("lines", ())), []
     if reason(block.get("attack_lower")) is None:
         least = downward(block["attack_lower"])
-        details.append(f"no proof can promise less than ε = {least}: some randomizer gives that much away")
+        details.append(
+            f"no proof from the local ε alone can promise less than ε = {least}: some randomizer gives that much away"
+        )
     if reason(block.get("numeric_lower")) is None:
         details.append(
             f"method: {block['method']}; its exact value lies between {downward(block['numeric_lower'])} "

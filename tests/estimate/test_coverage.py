@@ -1,0 +1,43 @@
+"""Intervals of shares cover, by exact enumeration of the report counts, where normal intervals do not."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dovetail.core.estimate import Tally
+from dovetail.estimate.frequency import FrequencyEstimator
+from dovetail.randomize.krr import KRR
+
+CELLS = [(2, 0.5), (2, 8.0), (10, 2.0), (100, 2.0), (1000, 4.0)]
+
+
+def coverage(k: int, epsilon: float, n: int, holders: int, *, score: bool) -> float:
+    """Exact probability that the interval of symbol 0 covers holders / n."""
+    randomizer = KRR(k=k, epsilon=epsilon)
+    p, s = randomizer.channel().p, randomizer.channel().s
+    law = np.convolve(
+        binom.pmf(np.arange(holders + 1), holders, p), binom.pmf(np.arange(n - holders + 1), n - holders, s)
+    )
+    covered = 0.0
+    for count in np.flatnonzero(law > 1e-12):
+        rest = np.full(k - 1, (n - count) / (k - 1))
+        estimate = FrequencyEstimator(randomizer).solve(Tally(np.concatenate([[count], rest]), n))
+        if score:
+            low, high = (ends[0] for ends in estimate.interval())
+        else:
+            reach = 1.96 * estimate.standard_error[0]
+            low, high = estimate.value[0] - reach, estimate.value[0] + reach
+        covered += law[count] * (low <= holders / n <= high)
+    return covered
+
+
+@pytest.mark.parametrize(("k", "epsilon"), CELLS)
+@pytest.mark.parametrize("n", [20, 100, 500])
+def test_intervals_cover_at_every_share(k: int, epsilon: float, n: int) -> None:
+    for holders in {0, 1, n // 10, n // 2, n - 1, n}:
+        assert coverage(k, epsilon, n, holders, score=True) > 0.93, holders
+
+
+def test_the_same_search_catches_normal_intervals() -> None:
+    assert coverage(1000, 4.0, 20, 10, score=False) < 0.8
+    assert coverage(2, 8.0, 500, 500, score=False) < 0.9
