@@ -156,6 +156,14 @@ def test_a_table_that_does_not_say_how_it_was_made_is_estimated_when_told(capsys
     assert value[0] == pytest.approx(float(dt.KRR(k=2, epsilon=2.0).channel().invert([0.7, 0.3])[0]))
 
 
+def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"report": ["[/b]"] * 70 + ["[red]b"] * 30, "town": ["[bold]x"] * 100}).write_parquet("r.parquet")
+    told = ["estimate", "r.parquet", "--randomizer", "krr", "--epsilon", "2", "--categories", "[/b],[red]b", "--by",
+            "town"]  # fmt: skip
+    assert invoke(told) == 0
+    assert "[/b]" in (text := capsys.readouterr().out) and "[red]b" in text and "[bold]x" in text
+
+
 def test_account_answers_forwards_and_backwards(capsys: pytest.CaptureFixture[str]) -> None:
     forward = document(capsys, "account", "--epsilon0", "2", "--n", "1e5", "--delta", "1e-6", "--honest", "90000")
     expected = dt.amplify(2.0, n=100_000, delta=1e-6, honest=90_000)
@@ -168,6 +176,10 @@ def test_account_answers_forwards_and_backwards(capsys: pytest.CaptureFixture[st
     backward = document(capsys, "account", "--invert", "--epsilon", "0.5", "--n", "100000", "--delta", "1e-6")
     again = document(capsys, "account", "--epsilon0", repr(backward["epsilon0"]), "--n", "100000", "--delta", "1e-6")
     assert again["epsilon"] <= 0.5 < again["epsilon"] * 1.01
+    few = document(
+        capsys, "account", "--invert", "--epsilon", "0.5", "--n", "100000", "--honest", "1000", "--delta", "1e-6"
+    )
+    assert few["epsilon0"] < backward["epsilon0"]
 
 
 def test_leak_prints_the_four_vulnerabilities(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,6 +238,11 @@ MISTAKES = {
     "no reports": (["shuffle", "survey.csv", "--out", "z.parquet"], "no column 'report'"),
     "alpha negative": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "mallows", "--labels", "age",
                         "--alpha=-1"], "`alpha` must be"),
+    "groups for a uniform shuffle": (["shuffle", "survey.csv", "--out", "z.parquet", "--labels", "age"],
+                                     "takes no groups"),
+    "options without a randomizer": (["estimate", "survey.csv", "--epsilon", "1"], "go with --randomizer"),
+    "categories missing": (["estimate", "survey.csv", "--randomizer", "krr", "--epsilon", "1"], "needs --categories"),
+    "duplicate person": ([*RANDOMIZE, "--epsilon", "1", "--categories", "no,yes", "--person", "age"], "stand in"),
     "groups missing": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "within_groups"],
                        "needs `groups`"),
     "estimate by an absent column": (["estimate", "survey.csv", "--randomizer", "krr", "--epsilon", "1",

@@ -26,7 +26,7 @@ def ask(
         list(people),
         epsilon=2.0,
         alpha=1.0,
-        n=10,
+        n=1,
         shuffler="uniform",
     )
     return ledger.answer(request, new_release=new, draw=lambda: pl.DataFrame({"report": [draw]}))
@@ -71,6 +71,21 @@ def test_nothing_is_released_when_the_ledger_cannot_be_written(tmp_path: Path) -
 def test_a_damaged_ledger_is_not_mistaken_for_an_empty_one(tmp_path: Path) -> None:
     ask(Ledger(tmp_path))
     (tmp_path / "000001" / "record.json").write_text("{")
+    with pytest.raises(OutputError, match="damaged"):
+        ask(Ledger(tmp_path))
+
+
+@pytest.mark.parametrize("size", [0, 3, 31, 300])
+def test_a_ledger_with_a_damaged_key_is_not_used(tmp_path: Path, size: int) -> None:
+    ask(Ledger(tmp_path))
+    (tmp_path / "key").write_bytes(bytes(size))
+    with pytest.raises(OutputError, match="damaged"):
+        ask(Ledger(tmp_path))
+
+
+def test_recorded_reports_that_lost_rows_are_not_released(tmp_path: Path) -> None:
+    ask(Ledger(tmp_path))
+    pl.DataFrame({"report": []}).write_parquet(tmp_path / "000001" / "reports.parquet")
     with pytest.raises(OutputError, match="damaged"):
         ask(Ledger(tmp_path))
 

@@ -45,11 +45,32 @@ def test_an_existing_report_needs_force_and_other_folders_are_never_replaced(tmp
     documents = tmp_path / "documents"
     documents.mkdir()
     (documents / "thesis.txt").write_text("dear")
-    with pytest.raises(OutputError, match="holds no report"):
+    with pytest.raises(OutputError, match=r"holds 'thesis\.txt', which is no report"):
         write(documents, "x", force=True)
     with pytest.raises(OutputError, match="is not a folder"):
         write(documents / "thesis.txt", "x", force=True)
     assert (documents / "thesis.txt").read_text() == "dear"
+    (tmp_path / "out" / "notes.txt").write_text("dear, too")
+    with pytest.raises(OutputError, match=r"holds 'notes\.txt'"):
+        write(tmp_path / "out", "three", force=True)
+
+
+def test_an_interruption_between_the_two_renames_keeps_the_old_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "out", "old")
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "out", "new", force=True)
+    assert (tmp_path / "out" / "report.json").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody can write")

@@ -80,6 +80,7 @@ BAD = {
         {"private": "hours", "categories": None, "lower": 0.0, "upper": 0.5},
         r"values lie outside the declared \[0, 0.5\]",
     ),
+    "a list": (survey().with_columns(secret=pl.lit([1])), {}, r"column 'secret' has type List"),
     "text as number": (
         survey(),
         {"private": "town", "categories": None, "lower": 0.0, "upper": 0.5},
@@ -95,8 +96,21 @@ def test_bad_tables_are_refused_with_a_count_and_the_first_places(case: str, rng
         read_survey(section(**changes), rng, table=table)
 
 
+def test_a_missing_float_becomes_the_declared_category(rng: Entropy) -> None:
+    table = pl.DataFrame({"id": [1, 2, 3], "secret": [1.0, float("nan"), None], "age": [1, 2, 3]})
+    read = read_survey(section(missing="none", categories=["1.0", "none"]), rng, table=table)
+    assert sorted(read.values) == [0, 1, 1]
+
+
+def test_numbers_are_checked_where_the_file_has_them(rng: Entropy) -> None:
+    table = survey().with_columns(age=pl.when(pl.col("id") == 5).then(float("inf")).otherwise(pl.col("age")))
+    with pytest.raises(DataError, match=r"column 'age': 1 values are no numbers \(first at rows 6\)"):
+        read_survey(section(), rng, table=table, numbers=["age"])
+
+
 def test_files_that_are_no_tables_are_named(tmp_path: Path, rng: Entropy) -> None:
     cases = {"latin.csv": "id,secret,age\n1,ja\xfc,3\n".encode("latin-1"), "empty.csv": b"", "table.xlsx": b"x"}
+    cases |= {"twice.csv": b"id,secret,age,secret\n", "semi.csv": b"id;secret;age\n"}
     survey().write_parquet(tmp_path / "cut.parquet")
     cases["cut.parquet"] = (tmp_path / "cut.parquet").read_bytes()[:-200]
     for name, content in cases.items():

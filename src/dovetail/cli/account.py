@@ -9,6 +9,7 @@ import typer
 from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import max_epsilon
 from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
 from dovetail.report.document import central_document
 
@@ -39,9 +40,10 @@ def _account(
     if invert:
         if epsilon is None or epsilon0 is not None:
             raise ParameterError("--invert takes --epsilon (the central epsilon wanted) and no --epsilon0.")
-        answer = max_epsilon(epsilon=epsilon, n=_whole(n), delta=delta, adaptive=adaptive)
+        people = _whole(n) if honest is None else whole("honest", honest, least=1, most=whole("n", n, least=1))
+        answer = max_epsilon(epsilon=epsilon, n=people, delta=delta, adaptive=adaptive)
         if as_json:
-            print_json({"epsilon0": answer, "epsilon": epsilon, "n": _whole(n), "delta": delta})
+            print_json({"epsilon0": answer, "epsilon": epsilon, "n": _whole(n), "honest": people, "delta": delta})
         else:
             print_rows("Largest local epsilon", {"epsilon0": f"{answer:.6g}"})
         return

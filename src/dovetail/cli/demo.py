@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from dovetail.cli.output import Force, Json, print_json, progress_bar
-from dovetail.core.errors import OutputError
+from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar, write_whole
 from dovetail.datasets.redbook import redbook
 from dovetail.pipeline.run import run
 from dovetail.report.terminal import print_report
@@ -66,18 +65,15 @@ def _demo(
     """
     table = redbook()
     if save_table is not None:
-        if save_table.exists() and not force:
-            raise OutputError(f"{save_table}: exists already; use --force to replace it.")
-        try:
-            table.with_row_index("id").write_csv(save_table)
-        except OSError as error:
-            raise OutputError(f"{save_table}: cannot be written ({error.strerror}).") from None
+        named = table.with_row_index("id")
+        write_whole(save_table, named.write_csv, force=force)
     with progress_bar(hidden=as_json) as progress:
         config = configuration(private, epsilon=epsilon, seed=seed)
         report = run(config, table=table, out=out, force=force, progress=progress)
     document = report.document()
-    if as_json:
-        print_json(document)
-    else:
-        print_report(document, Console())
-        typer.echo(f"Report: {out / 'report.html'}")
+    with after_writing(out):
+        if as_json:
+            print_json(document)
+        else:
+            print_report(document, Console())
+            typer.echo(f"Report: {out / 'report.html'}")

@@ -8,15 +8,17 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dovetail.cli.output import Json, description_of, print_json
 from dovetail.cli.shuffle import _fit as fit_shuffler
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.pipeline.build import build_randomizer
 from dovetail.pipeline.columns import from_columns, report_columns
 from dovetail.pipeline.config import EstimateSection, ShuffleSection, parse_config, parse_section
 from dovetail.pipeline.table import read_table
 from dovetail.pipeline.utility import estimates
+from dovetail.report.charts import printable
 from dovetail.report.document import Missing, Shares, plain
 from dovetail.shuffle.uniform import Identity
 
@@ -49,10 +51,16 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = description_of(reports)
+    if randomizer is None and any(option is not None for option in (epsilon, categories, lower, upper, grid)):
+        raise ParameterError("--epsilon, --categories, --lower, --upper and --grid go with --randomizer.")
     if randomizer is not None:
         listed = [name.strip() for name in categories.split(",")] if categories else None
         made = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed, "lower": lower, "upper": upper,
                 "grid": grid, "shuffle": made.get("shuffle")}  # fmt: skip
+    if randomizer is not None and randomizer != "laplace" and not categories:
+        raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
+    if randomizer == "laplace" and (lower is None or upper is None):
+        raise ParameterError("--randomizer laplace needs --lower and --upper.")
     if "randomizer" not in made:
         raise DataError(
             f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
@@ -89,7 +97,7 @@ def _config(made: dict[str, Any]) -> Any:
             "data": {"private": "report", **domain},
             "randomize": {
                 "randomizer": made["randomizer"],
-                **({"epsilon": made["epsilon"]} if made["epsilon"] else {}),
+                **({} if made.get("epsilon") is None else {"epsilon": made["epsilon"]}),
             },
         },
         name="options",
@@ -107,8 +115,15 @@ def _print(overall: Shares, groups: Any, withheld: list[dict[str, Any]]) -> None
         for label, value, error, (low, high) in zip(
             entry.labels, entry.value, entry.standard_error, entry.interval, strict=True
         ):
-            table.add_row(where, label, f"{value:.4g}", f"{error:.2g}", f"{low:.4g} to {high:.4g}", f"{entry.n:,}")
-    console = Console()
+            table.add_row(
+                Text(printable(where)),
+                Text(printable(label)),
+                f"{value:.4g}",
+                f"{error:.2g}",
+                f"{low:.4g} to {high:.4g}",
+                f"{entry.n:,}",
+            )
+    console = Console(markup=False, highlight=False)
     console.print(table)
     for item in withheld:
         console.print(f"withheld: {item['groups']} small groups of {item['by']} ({item['people']} people)")

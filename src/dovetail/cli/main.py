@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,7 +23,7 @@ app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 for verb in (run, demo, randomize, shuffle, estimate, account, leak):
     verb.register(app)
@@ -52,7 +54,16 @@ def _root(
 
 def main() -> None:
     """Run the command line and turn faults into one line and an exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets a question mark
+            stream.reconfigure(errors="replace")
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(invoke(sys.argv[1:]))
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Being terminated cleans up as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def invoke(arguments: list[str]) -> int:
@@ -76,6 +87,8 @@ def invoke(arguments: list[str]) -> int:
         return _fail("not enough memory for this table; nothing was written.", FAILED)
     except BrokenPipeError:
         return FAILED
+    except OSError as error:
+        return _fail(f"the system refused: {error.strerror or error}.", FAILED)
     except Exception as error:
         if os.environ.get("DOVETAIL_DEBUG"):
             raise

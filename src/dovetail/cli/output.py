@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from dovetail.core.entropy import Entropy, device, simulation
-from dovetail.core.errors import OutputError, StorageError
+from dovetail.core.errors import DataError, OutputError, StorageError
 from dovetail.pipeline.run import Progress as ProgressFunction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
@@ -67,6 +67,19 @@ def progress_bar(*, hidden: bool) -> Iterator[ProgressFunction]:
         yield show
 
 
+@contextmanager
+def after_writing(target: Path) -> Iterator[None]:
+    """What goes wrong while results are printed does not undo that they were written."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StorageError(f"interrupted while printing; {target} is complete.") from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"standard output cannot be written ({error.strerror}); {target} is complete.") from None
+
+
 def entropy_of(seed: int | None) -> Entropy:
     """The operating system's randomness, unless a simulation was asked for."""
     return device() if seed is None else simulation(seed)
@@ -76,21 +89,28 @@ def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any],
     """Write Parquet at once or not at all; the file says how its reports were made."""
     if place.suffix.lower() not in (".parquet", ".pq"):
         raise OutputError(f"{place}: reports are written as Parquet, which keeps their description; use .parquet.")
+    metadata = {_METADATA: json.dumps(description)}
+    write_whole(place, lambda scratch: frame.write_parquet(scratch, metadata=metadata), force=force)
+
+
+def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> None:
+    """Write a file at once or not at all."""
     if place.exists() and (place.is_dir() or not force):
         hint = "is a folder" if place.is_dir() else "exists already; use --force to replace it"
-        raise OutputError(f"{place}: {hint}, or another --out.")
+        raise OutputError(f"{place}: {hint}, or name another place.")
     try:
-        handle, scratch = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         os.close(handle)
     except OSError as error:
-        raise OutputError(f"{place}: cannot be written ({error.strerror}); name another place with --out.") from None
+        raise OutputError(f"{place}: cannot be written ({error.strerror}); name another place.") from None
+    scratch = Path(name)
     try:
-        frame.write_parquet(scratch, metadata={_METADATA: json.dumps(description)})
-        Path(scratch).replace(place)
+        write(scratch)
+        scratch.replace(place)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise StorageError(f"{place}: could not be written ({error}); nothing was left.") from None
     finally:
-        Path(scratch).unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
 
 
 def description_of(place: Path) -> dict[str, Any]:
@@ -98,5 +118,12 @@ def description_of(place: Path) -> dict[str, Any]:
     if place.suffix.lower() not in (".parquet", ".pq"):
         return {}
     found = pl.read_parquet_metadata(place).get(_METADATA)
-    description: dict[str, Any] = json.loads(found) if found else {}
+    if not found:
+        return {}
+    try:
+        description = json.loads(found)
+    except ValueError:
+        description = None
+    if not isinstance(description, dict) or description.get("schema_version") != 1:
+        raise DataError(f"{place}: its description of the reports is damaged, or of another version of dovetail.")
     return description

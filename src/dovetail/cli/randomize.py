@@ -33,6 +33,10 @@ def _randomize(
     upper: Annotated[float | None, typer.Option(help="laplace: declared upper bound.")] = None,
     grid: Annotated[float | None, typer.Option(help="laplace: grid step; default a 1024th of the range.")] = None,
     public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = "",
+    person: Annotated[
+        str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")
+    ] = None,
+    missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse",
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
@@ -41,11 +45,12 @@ def _randomize(
 
     Example: dovetail randomize survey.csv --private affair --categories no,yes --epsilon 2 --out y.parquet
     """
-    data: dict[str, object] = {"path": str(table), "private": private, "public": _names(public)}
+    data: dict[str, object] = {"path": str(table), "private": private, "public": _names(public), "missing": missing}
     declared = {
         "categories": _names(categories) if categories else None,
         "lower": lower,
         "upper": upper,
+        "person": person,
         "grid": grid,
     }
     data |= {name: value for name, value in declared.items() if value is not None}
@@ -59,7 +64,7 @@ def _randomize(
     plan = build_randomizer(config, survey.categories)
     known = None if survey.categories is None else list(survey.categories)
     reports = to_columns(plan, plan.randomize(survey.values, rng), known)
-    description = describe_reports(plan, known, rng.provenance)
+    description = describe_reports(plan, known, rng.provenance, columns=reports.columns)
     write_reports(pl.concat([survey.public, reports], how="horizontal"), out, description, force=force)
     local = plan.guarantee.drawn_from(rng.provenance)
     document = {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dovetail.cli.output import Force, Json, print_json, progress_bar
+from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar
 from dovetail.pipeline.run import run
 from dovetail.report.terminal import print_report
 
@@ -42,8 +42,9 @@ def _run(
     with progress_bar(hidden=as_json) as progress:
         report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
     document = report.document()
-    if as_json:
-        print_json(document)
-    else:
-        print_report(document, Console())
-        typer.echo(f"Report: {target / 'report.html'}")
+    with after_writing(target):
+        if as_json:
+            print_json(document)
+        else:
+            print_report(document, Console())
+            typer.echo(f"Report: {target / 'report.html'}")

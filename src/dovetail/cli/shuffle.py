@@ -21,7 +21,7 @@ from dovetail.cli.output import (
 )
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.pipeline.build import build_groups, build_shuffler
-from dovetail.pipeline.columns import report_columns
+from dovetail.pipeline.columns import described_columns
 from dovetail.pipeline.config import ShuffleSection, parse_section
 from dovetail.pipeline.table import Survey, read_table
 
@@ -54,18 +54,22 @@ def _shuffle(
     """
     described = {
         "labels": labels,
-        "points": points.split(",") if points else None,
+        "points": [name.strip() for name in points.split(",")] if points else None,
         "radius": radius,
         "nearest": nearest,
     }
     groups = {name: value for name, value in described.items() if value is not None}
+    if shuffler == "uniform" and (groups or alpha is not None):
+        raise ParameterError(
+            "--shuffler uniform takes no groups and no alpha; choose another --shuffler, or drop them."
+        )
     raw: dict[str, Any] = {"shuffler": shuffler} | ({"alpha": alpha} if alpha is not None else {})
     section = parse_section(ShuffleSection, raw | ({"groups": groups} if groups else {}), name="options")
     rng = entropy_of(seed)
     table = read_table(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
-    columns = report_columns(table)
+    columns = described_columns(table, description_of(reports))
     if not columns:
         raise DataError(f"{reports}: the table has no column 'report' (nor report_0, report_1, ..).")
     table = table[rng.permutation(table.height)]  # the order of a file may encode the secret

@@ -102,6 +102,25 @@ class Estimate:
     bias_bound: Any = 0.0
     spread: Spread | None = None
 
+    def group(self, row: int) -> Estimate:
+        """One row of an estimate whose first axis is groups."""
+
+        def pick(part: Any) -> Any:
+            return part[row] if np.ndim(part) else part
+
+        spread = None
+        if self.spread is not None:
+            parts = (self.spread.at_zero, self.spread.slope, self.spread.curvature, self.spread.half_step)
+            spread = Spread(*map(pick, parts))
+        return Estimate(
+            pick(self.value),
+            pick(self.standard_error),
+            int(self.n[row]),
+            pick(self.population_error),
+            bias_bound=pick(self.bias_bound),
+            spread=spread,
+        )
+
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Interval at `level` for the value among exactly these people, widened by `bias_bound`."""
         return self._interval(self.standard_error, self.spread, level)

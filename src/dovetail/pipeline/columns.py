@@ -59,6 +59,12 @@ def report_columns(table: pl.DataFrame) -> list[str]:
     return sorted(parts, key=lambda name: int(name[len(PREFIX) + 1 :]))
 
 
+def described_columns(table: pl.DataFrame, description: dict[str, Any]) -> list[str]:
+    """The columns that hold reports: those that the file's description names, or those with their names."""
+    named = description.get("columns")
+    return list(named) if named and set(named) <= set(table.columns) else report_columns(table)
+
+
 def describe_reports(randomizer: Plan, categories: list[str] | None, entropy: str, **more: Any) -> dict[str, Any]:
     """What a later stage must know to read these reports; it travels inside the file."""
     if isinstance(randomizer, NumericRandomizer):
@@ -78,6 +84,11 @@ def _steps(randomizer: NumericRandomizer, column: pl.Series) -> Reports:
     if numbers.null_count() or not numbers.is_finite().all():
         raise DataError(f"column {column.name!r}: {numbers.null_count():,} reports are no numbers.")
     steps = (numbers.to_numpy() - randomizer.lower) / (2 * randomizer.rounding)
+    off = (np.abs(steps) > 2.0**52) | (np.abs(steps - np.rint(steps)) > 1e-3)
+    if off.any():
+        raise DataError(
+            f"column {column.name!r}: {int(off.sum()):,} reports do not lie on the grid of this randomizer."
+        )
     return np.rint(steps).astype(np.int64)
 
 

@@ -35,7 +35,7 @@ class DataSection(Section):
     private: str
     public: list[str] = []
     missing: str = "refuse"
-    categories: Annotated[list[str], Field(min_length=1)] | None = None
+    categories: list[str] | None = None
     lower: Finite | None = None
     upper: Finite | None = None
     grid: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -55,6 +55,8 @@ class DataSection(Section):
             raise ValueError("declare either `categories` or `lower` and `upper`, not both")
         if self.grid is not None and not self.numeric:
             raise ValueError("`grid` goes with `lower` and `upper`")
+        if self.categories is not None and len(self.categories) < 2:
+            raise ValueError("`categories` must name at least two")
         if self.categories is not None and len(set(self.categories)) < len(self.categories):
             raise ValueError("`categories` must be distinct")
         if self.missing != "refuse" and self.numeric:
@@ -138,7 +140,7 @@ class AttackSection(Section):
     """The majority vote attack that a rehearsal mounts on itself."""
 
     similar: list[str] = []
-    votes: Annotated[int, Field(ge=1)] = 25
+    votes: Annotated[int, Field(ge=1, le=1000)] = 25
     trials: Annotated[int, Field(ge=2)] = 50
     targets: Annotated[int, Field(ge=1)] = 10_000
 
@@ -156,6 +158,13 @@ class RunConfig(Section):
     promise: PromiseSection = PromiseSection()
     estimate: EstimateSection = EstimateSection()
     attack: AttackSection = AttackSection()
+
+    @property
+    def numbers(self) -> list[str]:
+        """Public columns that must be numbers."""
+        groups = self.shuffle.groups
+        measured = [] if groups is None or (groups.labels is not None and not groups.radius) else groups.columns
+        return list(dict.fromkeys([*measured, *self.attack.similar]))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -208,7 +217,7 @@ def load_config(path: str | Path) -> RunConfig:
     """
     place = Path(path)
     try:
-        text = place.read_bytes().decode("utf-8")
+        text = place.read_bytes().decode("utf-8-sig")
         raw = tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"{place}: no such file.") from None
@@ -246,11 +255,13 @@ def _line(item: Any, root: type[Section]) -> str:
     if item["type"] == "extra_forbidden":
         model = _model_at(item["loc"][:-1], root)
         known = [] if model is None else list(model.model_fields)
-        return f"unknown key `{location}`{nearest(str(item['loc'][-1]), known)}."
+        return f"unknown key `{location}`{nearest(str(item['loc'][-1]), known)}".removesuffix(".")
     if item["type"] == "missing":
         return f"`{location}` is missing."
     if item["type"] == "value_error":
         return f"{'[' + location + '] ' if location else ''}{item['ctx']['error']}."
+    if item["type"] in ("model_type", "model_attributes_type"):
+        return f"`{location}` must be a table, such as [section] or {{ key = value }}, got {item['input']!r}."
     wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
     return f"`{location}` must be {wanted}, got {item['input']!r}."
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 
 _RECORD, _REPORTS, _PEOPLE, _KEY = "record.json", "reports.parquet", "people.npy", "key"
+_KEY_BYTES = 32
 
 People = NDArray[np.uint64]  # (n,), keyed fingerprints of names, sorted
 
@@ -147,8 +148,13 @@ class Ledger:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not place.exists():
-                self._put(place, os.urandom(32))
-            return place.read_bytes()
+                self._put(place, os.urandom(_KEY_BYTES))
+            key = place.read_bytes()
+            if len(key) != _KEY_BYTES:
+                raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
+            return key
+        except OutputError:
+            raise
         except OSError as error:
             raise OutputError(
                 f"{self.folder}: the release ledger cannot be used ({error.strerror}); nothing was released. "
@@ -171,7 +177,7 @@ class Ledger:
         try:
             records = [place.read_text() for place in sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))]
             return [Release(**{**json.loads(text), "alpha": float(json.loads(text)["alpha"])}) for text in records]
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._damaged(error) from None
 
     def _meets(self, entry: Release, people: People) -> bool:
@@ -185,7 +191,10 @@ class Ledger:
 
     def _read(self, entry: Release) -> pl.DataFrame:
         try:
-            return pl.read_parquet(self._home(entry) / _REPORTS)
+            reports = pl.read_parquet(self._home(entry) / _REPORTS)
+            if reports.height != entry.n:
+                raise OSError(f"{reports.height} reports instead of {entry.n} in release {entry.number}")
+            return reports
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._damaged(error) from None
 
@@ -196,6 +205,8 @@ class Ledger:
                 reports.write_parquet(scratch / _REPORTS)
                 np.save(scratch / _PEOPLE, people)
                 (scratch / _RECORD).write_text(json.dumps({**asdict(entry), "alpha": repr(entry.alpha)}))
+                if self._home(entry).exists():
+                    raise FileExistsError("another run has just recorded a release; run again")
                 scratch.rename(self._home(entry))
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)

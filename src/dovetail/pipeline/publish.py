@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dovetail.core.errors import OutputError, StorageError
 
-MARK = "report.json"  # what tells a folder of ours from somebody's documents
+OURS = {"report.json", "report.html", "sanitized.parquet"}  # what a folder of ours holds, and nothing else
 
 
 def check_target(target: Path, *, force: bool) -> None:
@@ -18,13 +18,18 @@ def check_target(target: Path, *, force: bool) -> None:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise OutputError(f"{target}: exists and is not a folder; name another place with --out.")
     if target.exists() and any(target.iterdir()):
-        if not (target / MARK).is_file():
-            raise OutputError(f"{target}: is not empty and holds no report; name another place with --out.")
+        foreign = sorted(path.name for path in target.iterdir() if path.name not in OURS)
+        if foreign:
+            raise OutputError(f"{target}: holds {foreign[0]!r}, which is no report; name another place with --out.")
         if not force:
             raise OutputError(f"{target}: holds a report already; use --force to replace it, or another --out.")
     try:
+        if target.is_mount():
+            raise OutputError(f"{target}: is a mount point, which cannot be replaced; name a folder inside it.")
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=_existing_parent(target)):
             pass
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"{target}: cannot be written ({error.strerror}); name another place with --out.") from None
 
@@ -46,12 +51,12 @@ def publish(target: Path, *, force: bool) -> Iterator[Path]:
             target.rename(scratch / "old")
         work.rename(target)
     except OSError as error:
-        if (scratch / "old").exists() and not target.exists():
-            (scratch / "old").rename(target)
         if isinstance(error, OutputError):
             raise
         raise StorageError(f"{target}: could not be written ({error.strerror or error}); nothing was left.") from None
     finally:
+        if (scratch / "old").exists() and not target.exists():
+            (scratch / "old").rename(target)
         shutil.rmtree(scratch, ignore_errors=True)
 
 

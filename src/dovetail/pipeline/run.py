@@ -85,8 +85,11 @@ def run(
         _keep_apart(target, book)
     rng = fresh(settings)
     progress("read the table", 0, 1)
-    survey = read_survey(settings.data, rng, table=table)
+    survey = read_survey(settings.data, rng, table=table, numbers=settings.numbers)
     progress("read the table", 1, 1)
+    if settings.promise.honest is not None and settings.promise.honest > survey.n:
+        raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got "
+                          f"{settings.promise.honest:,}.")  # fmt: skip
     if settings.mode == "release":
         report = _release(settings, survey, rng, book, new_release=new_release, progress=progress)
     else:
@@ -220,9 +223,8 @@ def _attack(
     try:
         places = voters(
             targets,
-            within=None if groups is None else _surroundings(settings, survey),
-            similar=survey.numbers(wanted.similar) if wanted.similar else None,
-            votes=wanted.votes,
+            **_neighbourhood(settings, survey),
+            votes=min(wanted.votes, survey.n),
             rng=rng,
         )
         return majority_vote(
@@ -233,14 +235,18 @@ def _attack(
         return Missing(str(error))
 
 
-def _surroundings(settings: RunConfig, survey: Survey) -> tuple[Any, float]:
-    """Coordinates and radius r* that define who is near: those of the shuffler's groups."""
+def _neighbourhood(settings: RunConfig, survey: Survey) -> dict[str, Any]:
+    """Who is near (r* in the paper: as near as the shuffler's groups reach), and what the attacker knows besides."""
     groups = settings.shuffle.groups
-    assert groups is not None
+    similar = survey.numbers(settings.attack.similar) if settings.attack.similar else None
+    if groups is None:
+        return {"within": None, "similar": similar}
+    if groups.nearest is not None:  # the nearest of all are near
+        return {"within": None, "similar": survey.numbers(groups.columns)}
     if groups.labels is not None and not groups.radius:
         codes = survey.public[groups.labels].cast(pl.String).rank("dense").to_numpy()
-        return codes.astype(np.float64)[:, None], 0.0
-    return survey.numbers(groups.columns), np.inf if groups.radius is None else groups.radius
+        return {"within": (codes.astype(np.float64)[:, None], 0.0), "similar": similar}
+    return {"within": (survey.numbers(groups.columns), groups.radius), "similar": similar}
 
 
 def _report(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.pipeline.config import DataSection, nearest
 
+_PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
 _READERS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -55,7 +58,7 @@ class Survey:
         return np.column_stack([_numbers(self.public[name]) for name in columns])
 
 
-def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey:
+def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = ()) -> Survey:
     """Read, check and encode the declared columns; then permute the rows with `rng`.
 
     Parameters
@@ -65,6 +68,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey
         A file's order may encode the secret, so the order is redrawn before anything else happens.
     table : data frame, optional
         Anything that speaks the Arrow interface (polars, pandas, duckdb, pyarrow), instead of `data.path`.
+    numbers : column names
+        Public columns that must be finite numbers.
 
     Raises
     ------
@@ -80,6 +85,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None) -> Survey
     column = frame[data.private]
     for name in data.public:
         _refuse_missing(frame[name], f"public column {name!r}")
+    for name in numbers:
+        _numbers(frame[name])
     categories: tuple[str, ...] | None = None
     if data.numeric:
         values: NDArray[Any] = _bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
@@ -114,20 +121,41 @@ def read_table(path: str | None) -> pl.DataFrame:
     if path is None:
         raise DataError("`path` is missing in [data], and no table was given.")
     place = Path(path)
-    if place.is_dir():
-        raise DataError(f"{place}: is a directory; name a CSV or Parquet file.")
-    if not place.exists():
-        raise DataError(f"{place}: no such file.")
+    try:
+        if place.is_dir():
+            raise DataError(f"{place}: is a directory; name a CSV or Parquet file.")
+        if not place.exists():
+            raise DataError(f"{place}: no such file.")
+    except OSError as error:
+        raise DataError(f"{str(place)[:80]}: cannot be read ({error.strerror}).") from None
     kind = _READERS.get(place.suffix.lower())
     if kind is None:
         raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}.")
     if place.stat().st_size == 0:
         raise DataError(f"{place}: the file is empty.")
+    if kind == "csv":
+        _refuse_repeated_names(place)
     try:
         # text first: numbers are parsed where they are declared, so that 01 stays 01
         return pl.read_csv(place, infer_schema=False) if kind == "csv" else pl.read_parquet(place)
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
         raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+
+
+def _refuse_repeated_names(place: Path) -> None:
+    """A CSV header that names a column twice, is not UTF-8, or is separated by semicolons."""
+    with place.open("rb") as file:
+        line = file.readline()
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{place}: is not UTF-8 text; save it as UTF-8.") from None
+    names = next(csv.reader([text.rstrip("\r\n")]), [])
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise DataError(f"{place}: the header names column {twice[0]!r} {names.count(twice[0])} times.")
+    if len(names) == 1 and ";" in names[0]:
+        raise DataError(f"{place}: is separated by semicolons; save it with commas.")
 
 
 def _as_frame(table: Any) -> pl.DataFrame:
@@ -148,6 +176,10 @@ def _columns(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
     for name in wanted:
         if name not in frame.columns:
             raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
+    for name in wanted:
+        kind = frame.schema[name]
+        if not (kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)):
+            raise DataError(f"column {name!r} has type {kind}; use text, numbers, dates or booleans.")
     # dictionaries of categories keep the order in which a file listed them: plain text does not
     return frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 
@@ -164,10 +196,14 @@ def _refuse_duplicates(people: pl.Series) -> None:
 
 
 def _refuse_missing(column: pl.Series, what: str) -> None:
-    empty = column.is_null() if not column.dtype.is_float() else column.is_null() | column.is_nan()
+    empty = _absent(column)
     if empty.any():
         rows = empty.arg_true()
         raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {_rows(rows)}).")
+
+
+def _absent(column: pl.Series) -> pl.Series:
+    return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
 
 def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -175,7 +211,7 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
     if data.missing == "refuse":
         _refuse_missing(column, f"private column {column.name!r}")
     else:
-        text = text.fill_null(data.missing)
+        text = pl.select(pl.when(_absent(column)).then(pl.lit(data.missing)).otherwise(text)).to_series()
     categories = data.categories if data.categories is not None else text.unique().sort().to_list()
     codes = text.replace_strict(categories, range(len(categories)), default=None, return_dtype=pl.Int64)
     unknown = codes.is_null()

@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.estimate import Estimate
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
 from dovetail.pipeline.config import EstimateSection
 from dovetail.report.document import Estimates, Missing, Shares
+from dovetail.shuffle.uniform import Identity
 
 LEVEL = 0.95
 
@@ -75,30 +77,30 @@ def _by_column(
     place = np.full(sizes.size, kept.size, dtype=np.int64)
     place[kept] = np.arange(kept.size)
     places = place[codes]
-    mixed = shuffler.mixing(places)
-    stayed = bool(np.all(1.0 - np.diag(mixed) < 1e-12))
-    mixing = None if stayed else mixed
+    mixing = _mixing(shuffler, places, column.name)
     if isinstance(randomizer, NumericRandomizer):
         estimate = estimate_group_means(randomizer, reports, places, mixing=mixing)
     else:
         estimate = estimate_groups(randomizer, reports, places, mixing=mixing)
     entries = []
     for row, group in enumerate(kept):
-        part = _row(estimate, row)
+        part = estimate.group(row)
         true = _true(None if truth is None else truth[places == row], randomizer)
         entries.append(_shares(part, labels, true, by=column.name, group=str(names[int(group)])))
     return entries, withheld
 
 
-def _row(estimate: Estimate, row: int) -> Estimate:
-    bias = estimate.bias_bound
-    return Estimate(
-        estimate.value[row],
-        estimate.standard_error[row],
-        int(estimate.n[row]),
-        estimate.population_error[row],
-        bias_bound=float(np.ravel(bias[row])[0]) if np.ndim(bias) else bias,
-    )
+def _mixing(shuffler: Shuffler, places: Labels, name: str) -> NDArray[np.float64] | None:
+    """How reports moved between groups; None where all of them stayed."""
+    if isinstance(shuffler, Identity):
+        return None
+    try:
+        mixing = shuffler.mixing(places)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"estimates by {name!r}: {error} Raise min_group_size or take a coarser column."
+        ) from None
+    return None if np.all(1.0 - np.diag(mixing) < 1e-12) else mixing
 
 
 def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> list[float] | None:

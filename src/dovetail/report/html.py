@@ -80,10 +80,8 @@ def _overall(document: Document) -> Figure | None:
     overall = document["estimates"]["overall"]
     if reason(overall) is not None:
         return None
-    rows = [
-        _row(document, overall, place, str(label), tables.typical_error([overall]))
-        for place, label in enumerate(overall["labels"])
-    ]
+    error = tables.typical_error([overall])
+    rows = [_row(document, overall, place, str(label), error) for place, label in enumerate(overall["labels"])]
     return _intervals(document, rows, "Estimates for everybody")
 
 
