@@ -1,7 +1,7 @@
 """Claim: an exact Mallows permutation of a million people costs a few ordinary permutations, for every theta.
 
 Prints the time of one draw (digits and decoding) as a ratio to `numpy.random.Generator.permutation(n)` on the same
-machine, best of three after a warm-up that compiles kernels and builds threshold tables.
+machine, best of five after a warm-up that compiles kernels and builds threshold tables.
 
     python benchmarks/mallows_speed.py            # n = 1e5 and 1e6, seconds
     python benchmarks/mallows_speed.py --huge     # also n = 1e7
@@ -22,11 +22,13 @@ import numba
 import numpy as np
 
 from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.shuffle.decode import decode
 from dovetail.shuffle.digits import digits
 from dovetail.shuffle.kendall import mallows
+from dovetail.shuffle.stream import stream
 
 SEED = 1
-REPEATS = 3  # best of
+REPEATS = 5  # best of
 
 
 def ratio(action: Callable[[], object], n: int) -> float:
@@ -48,7 +50,20 @@ def seconds(action: Callable[[], object]) -> float:
 def naive(n: int, theta: float, rng: Entropy) -> list[int]:
     """Decode by deleting from the list of unused values, the textbook method."""
     unused = list(range(n))
-    return [unused.pop(c) for c in digits(np.arange(n, 0, -1), theta, rng).tolist()]
+    return [unused.pop(c) for c in digits(np.array([0, n]), np.array([theta]), rng).tolist()]
+
+
+def components(n: int, theta: float, rng: Entropy) -> object:
+    """n / 30 components of 30 people, each with a theta of its own."""
+    starts = np.arange(0, n + 1, 30)
+    thetas = theta * np.linspace(1.0, 2.0, starts.size - 1)
+    return decode(digits(starts, thetas, rng), starts, thetas)
+
+
+def streamed(n: int, theta: float, rng: Entropy) -> int:
+    """The same law, reading and releasing batches of 100,000."""
+    batches = (np.arange(start, start + 100_000) for start in range(0, n, 100_000))
+    return sum(map(len, stream(batches, theta, rng)))
 
 
 def provenance() -> str:
@@ -68,9 +83,20 @@ def table(n: int) -> None:
     base = min(seconds(lambda: generator.permutation(n)) for _ in range(REPEATS))
     print(f"\nn = {n:,}: numpy permutation {1e3 * base:.2f} ms = 1.0\n{'':16}{'simulation':>12}{'device':>12}")
     doors = (simulation(SEED), device())
-    for name, theta in (("0.1", 0.1), ("0.01", 0.01), ("1e-3", 1e-3), ("1e-5", 1e-5), ("1/n", 1 / n), ("0", 0.0)):
+    for name, theta in (
+        ("1", 1.0),
+        ("0.1", 0.1),
+        ("0.01", 0.01),
+        ("1e-3", 1e-3),
+        ("1e-5", 1e-5),
+        ("1/n", 1 / n),
+        ("0", 0.0),
+    ):
         ratios = [ratio(partial(mallows, n, theta, rng), n) for rng in doors]
         print(f"theta = {name:8}{ratios[0]:12.1f}{ratios[1]:12.1f}")
+    for name, action in (("components", partial(components, n, 0.1)), ("streamed, 0.01", partial(streamed, n, 0.01))):
+        ratios = [ratio(partial(action, rng), n) for rng in doors]
+        print(f"{name:16}{ratios[0]:12.1f}{ratios[1]:12.1f}")
     ratios = [ratio(partial(rng.permutation, n), n) for rng in doors]
     print(f"{'uniform':16}{ratios[0]:12.1f}{ratios[1]:12.1f}")
 

@@ -23,7 +23,12 @@ _HOME = {
     "dovetail.shuffle.groups": ("Groups",),
     "dovetail.shuffle.uniform": ("Identity", "Uniform", "WithinGroups"),
     "dovetail.shuffle.mallows": ("Mallows",),
+    "dovetail.shuffle.noisy_sort": ("NoisySort",),
+    "dovetail.shuffle.planar": ("PlanarLaplace",),
     "dovetail.shuffle.best": ("best_shuffler",),
+    "dovetail.shuffle.portfolio": ("best_order",),
+    "dovetail.shuffle.saving": ("load", "save"),
+    "dovetail.account.order": ("posterior_interval", "reidentification_bound"),
     "dovetail.estimate.frequency": ("estimate_frequencies",),
     "dovetail.estimate.grouped": ("estimate_group_means", "estimate_groups", "unmix"),
     "dovetail.estimate.mean": ("estimate_mean",),
@@ -54,22 +59,29 @@ __all__ = [
     "LocalDP",
     "LocalHashing",
     "Mallows",
+    "NoisySort",
     "OrderPrivacy",
+    "PlanarLaplace",
     "PrivacyReport",
     "Unary",
     "Uniform",
     "WithinGroups",
     "amplify",
+    "best_order",
     "best_shuffler",
     "device",
     "estimate_frequencies",
     "estimate_group_means",
     "estimate_groups",
     "estimate_mean",
+    "load",
     "majority_vote",
     "max_epsilon",
+    "posterior_interval",
     "project_to_simplex",
+    "reidentification_bound",
     "run",
+    "save",
     "simulation",
     "unmix",
     "voters",
@@ -79,6 +91,7 @@ __all__ = [
 if TYPE_CHECKING:
     from dovetail.account.amplify import amplify
     from dovetail.account.calibrate import max_epsilon
+    from dovetail.account.order import posterior_interval, reidentification_bound
     from dovetail.attack.majority import majority_vote, voters
     from dovetail.core.bracket import Bracket
     from dovetail.core.channel import Channel, DenseChannel, KRRChannel
@@ -101,6 +114,10 @@ if TYPE_CHECKING:
     from dovetail.shuffle.best import best_shuffler
     from dovetail.shuffle.groups import Groups
     from dovetail.shuffle.mallows import Mallows
+    from dovetail.shuffle.noisy_sort import NoisySort
+    from dovetail.shuffle.planar import PlanarLaplace
+    from dovetail.shuffle.portfolio import best_order
+    from dovetail.shuffle.saving import load, save
     from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 

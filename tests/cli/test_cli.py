@@ -18,7 +18,7 @@ import dovetail as dt
 from dovetail.cli.main import app, invoke
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]
-VERBS = ["run", "demo", "randomize", "shuffle", "estimate", "account", "leak"]
+VERBS = ["run", "demo", "plan-shuffle", "randomize", "shuffle", "estimate", "account", "leak"]
 
 CONFIG = """schema_version = 1
 mode = "{mode}"
@@ -238,8 +238,9 @@ MISTAKES = {
     "no reports": (["shuffle", "survey.csv", "--out", "z.parquet"], "no column 'report'"),
     "alpha negative": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "mallows", "--labels", "age",
                         "--alpha=-1"], "`alpha` must be"),
-    "groups for a uniform shuffle": (["shuffle", "survey.csv", "--out", "z.parquet", "--labels", "age"],
-                                     "takes no groups"),
+    "groups for a uniform shuffle": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "uniform",
+                                      "--labels", "age"], "takes no groups"),
+    "best without alpha": (["shuffle", "survey.csv", "--out", "z.parquet", "--labels", "age"], "needs `alpha`"),
     "options without a randomizer": (["estimate", "survey.csv", "--epsilon", "1"], "go with --randomizer"),
     "categories missing": (["estimate", "survey.csv", "--randomizer", "krr", "--epsilon", "1"], "needs --categories"),
     "duplicate person": ([*RANDOMIZE, "--epsilon", "1", "--categories", "no,yes", "--person", "age"], "stand in"),

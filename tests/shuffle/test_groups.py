@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import pdist, squareform
+from tests.shuffle.test_reference import naive_search
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.distances import EARTH_RADIUS
 from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.reference import breadth_first
 
 Sets = set[frozenset[int]]
 plane = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14)
@@ -62,6 +67,126 @@ def test_nearest_takes_the_owner_first_and_breaks_ties_by_index(points: list[tup
         squares = ((where - where[i]) ** 2).sum(axis=1)
         naive.append(set(sorted(range(len(points)), key=lambda j: (squares[j], j != i, j))[:k]))
     assert as_sets(Groups.nearest(where, k)) == of_two(naive)
+
+
+@given(points=plane, data=st.data())
+def test_everybody_may_have_a_radius_of_their_own(points: list[tuple[int, int]], data: Any) -> None:
+    reach = data.draw(st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.5]), min_size=len(points), max_size=len(points)))
+    where = np.array(points, dtype=float)
+    near = np.linalg.norm(where[:, None] - where, axis=2) <= np.array(reach)[:, None]
+    naive = of_two([set(np.flatnonzero(row).tolist()) for row in near])
+    groups = Groups.within_radius(where, reach)
+    assert as_sets(groups) == naive and groups.owned_by_member.all()
+    line = np.abs(where[:, :1] - where[:, 0]) <= np.array(reach)[:, None]
+    on_line = Groups.within_radius(where[:, 0], reach)
+    assert as_sets(on_line) == of_two([set(np.flatnonzero(row).tolist()) for row in line]) and on_line.lined
+    listed = owned([set(np.flatnonzero(row).tolist()) for row in line])
+    assert breadth_first(on_line).tolist() == breadth_first(listed).tolist()
+
+
+def owned(sets: list[set[int]]) -> Groups:
+    """Group i belongs to person i."""
+    return Groups.from_lists([[i, *sorted(group)] for i, group in enumerate(sets)], len(sets))
+
+
+@given(points=plane, metric=st.sampled_from(["cityblock", "chebyshev", "sqeuclidean", "canberra", "seuclidean"]))
+@settings(max_examples=50)
+def test_other_metrics_mean_what_scipy_says(points: list[tuple[int, int]], metric: str) -> None:
+    where = np.array([(0, 0), (5, 5), *points], dtype=float) + 1.0
+    near = squareform(pdist(where, metric)) <= 1.0
+    naive = of_two([set(np.flatnonzero(row).tolist()) for row in near])
+    assert as_sets(Groups.within_radius(where, 1.0, metric=metric)) == naive
+
+
+@given(
+    points=st.lists(st.tuples(st.floats(-90, 90), st.floats(-400, 400)), min_size=1, max_size=12),
+    radius=st.sampled_from([0.0, 1e3, 1e6, 5e6, 1.5e7, 3e7]),
+)
+def test_haversine_is_the_distance_along_the_globe(points: list[tuple[float, float]], radius: float) -> None:
+    """Pairs whose distance is within a micrometre of the radius may go either way."""
+    latitude, longitude = np.radians(np.array(points)).T
+    between = np.sin((latitude[:, None] - latitude) / 2) ** 2
+    between += np.cos(latitude[:, None]) * np.cos(latitude) * np.sin((longitude[:, None] - longitude) / 2) ** 2
+    apart = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(between, 1.0)))
+    antipodes = apart > 2e7  # arcsin is steep there
+    if (np.abs(apart - radius) < np.where(antipodes, 10.0, 1e-2))[~np.eye(len(points), dtype=bool)].any():
+        return
+    naive = of_two([set(np.flatnonzero(row).tolist()) for row in apart <= radius])
+    assert as_sets(Groups.within_radius(points, radius, metric="haversine")) == naive
+
+
+def test_the_globe_has_no_seams() -> None:
+    seam = Groups.within_radius([[10.0, 180.0], [10.0, -180.0]], 0.0, metric="haversine")
+    pole = Groups.within_radius([[90.0, 13.0], [90.0, -100.0]], 0.0, metric="haversine")
+    assert seam.largest == pole.largest == 2
+    degree = np.pi * EARTH_RADIUS / 180
+    equator = [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]
+    assert Groups.within_radius(equator, degree * 1.0001, metric="haversine").sizes.tolist() == [2, 3, 2]
+    assert len(Groups.within_radius(equator, degree * 0.9999, metric="haversine")) == 0
+
+
+edge_lists = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=14)
+
+
+@given(edges=edge_lists, hops=st.integers(1, 4), closed=st.booleans())
+def test_neighbourhoods_hold_whoever_is_few_steps_away(edges: list[tuple[int, int]], hops: int, closed: bool) -> None:
+    graph = nx.empty_graph(9)
+    graph.add_edges_from(edges)
+    reached = [nx.single_source_shortest_path_length(graph, i, cutoff=hops) for i in range(9)]
+    sets = [{j for j in found if closed or j != i} for i, found in enumerate(reached)]
+    groups = Groups.from_graph(edges, hops=hops, n=9, closed=closed)
+    assert as_sets(groups) == of_two(sets)
+    assert groups == Groups.from_graph(graph, hops=hops, closed=closed)
+    assert groups == Groups.from_graph(nx.to_scipy_sparse_array(graph), hops=hops, closed=closed)
+    assert groups.owned_by_member.all() == (closed or len(groups) == 0)
+    assert breadth_first(groups).tolist() == naive_search([(i, group) for i, group in enumerate(sets)], 9)
+
+
+def test_the_number_of_people_may_follow_from_the_edges() -> None:
+    assert Groups.from_graph(np.array([[0, 3]])).n == 4
+    assert len(Groups.from_graph([], n=1)) == 0 and Groups.from_graph([], n=1).n == 1
+
+
+@given(one=lists_of_people, two=lists_of_people)
+def test_a_union_holds_the_groups_of_all(one: list[list[int]], two: list[list[int]]) -> None:
+    first, second = Groups.from_lists(one, 8), Groups.from_lists(two, 8)
+    joined = Groups.union(first, second)
+    assert as_sets(joined) == as_sets(first) | as_sets(second)
+    assert joined.covers(first) and joined.covers(second)
+    assert Groups.union(first) == first
+
+
+@given(
+    labels=st.lists(st.integers(-5, 5), min_size=1, max_size=20),
+    radii=st.lists(st.integers(0, 6), min_size=1, max_size=3),
+)
+def test_unions_of_windows_stay_windows(labels: list[int], radii: list[int]) -> None:
+    parts = [Groups.from_labels(labels, radius) for radius in radii]
+    joined = Groups.union(*parts)
+    assert joined.lined and as_sets(joined) == set().union(*map(as_sets, parts))
+    listed = [Groups.from_lists([g.tolist() for g in part], len(labels)) for part in parts]
+    assert joined == Groups.union(*listed)
+
+
+@given(lists=lists_of_people)
+def test_the_summary_counts_what_is_there(lists: list[list[int]]) -> None:
+    groups = Groups.from_lists(lists, 8)
+    facts = groups.summary()
+    assert facts["n"] == 8 and facts["groups"] == len(groups) and facts["dropped"] == groups.dropped
+    assert facts["entries"] == sum(map(len, as_sets(groups))) and facts["largest"] == groups.largest
+    assert facts["components"] == groups.components().max() + 1 and facts["ownerless"] == 0
+    assert facts["atoms"] == len({frozenset(s for s in as_sets(groups) if i in s) or i for i in range(8)})
+    assert facts["memory_bytes"] >= 4 * facts["entries"] and all(
+        type(value) in (int, float) for value in facts.values()
+    )
+
+
+@given(lists=lists_of_people, order=st.permutations(range(8)))
+def test_relabelling_renames_people_and_nothing_else(lists: list[list[int]], order: list[int]) -> None:
+    groups = Groups.from_lists(lists, 8)
+    renamed = groups.relabelled(np.array(order))
+    assert {frozenset(order[k] for k in group) for group in as_sets(renamed)} == as_sets(groups)
+    assert renamed.relabelled(inverse(np.array(order))) == groups
 
 
 @given(lists=lists_of_people)
@@ -163,6 +288,7 @@ def test_the_repr_is_short() -> None:
     assert repr(Groups.from_labels(np.arange(5000) // 2)) == "Groups(n=5,000, groups=2,500, largest=2)"
 
 
+ON_SPHERE = [[45.0, 7.0], [90.5, 7.0]]
 FAR = 1 << 60
 BAD: list[tuple[Callable[[], object], type[DovetailError], str]] = [
     (lambda: Groups.from_labels([1.0, np.nan, np.nan]), DataError, "got 2 that are not; first at index 1"),
@@ -194,6 +320,26 @@ BAD: list[tuple[Callable[[], object], type[DovetailError], str]] = [
         "400,000,000",
     ),
     (lambda: Groups.nearest(np.zeros((20_000, 2)), 20_000), UnsupportedError, "400,000,000"),
+    (lambda: Groups.within_radius(np.zeros((3, 2)), [1.0, -1.0, 1.0]), DataError, "first at index 1: -1.0"),
+    (lambda: Groups.within_radius(np.zeros((3, 2)), [1.0, np.nan, 1.0]), DataError, "first at index 1: nan"),
+    (lambda: Groups.within_radius(np.zeros((3, 2)), [1.0, 1.0]), DataError, "one number or 3 numbers"),
+    (lambda: Groups.within_radius(ON_SPHERE, 1.0, metric="haversine"), DataError, "index 1: .90.5, 7.0."),
+    (lambda: Groups.within_radius(np.zeros((3, 3)), 1.0, metric="haversine"), DataError, "got 3 columns"),
+    (lambda: Groups.within_radius(np.zeros((3, 2)), 1.0, metric="astral"), ParameterError, "`metric`"),
+    (lambda: Groups.within_radius(np.zeros((3, 2)), 1.0, metric="cosine"), DataError, "got none for some"),
+    (lambda: Groups.within_radius(np.zeros((40_000, 2)), 1.0, metric="cosine"), UnsupportedError, "at most 30,000"),
+    (lambda: Groups.from_graph([[0, 1], [1, 5]], n=3), DataError, "people 0..2, got 1 that do not; first at index 1"),
+    (lambda: Groups.from_graph([[0, -1]], n=3), DataError, "first at index 0"),
+    (lambda: Groups.from_graph([[0.0, 1.0]]), DataError, "whole numbers"),
+    (lambda: Groups.from_graph([[0, 1, 2]]), DataError, "pairs of people"),
+    (lambda: Groups.from_graph([]), DataError, "at least one pair"),
+    (lambda: Groups.from_graph([], n=0), ParameterError, "`n`"),
+    (lambda: Groups.from_graph([[0, 1]], hops=0), ParameterError, "`hops`"),
+    (lambda: Groups.from_graph(nx.Graph([("a", "b")])), DataError, "nodes 0..1"),
+    (lambda: Groups.from_graph(nx.to_scipy_sparse_array(nx.path_graph(3)), n=4), DataError, "square matrix"),
+    (lambda: Groups.from_graph(nx.star_graph(20_000), hops=2), UnsupportedError, "members when listed"),
+    (Groups.union, DataError, "at least one grouping"),
+    (lambda: Groups.union(Groups.from_lists([], 2), Groups.from_lists([], 3)), DataError, "n = 2, 3"),
 ]
 
 

@@ -10,6 +10,8 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.noisy_sort import NoisySort
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 
@@ -41,9 +43,32 @@ def test_the_best_shuffler_stays_inside_disjoint_groups() -> None:
     assert best.guarantee.implies(Mallows.fit(groups, alpha=2.0).guarantee)
 
 
-def test_the_best_shuffler_of_overlapping_groups_keeps_alpha() -> None:
-    best = best_shuffler(Groups.from_labels([1, 2, 3], radius=1), alpha=2.0)
-    assert isinstance(best, Mallows) and best.guarantee.alpha == 2.0
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 2.0, 30.0, float("inf")])
+def test_the_best_shuffler_of_overlapping_groups_keeps_alpha_and_says_why(alpha: float) -> None:
+    points = np.random.default_rng(1).random((200, 2))
+    line, plane = Groups.from_labels(np.arange(50), radius=4), Groups.within_radius(points, 0.1)
+    for groups, places in ((line, None), (plane, points)):
+        best = best_shuffler(groups, alpha=alpha, points=places)
+        assert best.guarantee.alpha == alpha and best.summary()["reason"]
+
+
+def test_the_best_shuffler_follows_the_published_rules() -> None:
+    """Tiny groups and large theta: Mallows; windows and small theta: noise on places; the plane: planar noise."""
+    chain = Groups.from_lists([[i, i + 1] for i in range(99)], 100)
+    assert isinstance(best_shuffler(chain, alpha=8.0), Mallows)
+    assert isinstance(best_shuffler(Groups.from_labels(np.arange(5000), radius=15), alpha=4.0), NoisySort)
+    points = np.random.default_rng(2).random((5000, 2))
+    plane = Groups.within_radius(points, 0.02)
+    assert isinstance(best_shuffler(plane, alpha=4.0, points=points), PlanarLaplace)
+    assert not isinstance(best_shuffler(plane, alpha=4.0), PlanarLaplace)
+
+
+def test_a_restricted_group_is_shuffled_by_who_is_left() -> None:
+    shuffler = WithinGroups(Groups.from_lists([[0, 1], [2, 3, 4]], 5)).restrict(
+        np.array([True, False, True, True, False])
+    )
+    assert shuffler.n == 3 and [g.tolist() for g in shuffler.groups] == [[1, 2]]
+    assert shuffler.plan.shrunken == 2 and shuffler.plan.dissolved == 1
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan")])

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dovetail import __version__
-from dovetail.cli import account, demo, estimate, leak, randomize, run, shuffle
+from dovetail.cli import account, demo, estimate, leak, plan_shuffle, randomize, run, shuffle
 from dovetail.core.errors import DovetailError, StorageError
 
 BAD_INPUT, FAILED = 2, 1
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (run, demo, randomize, shuffle, estimate, account, leak):
+for verb in (run, demo, plan_shuffle, randomize, shuffle, estimate, account, leak):
     verb.register(app)
 
 

@@ -20,7 +20,7 @@ from dovetail.cli.output import (
     write_reports,
 )
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.build import build_groups, build_shuffler
+from dovetail.pipeline.build import build_groups, build_shuffler, public_points
 from dovetail.pipeline.columns import described_columns
 from dovetail.pipeline.config import ShuffleSection, parse_section
 from dovetail.pipeline.table import Survey, read_table
@@ -35,8 +35,9 @@ def _shuffle(
     reports: Annotated[Path, typer.Argument(help="Reports as `randomize` writes them, or any table with `report`.")],
     out: Annotated[Path, typer.Option(help="Parquet file for the shuffled reports.")],
     shuffler: Annotated[
-        Literal["uniform", "within_groups", "mallows", "best"], typer.Option(help="Which shuffler.")
-    ] = "uniform",
+        Literal["uniform", "within_groups", "mallows", "noisy_sort", "planar", "best"] | None,
+        typer.Option(help="Which shuffler; default: best where groups are given, otherwise uniform."),
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="Order privacy for mallows and best, nats.")] = None,
     labels: Annotated[str | None, typer.Option(help="Public column: groups of equal (or near) labels.")] = None,
     points: Annotated[str | None, typer.Option(help="Public columns of coordinates, separated by commas.")] = None,
@@ -59,6 +60,7 @@ def _shuffle(
         "nearest": nearest,
     }
     groups = {name: value for name, value in described.items() if value is not None}
+    shuffler = shuffler or ("best" if groups else "uniform")
     if shuffler == "uniform" and (groups or alpha is not None):
         raise ParameterError(
             "--shuffler uniform takes no groups and no alpha; choose another --shuffler, or drop them."
@@ -105,10 +107,11 @@ def _shuffle(
 
 def _fit(section: ShuffleSection, public: pl.DataFrame, n: int) -> Any:
     """The shuffler, from the public columns that stand beside the reports."""
-    groups = None
+    groups, survey = None, Survey.of(public)
     if section.groups is not None:
         for name in section.groups.columns:
             if name not in public.columns:
                 raise ParameterError(f"column {name!r} does not stand beside the reports; there: {public.columns}.")
-        groups = build_groups(section.groups, Survey.of(public))
-    return build_shuffler(section.shuffler, n=n, groups=groups, alpha=section.alpha)
+        groups = build_groups(section.groups, survey)
+    points = public_points(section.groups, survey)
+    return build_shuffler(section.shuffler, n=n, groups=groups, alpha=section.alpha, points=points)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.errors import ParameterError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
 from dovetail.pipeline.config import GroupsSection, RunConfig
 from dovetail.pipeline.table import Survey
@@ -19,7 +22,11 @@ from dovetail.randomize.unary import Unary
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.noisy_sort import NoisySort
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+
+Points = NDArray[np.float64]  # (n, d)
 
 FREQUENCY: dict[str, Callable[..., FrequencyRandomizer]] = {
     "krr": KRR,
@@ -60,8 +67,10 @@ def build_groups(section: GroupsSection, survey: Survey) -> Groups:
     return Groups.from_labels(codes)
 
 
-def build_shuffler(name: str, *, n: int, groups: Groups | None, alpha: float | None) -> Shuffler:
-    """A shuffler by its name, fitted to public groups."""
+def build_shuffler(
+    name: str, *, n: int, groups: Groups | None, alpha: float | None, points: Points | None = None
+) -> Shuffler:
+    """A shuffler by its name, fitted to public groups and, where there are some, public points (n, d)."""
     if name == "identity":
         return Identity(n)
     if name == "uniform":
@@ -70,7 +79,23 @@ def build_shuffler(name: str, *, n: int, groups: Groups | None, alpha: float | N
     if name == "within_groups":
         return WithinGroups(groups)
     wanted = math.inf if alpha is None else alpha
-    return best_shuffler(groups, alpha=wanted) if name == "best" else Mallows.fit(groups, alpha=wanted)
+    if name == "planar":
+        if points is None:
+            raise ParameterError("shuffler planar moves points in the plane: it needs two columns of coordinates.")
+        return PlanarLaplace.fit(groups, alpha=wanted, points=points)
+    fits: dict[str, Callable[..., Shuffler]] = {
+        "mallows": Mallows.fit,
+        "noisy_sort": NoisySort.fit,
+        "best": best_shuffler,
+    }
+    return fits[name](groups, alpha=wanted, points=points)
+
+
+def public_points(section: GroupsSection | None, survey: Survey) -> Points | None:
+    """The coordinates that groups of points are made of, for shufflers that can use them."""
+    if section is None or section.points is None:
+        return None
+    return survey.numbers(section.points)
 
 
 def fresh(config: RunConfig) -> Entropy:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dovetail.core.errors import ConfigError
 
 RandomizerName = Literal["krr", "hadamard", "unary", "local_hashing", "laplace"]
-ShufflerName = Literal["identity", "uniform", "within_groups", "mallows", "best"]
+ShufflerName = Literal["identity", "uniform", "within_groups", "mallows", "noisy_sort", "planar", "best"]
 Epsilon = Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -110,15 +110,17 @@ class ShuffleSection(Section):
     shuffler: ShufflerName = "uniform"
     alpha: Annotated[float, Field(ge=0)] | None = None
     groups: GroupsSection | None = None
-    compare: list[Literal["identity", "uniform", "within_groups", "mallows"]] = []
+    compare: list[ShufflerName] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in (self.shuffler, *self.compare):
-            if name in ("within_groups", "mallows", "best") and self.groups is None:
+            if name not in ("identity", "uniform") and self.groups is None:
                 raise ValueError(f"shuffler {name!r} needs `groups`")
-            if name in ("mallows", "best") and self.alpha is None:
+            if name not in ("identity", "uniform", "within_groups") and self.alpha is None:
                 raise ValueError(f"shuffler {name!r} needs `alpha`")
+            if name == "planar" and (self.groups is None or len(self.groups.points or []) != 2):
+                raise ValueError("shuffler 'planar' needs groups of `points` with two coordinates")
         return self
 
 

@@ -16,7 +16,7 @@ from dovetail.attack.majority import AttackResult, majority_vote, voters
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, StorageError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.build import build_groups, build_randomizer, build_shuffler, fresh
+from dovetail.pipeline.build import build_groups, build_randomizer, build_shuffler, fresh, public_points
 from dovetail.pipeline.columns import describe_reports
 from dovetail.pipeline.config import RunConfig, load_config, parse_config
 from dovetail.pipeline.describe import assumptions, collection, randomizer_document, steps
@@ -171,7 +171,8 @@ def _refuse_still(shuffler: Shuffler) -> None:
 def _shuffler(name: str, settings: RunConfig, survey: Survey) -> Shuffler:
     section = settings.shuffle
     groups = None if section.groups is None else build_groups(section.groups, survey)
-    return build_shuffler(name, n=survey.n, groups=groups, alpha=section.alpha)
+    points = public_points(section.groups, survey)
+    return build_shuffler(name, n=survey.n, groups=groups, alpha=section.alpha, points=points)
 
 
 def _beside(public: pl.DataFrame, shuffler: Shuffler) -> pl.DataFrame | Missing:

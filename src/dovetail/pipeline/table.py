@@ -18,7 +18,7 @@ from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.pipeline.config import DataSection, nearest
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
-_READERS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_READERS = {".csv": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Survey:
 
     def numbers(self, columns: list[str]) -> NDArray[np.float64]:
         """Public columns as finite numbers (n, len(columns)); text that is no number is refused."""
-        return np.column_stack([_numbers(self.public[name]) for name in columns])
+        return np.column_stack([numeric(self.public[name]) for name in columns])
 
 
 def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = ()) -> Survey:
@@ -86,7 +86,7 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
     for name in data.public:
         _refuse_missing(frame[name], f"public column {name!r}")
     for name in numbers:
-        _numbers(frame[name])
+        numeric(frame[name])
     categories: tuple[str, ...] | None = None
     if data.numeric:
         values: NDArray[Any] = _bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
@@ -116,8 +116,8 @@ def _as_text(column: pl.Series) -> pl.Series:
     return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text
 
 
-def read_table(path: str | None) -> pl.DataFrame:
-    """Read CSV (every column as text) or Parquet."""
+def read_table(path: str | None, *, header: bool = True) -> pl.DataFrame:
+    """Read CSV (every column as text; without `header` they are column_0, column_1, ..) or Parquet."""
     if path is None:
         raise DataError("`path` is missing in [data], and no table was given.")
     place = Path(path)
@@ -133,13 +133,21 @@ def read_table(path: str | None) -> pl.DataFrame:
         raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}.")
     if place.stat().st_size == 0:
         raise DataError(f"{place}: the file is empty.")
-    if kind == "csv":
+    if kind == "csv" and header:
         _refuse_repeated_names(place)
     try:
         # text first: numbers are parsed where they are declared, so that 01 stays 01
-        return pl.read_csv(place, infer_schema=False) if kind == "csv" else pl.read_parquet(place)
+        if kind == "parquet":
+            return pl.read_parquet(place)
+        return _without_blank_end(pl.read_csv(place, infer_schema=False, has_header=header))
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
         raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+
+
+def _without_blank_end(frame: pl.DataFrame) -> pl.DataFrame:
+    """Some files end with a blank line, which is nobody's row."""
+    blank = frame.width > 1 and frame.height > 0 and all(value is None for value in frame.row(-1))
+    return frame.head(frame.height - 1) if blank else frame
 
 
 def _refuse_repeated_names(place: Path) -> None:
@@ -232,7 +240,7 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
 
 def _bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
     _refuse_missing(column, f"private column {column.name!r}")
-    values = _numbers(column)
+    values = numeric(column)
     outside = np.flatnonzero((values < lower) | (values > upper))
     if outside.size:
         raise DataError(
@@ -243,8 +251,10 @@ def _bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float6
     return values
 
 
-def _numbers(column: pl.Series) -> NDArray[np.float64]:
-    numbers = column.cast(pl.Float64, strict=False)
+def numeric(column: pl.Series) -> NDArray[np.float64]:
+    """A column as finite numbers; DataError with a count and the first places otherwise."""
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    numbers = text.cast(pl.Float64, strict=False)
     bad = numbers.is_null() | ~numbers.is_finite()
     if bad.any():
         rows = bad.arg_true()

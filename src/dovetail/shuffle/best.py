@@ -1,24 +1,105 @@
 """Which shuffler to use when only the groups and the promise are given."""
 
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dovetail.shuffle.centres import Numbers
 from dovetail.shuffle.checks import not_negative
+from dovetail.shuffle.components import Line, line_up
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.near import checked_points
+from dovetail.shuffle.noisy_sort import NoisySort
+from dovetail.shuffle.plan import Plan
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.uniform import WithinGroups
 
+Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)
 
-def best_shuffler(groups: Groups, *, alpha: float) -> WithinGroups | Mallows:
-    """The shuffler that keeps alpha for these groups and moves reports the least, as far as we know.
+_WIDE = 4.0  # 1 / theta from which Mallows moves people by about 2 log 2 / theta
 
-    Disjoint groups: `WithinGroups`. It promises alpha = 0, less than any alpha asked for, and no report leaves its
-    group, so everything that order privacy allows to be learned is kept exactly; no mechanism beats either side.
-    Overlapping groups: `Mallows` with the exact sensitivity.
+
+def best_shuffler(
+    groups: Groups, *, alpha: float, points: ArrayLike | None = None
+) -> WithinGroups | Mallows | NoisySort | PlanarLaplace:
+    r"""The shuffler that keeps alpha for these groups and moves reports the least, as far as we know.
+
+    * Disjoint groups: `WithinGroups`. It promises alpha = 0, less than any alpha asked for, and no report leaves its
+      group, so everything that order privacy allows to be learned is kept exactly; no mechanism beats either side.
+    * Overlapping groups: `NoisySort` where Laplace noise moves people by fewer places than Mallows does,
+
+      .. math:: \Delta_F < 2 \log 2 \; \Delta \quad (\text{that is } \lfloor g/2 \rfloor < 0.386\, \Delta)
+                \quad \text{and} \quad 1/\theta \ge 4
+
+      for most people, otherwise `Mallows`, both component by component.
+    * Overlapping groups of public `points` (n, 2) in the plane: `PlanarLaplace` where its noise is smaller than the
+      distance between people who stand as far apart in the line as the line's shuffler moves them.
+
+    The reason is kept in the plan and in the summary. Only public data decide.
 
     Examples
     --------
     >>> best_shuffler(Groups.from_labels(["a", "b", "a"]), alpha=1.0).name
     'within_groups'
-    >>> best_shuffler(Groups.from_labels([1, 2, 3], radius=1), alpha=1.0).name
+    >>> best_shuffler(Groups.from_lists([[0, 1], [1, 2]], 3), alpha=8.0).name
     'mallows'
+    >>> best_shuffler(Groups.from_labels(range(100), radius=5), alpha=2.0).name
+    'noisy_sort'
     """
-    not_negative("alpha", alpha)
-    return WithinGroups.fit(groups) if groups.disjoint else Mallows.fit(groups, alpha=alpha)
+    wanted = not_negative("alpha", alpha)
+    if groups.disjoint:
+        reason = "the groups are disjoint: alpha = 0, and nothing leaves its group"
+        return WithinGroups(groups, Plan(reason=reason))
+    if math.isinf(wanted):
+        return _because(Mallows.fit(groups, alpha=wanted), "alpha is infinite: the order is left alone")
+    line, plan = line_up(groups, points=points)
+    chosen, shift = _along(line, plan, groups, wanted)
+    if points is None or checked_points(points).shape[1] != 2:
+        return chosen
+    planar = PlanarLaplace.fit(groups, alpha=wanted, points=points)
+    here = _mean(planar.distances(), planar.line)
+    there = _mean(_walked(planar.points[line.order], line, shift), line)
+    compared = f"a mean distance of about {here:.3g} in the plane against {there:.3g} along a line"
+    if here < there:
+        return _because(planar, f"planar noise keeps reports nearer home: {compared}")
+    return _because(chosen, f"{chosen.plan.reason}; planar noise is no better: {compared}")
+
+
+def _along(line: Line, plan: Plan, groups: Groups, alpha: float) -> tuple[Mallows | NoisySort, Numbers]:
+    """The better one of the two shufflers along a line, and its mean displacement in places (components,)."""
+    mallows = Mallows.along(line, groups, alpha=alpha, plan=plan)
+    sort = NoisySort.along(line, groups, alpha=alpha, plan=plan)
+    shifts = mallows.displacements(), sort.displacements()
+    means = tuple(_mean(np.minimum(shift, line.sizes / 3), line) for shift in shifts)
+    wide = (mallows.thetas * _WIDE <= 1.0) & (shifts[1] < shifts[0])
+    people = line.sizes[line.mixed].sum()
+    compared = f"{means[1]:.3g} places by Laplace noise against {means[0]:.3g} by Mallows, on average"
+    if 2 * line.sizes[line.mixed & wide].sum() > people:
+        return _because(sort, f"noise on places moves people less: {compared}"), shifts[1]
+    narrow = "noise on places is no better" if people else "nothing but a uniform shuffle is possible"
+    return _because(mallows, f"{narrow}: {compared}"), shifts[0]
+
+
+def _because(shuffler: Fitted, reason: str) -> Fitted:
+    return replace(shuffler, plan=shuffler.plan.because(reason))
+
+
+def _mean(values: Numbers, line: Line) -> float:
+    """Mean over people of one value for each component."""
+    return float((values * line.sizes).sum() / line.n)
+
+
+def _walked(along: Numbers, line: Line, shift: Numbers) -> Numbers:
+    """Mean distance (components,) of two people whose places in the line differ by the mean displacement."""
+    steps = np.minimum(np.ceil(shift), np.maximum(line.sizes // 3, line.sizes > 1)).astype(np.int64)
+    other = np.arange(line.n) + steps[line.part]
+    inside = other < line.parts[1:][line.part]
+    distance = np.hypot(*(along - along[np.where(inside, other, np.arange(line.n))]).T)
+    sums = np.bincount(line.part, weights=distance * inside, minlength=steps.size)
+    return np.asarray(sums / np.maximum(np.bincount(line.part, weights=inside, minlength=steps.size), 1.0))

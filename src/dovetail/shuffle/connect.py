@@ -3,8 +3,6 @@
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from dovetail.shuffle.ranges import People, Places, Ranges
 
@@ -35,12 +33,28 @@ def _confirm(people: People, starts: Places, stops: Places, first: Places) -> Pl
 
 def components(rows: Ranges, n: int) -> Places:
     """Connected component (n,) of each person under sharing a row; -1 for people in no row."""
-    flat = rows.listed()
-    size = n + len(flat)
-    ends = np.concatenate((np.zeros(n + 1, dtype=np.int64), flat.stops))  # people are nodes first, then rows
-    graph = csr_array((np.ones(flat.people.size, dtype=np.bool_), flat.people, ends), shape=(size, size))
-    found = connected_components(graph, directed=False)[1][:n]
-    return _numbered(found, rows.mask(n))
+    return _numbered(np.asarray(_joined(rows.people, rows.starts, rows.stops, n)), rows.mask(n))
+
+
+@njit(cache=True, nogil=True)
+def _joined(people: People, starts: Places, stops: Places, n: int) -> Places:
+    """Union-find: the representative (n,) of each person, always the smallest of the component."""
+    boss = np.arange(n)
+    for g in range(starts.size):
+        for place in range(starts[g] + 1, stops[g]):
+            one, other = _boss(boss, people[starts[g]]), _boss(boss, people[place])
+            boss[max(one, other)] = min(one, other)
+    for i in range(n):
+        boss[i] = _boss(boss, i)
+    return boss
+
+
+@njit(cache=True, nogil=True)
+def _boss(boss: Places, person: int) -> int:
+    while boss[person] != person:
+        boss[person] = boss[boss[person]]
+        person = boss[person]
+    return person
 
 
 def spans(rows: Ranges, n: int) -> Places:

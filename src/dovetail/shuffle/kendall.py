@@ -17,12 +17,11 @@ from scipy.special import gammaln
 from dovetail.core.checks import refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.decode import tree, window
+from dovetail.shuffle.decode import decode
 from dovetail.shuffle.digits import MOST_THETA, digits
 
 Terms = NDArray[np.float64]  # one per digit
 
-WINDOW = 2000.0  # the window decoder wins up to about this 1 / theta
 _CHUNK = 1 << 20
 
 
@@ -35,8 +34,8 @@ def mallows(n: int, theta: float, rng: Entropy) -> Permutation:
         return rng.permutation(n)
     if math.isinf(theta):
         return np.arange(n, dtype=np.int64)
-    drawn = digits(np.arange(n, 0, -1, dtype=np.int64), theta, rng)
-    return window(drawn) if theta * WINDOW >= 1.0 else tree(drawn)
+    starts, thetas = np.array([0, n]), np.array([theta], dtype=np.float64)
+    return decode(digits(starts, thetas, rng), starts, thetas)
 
 
 def inversions(permutation: ArrayLike) -> int:

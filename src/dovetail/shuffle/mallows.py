@@ -4,53 +4,69 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle import sensitivity
+from dovetail.shuffle import sensitivity, words
 from dovetail.shuffle.checks import not_negative
+from dovetail.shuffle.components import Line, line_up
+from dovetail.shuffle.digits import MOST_THETA, Rates
+from dovetail.shuffle.fitted import checked_groups, facts, largest_of, product_up, refuse_crossing, smallest_rate
 from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import inversions, log_normalizer, mallows
 from dovetail.shuffle.mixing import average_mixing, exact_mixing
-from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels, inverse
+from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.plan import Plan
+from dovetail.shuffle.ranges import Places
 from dovetail.shuffle.reference import reference_order
+from dovetail.shuffle.restrict import checked_present, restrict_groups
 
-_PAPER = (
+_SOURCE = (
     "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "
-    "(convention and proof in docs/errata.md)"
+    "between atoms, component by component (convention and proof in docs/errata.md)"
 )
 _EXACT_MIXING = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Mallows(Shuffler):
-    r"""A random order around a reference order s, with exactly the promised alpha.
+    r"""A random order around a reference order s, with exactly the promised alpha in each component.
 
-    .. math:: \Pr[\sigma] = e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)} / \psi_n(\theta), \qquad
-              \theta = \alpha / \Delta
+    .. math:: \Pr[\sigma] \propto e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)}, \qquad \theta = \alpha / \Delta
 
     Reports are lined up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
-    back: sigma(s(k)) = s(kappa(k)). Delta is the exact Kendall sensitivity, the maximum over the groups. For groups
-    that overlap; for disjoint ones `WithinGroups` is better in every respect.
+    back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
+    is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
+    an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
+    count (`words` has the law, `sensitivity.between_atoms` has Delta). A component of one atom is shuffled uniformly;
+    people in no group stay in place. For disjoint groups this is `WithinGroups`.
+
+    `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
+    but it promises something finite to every other grouping (`exact_alpha`).
 
     Parameters
     ----------
     groups : Groups
         From public data only.
     alpha : float, at least 0, nats
-        What the order inside a group may tell. 0 shuffles uniformly, infinity leaves the order alone.
-    order : int array (n,)
-        The reference order: order[k] is the person at place k of the line.
+        What the order inside a group may tell. 0 shuffles each component uniformly, infinity leaves the order alone.
+    line : Line
+        The reference order with its components and atoms.
+    thetas : float array (components,), 0 to 1000
+        theta of each component; refused where theta Delta exceeds alpha in exact arithmetic.
 
     Notes
     -----
-    `theta` is rounded down so that theta * sensitivity <= alpha in exact arithmetic, and digits are drawn exactly.
-    Without a group of two people alpha holds vacuously and the order is released as it is.
+    Digits are drawn exactly, from every entropy: there is no floating-point error to add to alpha. `theta` is the
+    smallest one above 0, or 0 when every component is uniform, or infinite when nobody moves; `sensitivity` and
+    `width` are the largest over the groups. Without a group of two people alpha holds vacuously.
 
     Examples
     --------
@@ -61,35 +77,72 @@ class Mallows(Shuffler):
     Source
     ------
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Algorithm 1 and Theorem
-    4.3, in the one reading of its line 8 that keeps the promise.
+    4.3, in the one reading of its line 8 that keeps the promise. Components and atoms are ours.
     """
 
     name: ClassVar[str] = "mallows"
     groups: Groups
     alpha: float
-    order: Permutation = field(repr=False)
-    theta: float = field(init=False)
-    sensitivity: int = field(init=False)
-    width: int = field(init=False)
+    line: Line = field(repr=False)
+    thetas: Rates = field(repr=False)
+    plan: Plan = field(default_factory=Plan, repr=False)
+    sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         alpha = not_negative("alpha", self.alpha)
-        order = checked(self.order, self.groups.n, "order")
-        order.setflags(write=False)
-        positions = inverse(order)
-        largest = int(sensitivity.kendall_by_group(self.groups, positions).max(initial=0))
-        still = largest == 0 or math.isinf(alpha)
+        checked_groups(self.groups, self.line)
+        thetas = np.array(self.thetas, dtype=np.float64)
+        if thetas.shape != (self.line.parts.size - 1,) or not ((thetas >= 0.0) & (thetas <= MOST_THETA)).all():
+            raise DataError(f"`thetas` must be {self.line.parts.size - 1:,} numbers in [0, {MOST_THETA:g}].")
+        largest = np.zeros(thetas.size, dtype=np.int64)
+        if math.isfinite(alpha):
+            largest = _sensitivities(self.groups, self.line)
+            for theta, delta in np.unique(np.column_stack((thetas, largest)), axis=0).tolist():
+                if Fraction(theta) * int(delta) > Fraction(alpha):
+                    raise DataError(f"`thetas` must keep alpha = {alpha:g}, got {theta!r} at {int(delta):,}.")
+        thetas.setflags(write=False)
         object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "theta", math.inf if still else sensitivity.theta_for(alpha, largest))
-        object.__setattr__(self, "sensitivity", largest)
-        object.__setattr__(self, "width", int(sensitivity.width_by_group(self.groups, positions).max(initial=0)))
+        object.__setattr__(self, "thetas", thetas)
+        object.__setattr__(self, "sensitivities", largest)
 
     @classmethod
-    def fit(cls, groups: Groups, *, alpha: float, reference: ArrayLike | None = None) -> Self:
-        """The shuffler that promises alpha for these groups; `reference` (n,) is a public order, grown if absent."""
+    def fit(
+        cls, groups: Groups, *, alpha: float, points: ArrayLike | None = None, reference: ArrayLike | None = None
+    ) -> Self:
+        """The shuffler that promises alpha for these groups, component by component, with atoms.
+
+        `points` (n, d) are public coordinates that may help to find a reference order; `reference` (n,) is a public
+        order to use instead, as far as components and atoms stand together in it.
+        """
+        if math.isinf(not_negative("alpha", alpha)):
+            return cls._still(groups, alpha)
+        line, plan = line_up(groups, points=points, reference=reference)
+        return cls.along(line, groups, alpha=alpha, plan=plan)
+
+    @classmethod
+    def single(cls, groups: Groups, *, alpha: float, reference: ArrayLike | None = None) -> Self:
+        """The published mechanism with the exact sensitivity: one order of everybody, no components, no atoms.
+
+        `reference` (n,) is a public order; the paper's breadth-first order, or the label order, if absent.
+        """
         order = reference_order(groups) if reference is None else checked(reference, groups.n, "reference")
-        return cls(groups, alpha, order)
+        if math.isinf(not_negative("alpha", alpha)) or not len(groups):
+            return cls._still(groups, alpha)
+        grown = "label order" if groups.lined else "breadth first"
+        plan = Plan(reference=grown if reference is None else "given")
+        return cls.along(Line.whole(order), groups, alpha=alpha, plan=plan)
+
+    @classmethod
+    def along(cls, line: Line, groups: Groups, *, alpha: float, plan: Plan | None = None) -> Self:
+        """The largest theta of each component that keeps alpha, along a given line."""
+        largest = _sensitivities(groups, line)
+        deltas, number = np.unique(largest, return_inverse=True)
+        thetas = np.array([sensitivity.theta_for(alpha, delta) if delta else 0.0 for delta in deltas.tolist()])
+        return cls(groups, alpha, line, thetas[number], plan or Plan())
+
+    @classmethod
+    def _still(cls, groups: Groups, alpha: float) -> Self:
+        return cls(groups, alpha, Line.still(groups.n), np.zeros(groups.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -97,26 +150,71 @@ class Mallows(Shuffler):
         return self.groups.n
 
     @property
+    def order(self) -> Permutation:
+        """The reference order (n,): order[k] is the person at place k."""
+        return self.line.order
+
+    @property
+    def sensitivity(self) -> int:
+        """Largest exact sensitivity over the groups."""
+        return int(self.sensitivities.max(initial=0))
+
+    @property
+    def width(self) -> int:
+        """Largest width over the groups: last minus first place of a group in the reference order."""
+        return int(sensitivity.width_by_group(self.groups, self.line.places).max(initial=0))
+
+    @property
+    def theta(self) -> float:
+        """Smallest theta above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
+        return smallest_rate(self.thetas, self.line)
+
+    @property
     def guarantee(self) -> OrderPrivacy:
         if math.isinf(self.alpha):
             return OrderPrivacy(math.inf, self.groups, source="alpha is infinite: nothing is promised")
-        if self.sensitivity == 0:
+        if not len(self.groups):
             source = "no group has two members: holds vacuously, the order is released as it is"
-            return OrderPrivacy(self.alpha, self.groups, source=source)
-        return OrderPrivacy(self.alpha, self.groups, source=_PAPER)
+            return OrderPrivacy(self.alpha, self.groups, source=self.plan.source(source))
+        return OrderPrivacy(self.alpha, self.groups, source=self.plan.source(_SOURCE))
+
+    def exact_alpha(self, groups: Groups) -> float:
+        r"""What the order promises to the groups of another grouping, rounded up to a double.
+
+        .. math:: \alpha'(G') = \theta_c\, \Delta(\text{union of the atoms that } G' \text{ meets})
+
+        Infinite when a group meets two components. Exact for groups that are unions of atoms, so for every group of
+        `Mallows.single`; an upper bound otherwise.
+
+        Source
+        ------
+        Meehan et al. (2022), Theorem 4.4.
+        """
+        checked_groups(groups, self.line)
+        if sensitivity.crosses(groups, self.line).any():
+            return math.inf
+        return product_up(self.thetas[self.line.part_of(groups)], sensitivity.between_atoms(groups, self.line))
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """This shuffler for the people that are `present` (n,), in their order, with the same thetas.
+
+        Deleting people never raises a sensitivity, so alpha holds for what is left of each group, provided that who
+        is present does not depend on the values. The plan counts the groups that lost members.
+        """
+        here = checked_present(present, self.n)
+        groups, _, plan = restrict_groups(self.groups, here, self.plan)
+        line, left = self.line.restrict(here)
+        return type(self)(groups, self.alpha, line, self.thetas[left], plan)
 
     def permutation(self, rng: Entropy) -> Permutation:
-        kappa = mallows(self.n, self.theta, rng)
+        kappa = words.draw(self.line, self.thetas, rng)
         result = np.empty(self.n, dtype=np.int64)
         result[self.order] = self.order[kappa]
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        kappa = inverse(self.order)[checked(permutation, self.n)[self.order]]
-        distance = inversions(kappa)
-        if math.isinf(self.theta):
-            return 0.0 if distance == 0 else -math.inf
-        return -self.theta * distance - log_normalizer(self.n, self.theta)
+        kappa = self.line.places[checked(permutation, self.n)[self.order]]
+        return words.log_weight(self.line, self.thetas, kappa)
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: exact up to 512 people, otherwise the mean of seeded draws from the public law.
@@ -126,43 +224,37 @@ class Mallows(Shuffler):
         """
         line = checked_labels(labels, self.n)[self.order]
         if self.n <= _EXACT_MIXING:
-            return exact_mixing(line, self.theta)
-        return average_mixing(line, self.theta)
+            return exact_mixing(line, words.word_marginals(self.line, self.thetas))
+        return average_mixing(line, partial(words.draw, self.line, self.thetas))
+
+    def displacements(self) -> Rates:
+        """Mean displacement 2 log 2 / theta in places, away from the ends (components,); infinite at theta = 0."""
+        result = np.full(self.thetas.size, math.inf)
+        return np.asarray(np.divide(2.0 * math.log(2.0), self.thetas, out=result, where=self.thetas > 0.0))
 
     def summary(self) -> dict[str, Any]:
-        still = math.isinf(self.theta)
-        theta_n = self.theta * self.n
-        shift = 0.0 if still else self.n / 3
-        facts = {
-            "shuffler": self.name,
-            "n": self.n,
-            "alpha": self.alpha,
-            "width": self.width,
-            "sensitivity": self.sensitivity,
-            "paper_sensitivity": sensitivity.paper(self.width),
-            "theta": self.theta,
-            "theta_n": theta_n,
-            "components": int(self.groups.components().max()) + 1,
-            "largest_group": self.groups.largest,
-            "groups": len(self.groups),
-            "ungrouped": int((~self.groups.grouped).sum()),
-            "mean_displacement": min(2 * math.log(2) / self.theta, shift) if self.theta > 0 else shift,
-            "near_uniform": theta_n < 1.0,
-        }
-        if theta_n < 1.0:
-            facts["warning"] = (
-                f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
-                "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
-            )
-        return facts
+        return facts(
+            self, self.line, self.displacements(), rates=self.thetas, plan=self.plan,
+            width=self.width, sensitivity=self.sensitivity,
+        )  # fmt: skip
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         chain = Groups.from_lists([[0, 1], [1, 2, 3]], 4)
         return (
-            cls(chain, 4.0, np.array([1, 2, 3, 0])),
-            cls(chain, 0.0, np.array([0, 2, 3, 1])),
-            cls(chain, math.inf, np.array([1, 2, 3, 0])),
-            cls(Groups.from_labels([4, 3, 3, 2, 1], radius=1), 1.0, np.array([2, 0, 1, 4, 3])),
-            cls(Groups.from_lists([[2]], 3), 1.0, np.array([1, 2, 0])),
+            cls.single(chain, alpha=4.0, reference=[1, 2, 3, 0]),
+            cls.single(chain, alpha=0.0, reference=[0, 2, 3, 1]),
+            cls.fit(chain, alpha=math.inf),
+            cls.single(Groups.from_labels([4, 3, 3, 2, 1], radius=1), alpha=1.0, reference=[2, 0, 1, 4, 3]),
+            cls.fit(Groups.from_lists([[2]], 3), alpha=1.0),
+            cls.fit(chain, alpha=3.0),
+            cls.fit(Groups.from_lists([[4, 1], [1, 0, 2]], 5), alpha=2.0, reference=[2, 4, 3, 0, 1]),
+            cls.fit(Groups.from_lists([[0, 3], [1, 4]], 5), alpha=2.0),
+            cls.fit(Groups.from_lists([[0, 3, 1], [3, 2]], 5), alpha=0.0),
         )
+
+
+def _sensitivities(groups: Groups, line: Line) -> Places:
+    """Largest sensitivity in each component (components,); groups must not cross components."""
+    refuse_crossing(groups, line)
+    return largest_of(sensitivity.between_atoms(groups, line), groups, line)

@@ -1,12 +1,12 @@
-"""Where the reports at the places of a label come from, under a Mallows permutation of a line of people."""
+"""Where the reports at the places of a label come from, under a random permutation of a line of people."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.entropy import simulation
-from dovetail.shuffle.kendall import mallows
+from dovetail.core.entropy import Entropy, Permutation, simulation
 from dovetail.shuffle.permutations import Labels, Mixing, shares
 
 Marginals = NDArray[np.float64]  # (n, n)
@@ -16,7 +16,7 @@ _FEWEST = 16  # draws before the spread between them is looked at
 
 
 def marginals(n: int, theta: float) -> Marginals:
-    r"""P[i, j] = Pr[kappa(i) = j], exactly, by taking off the first digit; O(n^3).
+    r"""P[i, j] = Pr[kappa(i) = j] for Mallows, exactly, by taking off the first digit; O(n^3).
 
     .. math:: P_n[i, j] = \Pr[c < j]\, P_{n-1}[i-1, j-1] + \Pr[c > j]\, P_{n-1}[i-1, j], \qquad P_n[0, j] = \Pr[c = j]
     """
@@ -35,13 +35,13 @@ def marginals(n: int, theta: float) -> Marginals:
     return result
 
 
-def exact_mixing(line: Labels, theta: float) -> Mixing:
-    """Expected shares (g, g) for the labels along the line, from the marginals."""
+def exact_mixing(line: Labels, law: Marginals) -> Mixing:
+    """Expected shares (g, g) for the labels along the line, from the marginals of the law."""
     member = np.eye(int(line.max()) + 1)[line]
-    return shares(member.T @ marginals(line.size, theta) @ member)
+    return shares(member.T @ law @ member)
 
 
-def average_mixing(line: Labels, theta: float) -> Mixing:
+def average_mixing(line: Labels, draw: Callable[[Entropy], Permutation]) -> Mixing:
     r"""The same as a mean over draws with a fixed seed.
 
     Drawing goes on until no entry of the row of a label with N people has a standard error above
@@ -50,13 +50,13 @@ def average_mixing(line: Labels, theta: float) -> Mixing:
 
     a tenth of the sampling error of a share among N people; about a hundred draws are always enough.
     """
-    n, size = line.size, int(line.max()) + 1
+    size = int(line.max()) + 1
     people = np.maximum(np.bincount(line), 1)[:, None]
     goal = np.maximum(STANDARD_ERROR, 0.05 / np.sqrt(people))
     rng = simulation(0)
     total, squares, draws = np.zeros((size, size)), np.zeros((size, size)), 0
     while draws < _FEWEST or (_errors(total, squares, draws) > goal).any():
-        pairs = line * size + line[mallows(n, theta, rng)]
+        pairs = line * size + line[draw(rng)]
         seen = shares(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(np.float64))
         total, squares, draws = total + seen, squares + seen**2, draws + 1
     return total / draws

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
 
 from dovetail.core.errors import UnsupportedError
 
@@ -23,8 +23,9 @@ def refuse_beyond_memory(entries: int) -> None:
     """UnsupportedError when rows with this many entries would have to be listed."""
     if entries > MOST_ENTRIES:
         raise UnsupportedError(
-            f"These groups have {entries:,} members when listed one by one, above {MOST_ENTRIES:,}; use smaller "
-            "groups, or label groups (Groups.from_labels), which are kept as windows of the sorted labels."
+            f"These groups have {entries:,} members when listed one by one ({4e-9 * entries:,.1f} GB, as much again "
+            f"to plan), above {MOST_ENTRIES:,}; use smaller groups, or label groups (Groups.from_labels), which are "
+            "kept as windows of the sorted labels."
         )
 
 
@@ -52,11 +53,21 @@ class Ranges:
     @classmethod
     def compress(cls, rows: ArrayLike, people: ArrayLike, *, shape: tuple[int, int]) -> Ranges:
         """Rows from (row, person) pairs; repeated pairs count once, people of a row come in increasing order."""
-        pairs = (np.asarray(rows), np.asarray(people))
-        table = coo_array((np.ones(pairs[0].size, dtype=np.bool_), pairs), shape=shape).tocsr()
-        table.sum_duplicates()
-        ends = table.indptr.astype(np.int64)
-        return cls(table.indices.astype(np.int32), ends[:-1].copy(), ends[1:].copy())
+        given = np.asarray(rows, dtype=np.int64), np.asarray(people, dtype=np.int64)
+        return cls(*_compress(*given, shape[0]))
+
+    @classmethod
+    def empty(cls, rows: int) -> Ranges:
+        """Rows without people."""
+        return cls(np.empty(0, np.int32), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+
+    @classmethod
+    def chained(cls, tables: Sequence[Ranges]) -> Ranges:
+        """The rows of several tables one after the other."""
+        shifts = np.cumsum([0, *(table.people.size for table in tables)])[: len(tables)]
+        moved = [(table.starts + shift, table.stops + shift) for table, shift in zip(tables, shifts, strict=True)]
+        people = np.concatenate([table.people for table in tables])
+        return cls(people, np.concatenate([start for start, _ in moved]), np.concatenate([stop for _, stop in moved]))
 
     def __len__(self) -> int:
         return self.starts.size
@@ -88,9 +99,8 @@ class Ranges:
 
     def transposed(self, n: int) -> Ranges:
         """For each of n people the rows that hold them."""
-        flat = self.listed()
-        rows = np.repeat(np.arange(len(self), dtype=np.int32), flat.sizes)
-        return Ranges.compress(flat.people, rows, shape=(n, len(self)))
+        refuse_beyond_memory(self.entries)
+        return Ranges(*_transpose(self.people, self.starts, self.stops, n))
 
     def mask(self, n: int) -> NDArray[np.bool_]:
         """Which of n people are in some row; O(n + rows) whatever the overlaps."""
@@ -103,20 +113,83 @@ class Ranges:
 
     def prints(self) -> Prints:
         """128 bits of each row that depend on the set of its people only: sums of pseudo-random words."""
-        columns = []
-        for salt in (1, 2):
-            sums = np.zeros(self.people.size + 1, dtype=np.uint64)
-            np.cumsum(_mix(self.people.astype(np.uint64) * np.uint64(2) + np.uint64(salt)), out=sums[1:])
-            columns.append(sums[self.stops] - sums[self.starts])
-        return np.stack(columns, axis=1)
+        overlap = self.entries > self.people.size
+        return np.asarray((_overlapping_prints if overlap else _prints)(self.people, self.starts, self.stops))
 
 
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+@njit(cache=True, nogil=True)
+def mixed(word: np.uint64) -> np.uint64:
     """SplitMix64 (Steele, Lea, Flood 2014): a fixed bijection whose outputs look independent."""
-    z = (words + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (word + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _prints(people: People, starts: Places, stops: Places) -> Prints:
+    result = np.zeros((starts.size, 2), dtype=np.uint64)
+    for g in range(starts.size):
+        for place in range(starts[g], stops[g]):
+            word = np.uint64(people[place]) * np.uint64(2)
+            result[g, 0] += mixed(word + np.uint64(1))
+            result[g, 1] += mixed(word + np.uint64(2))
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _overlapping_prints(people: People, starts: Places, stops: Places) -> Prints:
+    result = np.empty((starts.size, 2), dtype=np.uint64)
+    sums = np.zeros(people.size + 1, dtype=np.uint64)
+    for column in range(2):
+        for place in range(people.size):
+            word = np.uint64(people[place]) * np.uint64(2) + np.uint64(column + 1)
+            sums[place + 1] = sums[place] + mixed(word)
+        result[:, column] = sums[stops] - sums[starts]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _compress(rows: Places, people: Places, size: int) -> tuple[People, Places, Places]:
+    """Counting sort by row, then each row sorted and rid of repetitions, in place."""
+    ends = np.zeros(size + 1, dtype=np.int64)
+    for row in rows:
+        ends[row + 1] += 1
+    ends = np.cumsum(ends)
+    fill = ends[:-1].copy()
+    table = np.empty(rows.size, dtype=np.int32)
+    for pair in range(rows.size):
+        table[fill[rows[pair]]] = people[pair]
+        fill[rows[pair]] += 1
+    stops = np.empty(size, dtype=np.int64)
+    end = 0
+    for row in range(size):
+        begin = end
+        for person in np.sort(table[ends[row] : ends[row + 1]]):
+            if end == begin or person != table[end - 1]:
+                table[end] = person
+                end += 1
+        stops[row] = end
+    starts = np.zeros(size, dtype=np.int64)
+    starts[1:] = stops[:-1]
+    return table[:end].copy(), starts, stops
+
+
+@njit(cache=True, nogil=True)
+def _transpose(people: People, starts: Places, stops: Places, n: int) -> tuple[People, Places, Places]:
+    ends = np.zeros(n + 1, dtype=np.int64)
+    for row in range(starts.size):
+        for place in range(starts[row], stops[row]):
+            ends[people[place] + 1] += 1
+    ends = np.cumsum(ends)
+    fill = ends[:-1].copy()
+    table = np.empty(ends[n], dtype=np.int32)
+    for row in range(starts.size):
+        for place in range(starts[row], stops[row]):
+            person = people[place]
+            table[fill[person]] = row
+            fill[person] += 1
+    return table, ends[:-1].copy(), ends[1:].copy()
 
 
 @njit(cache=True, nogil=True)

@@ -5,8 +5,9 @@ from numba import njit
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import UnsupportedError
+from dovetail.shuffle import walk
 from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.ranges import People, Places, Ranges
+from dovetail.shuffle.ranges import People, Places
 
 
 def reference_order(groups: Groups) -> Permutation:
@@ -40,34 +41,35 @@ def breadth_first(groups: Groups) -> Permutation:
     ------
     Meehan et al. (2022), Privacy Implications of Shuffling, Algorithm 1, steps 2-4; the restarts are ours.
     """
-    n, rows, owners = groups.n, groups.rows, groups.owners
-    owned = owners.transposed(n)
-    nothing = Ranges(np.empty(0, np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    around = nothing if groups.lined else rows.transposed(n)
-    largest = np.zeros(n, dtype=np.int64)
-    np.maximum.at(largest, owners.listed().people, np.repeat(rows.sizes, owners.sizes))
-    roots = np.argsort(-largest, kind="stable")
-    return np.asarray(
-        _search(
-            roots, rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops,
-            owned.people, owned.starts, owned.stops, around.people, around.starts, around.stops,
-        )
-    )  # fmt: skip
+    roots = walk.largest_first(groups)
+    if not groups.lined or not _symmetric(groups):
+        return walk.breadth_first(walk.incidence(groups).star, roots)
+    rows, owned = groups.rows, groups.owners.transposed(groups.n)
+    return np.asarray(_search(roots, rows.people, rows.starts, rows.stops, owned.people, owned.starts, owned.stops))
+
+
+def _symmetric(groups: Groups) -> bool:
+    """Whether i is in a window of j whenever j is in one of i: so it is for one radius, not for a radius each."""
+    rows, n = groups.rows, groups.n
+    place = np.empty(n, dtype=np.int64)
+    place[rows.people] = np.arange(n)
+    first, last = np.arange(n), np.arange(1, n + 1)  # what each place owns
+    at = place[groups.owners.listed().people]
+    np.minimum.at(first, at, np.repeat(rows.starts, groups.owners.sizes))
+    np.maximum.at(last, at, np.repeat(rows.stops, groups.owners.sizes))
+    monotone = bool((np.diff(first) >= 0).all() and (np.diff(last) >= 0).all())
+    return monotone and bool((last[first] > np.arange(n)).all() and (first[last - 1] <= np.arange(n)).all())
 
 
 @njit(cache=True, nogil=True)
 def _search(
-    roots: Places,
-    people: People, starts: Places, stops: Places,
-    owners: People, owner_starts: Places, owner_stops: Places,
+    roots: Places, people: People, starts: Places, stops: Places,
     owned: People, owned_starts: Places, owned_stops: Places,
-    around: People, around_starts: Places, around_stops: Places,
 ) -> Permutation:  # fmt: skip
+    """The walk over windows: places that were looked at are skipped, so everybody is touched once."""
     n = roots.size
     order = np.empty(n, dtype=np.int64)  # both the queue and the result
     seen = np.zeros(n, dtype=np.bool_)
-    opened = np.zeros(starts.size, dtype=np.bool_)
-    called = np.zeros(starts.size, dtype=np.bool_)
     skip = np.arange(people.size + 1)  # the first place at or after this one that was not yet looked at
     head = tail = 0
     for root in roots:
@@ -77,13 +79,8 @@ def _search(
         order[tail] = root
         tail += 1
         while head < tail:
-            i = order[head]
-            head += 1
             first = tail
-            for g in owned[owned_starts[i] : owned_stops[i]]:
-                if opened[g]:
-                    continue
-                opened[g] = True
+            for g in owned[owned_starts[order[head]] : owned_stops[order[head]]]:
                 place = _next(skip, starts[g])
                 while place < stops[g]:
                     j = people[place]
@@ -93,15 +90,7 @@ def _search(
                         tail += 1
                     skip[place] = place + 1
                     place = _next(skip, place + 1)
-            for g in around[around_starts[i] : around_stops[i]]:
-                if called[g]:
-                    continue
-                called[g] = True
-                for j in owners[owner_starts[g] : owner_stops[g]]:
-                    if not seen[j]:
-                        seen[j] = True
-                        order[tail] = j
-                        tail += 1
+            head += 1
             if tail - first > 1:
                 order[first:tail] = np.sort(order[first:tail])
     return order

@@ -14,10 +14,12 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import refuse, whole
+from dovetail.shuffle.components import Line
 from dovetail.shuffle.digits import MOST_THETA
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.ranges import People, Places
 
+Crossing = NDArray[np.bool_]  # (groups,)
 Positions = NDArray[np.int64]  # (g,) of a group, or (n,) of everybody, in the reference order
 
 
@@ -55,6 +57,28 @@ def footrule(positions: ArrayLike) -> int:
     return kendall(positions) + np.asarray(positions).size // 2
 
 
+def rho(positions: ArrayLike, n: int) -> int:
+    r"""Sensitivity of Spearman's sum (kappa(i) - i)^2 among n people, exact; about n times `footrule`.
+
+    .. math:: \Delta(P) = 2 \sum_{i=1}^{\lfloor g/2 \rfloor} (n + 1 - 2i) (p_{g+1-i} - p_i)
+
+    >>> rho([0, 4, 7], n=8)
+    98
+    """
+    p = np.sort(np.asarray(positions, dtype=np.int64))
+    half = p.size // 2
+    weights = n - 1 - 2 * np.arange(half)
+    return 2 * int((weights * (p[p.size - half :][::-1] - p[:half])).sum())
+
+
+def ulam(positions: ArrayLike) -> int:
+    """Upper bound of the sensitivity of the least number of people to be moved elsewhere: the members of the group.
+
+    Never more than 1 above the exact value for up to 8 people (enumerated); independent of the order.
+    """
+    return hamming(positions)
+
+
 def hamming(positions: ArrayLike) -> int:
     """Sensitivity of the number of places that move, exact: g, or 0 for fewer than two members."""
     g = np.asarray(positions).size
@@ -73,18 +97,70 @@ def paper(width: int) -> int:
 
 def kendall_by_group(groups: Groups, positions: Positions) -> Places:
     """`kendall` of each distinct group (groups,); `positions` (n,) is the inverse of the reference order."""
+    return np.asarray(2 * spread_by_group(groups, positions) - groups.sizes // 2)
+
+
+def footrule_by_group(groups: Groups, scores: Positions) -> Places:
+    """`footrule` of each distinct group (groups,), for any whole scores (n,) in place of positions."""
+    return 2 * spread_by_group(groups, scores)
+
+
+def spread_by_group(groups: Groups, values: Positions) -> Places:
+    r"""Sum of the upper half minus sum of the lower half of the values (n,) of each group (groups,).
+
+    .. math:: \sum_{i=1}^{\lfloor g/2 \rfloor} (v_{(g+1-i)} - v_{(i)})
+
+    Windows of a list along which the values rise or fall cost O(1) each, whatever their sizes.
+    """
     rows = groups.rows
-    if _in_line(groups, positions):
-        return rows.sizes * (rows.sizes - 1) // 2
-    return np.asarray(_kendall_rows(positions, rows.people, rows.starts, rows.stops))
+    if groups.lined and _monotone(values[rows.people]):
+        sums = np.concatenate(([0], np.cumsum(values[rows.people])))
+        half = rows.sizes // 2
+        upper = sums[rows.stops] - sums[rows.stops - half]
+        return np.asarray(np.abs(upper - (sums[rows.starts + half] - sums[rows.starts])))
+    return np.asarray(_spread_rows(values, rows.people, rows.starts, rows.stops))
 
 
 def width_by_group(groups: Groups, positions: Positions) -> Places:
     """Width max P - min P of each distinct group (groups,)."""
     rows = groups.rows
-    if _in_line(groups, positions):
-        return rows.sizes - 1
+    if groups.lined and _monotone(positions[rows.people]):
+        return np.asarray(np.abs(positions[rows.people[rows.stops - 1]] - positions[rows.people[rows.starts]]))
     return np.asarray(_width_rows(positions, rows.people, rows.starts, rows.stops))
+
+
+def crosses(groups: Groups, line: Line) -> Crossing:
+    """Which groups meet more than one component (groups,)."""
+    rows, part = groups.rows, line.part[line.places]
+    if groups.lined:
+        along = part[rows.people]
+        changes = np.concatenate(([0], np.cumsum(along[1:] != along[:-1])))
+        return np.asarray(changes[rows.starts] != changes[rows.stops - 1])
+    return np.asarray(_crossing(part, rows.people, rows.starts, rows.stops))
+
+
+def between_atoms(groups: Groups, line: Line) -> Places:
+    r"""Sensitivity (groups,) of the number of inversions between different atoms.
+
+    .. math:: \Delta(G) = \binom{g}{2} - \sum_{a \subseteq G} \binom{m_a}{2} + 2 \sum_{f \notin G} \min(a_f, b_f)
+
+    Exact for groups that are unions of atoms. Any other group is first filled up with the atoms that it meets, which
+    gives an upper bound: reordering more people changes more. With atoms of one person each this is `kendall`.
+
+    Source
+    ------
+    Proven by enumeration (tests/oracles/test_order.py) and in docs/errata.md: inv(kappa) is the number of inversions
+    of the word of atoms plus those inside atoms, and a uniform order inside atoms leaves only the first.
+    """
+    rows, cells = groups.rows, line.cells
+    if groups.lined and bool((np.abs(np.diff(line.places[rows.people])) == 1).all()):
+        ends = line.places[rows.people[rows.starts]], line.places[rows.people[rows.stops - 1]]
+        first, last = line.cell[np.minimum(*ends)], line.cell[np.maximum(*ends)]
+        members = cells[last + 1] - cells[first]
+        sizes = np.diff(cells)
+        inside = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
+        return np.asarray(members * (members - 1) // 2 - (inside[last + 1] - inside[first]))
+    return np.asarray(_closures(line.cell[line.places], cells, rows.people, rows.starts, rows.stops))
 
 
 def theta_for(alpha: float, sensitivity: int) -> float:
@@ -101,18 +177,55 @@ def theta_for(alpha: float, sensitivity: int) -> float:
     return math.nextafter(theta, 0.0) if Fraction(theta) > exact else theta
 
 
-def _in_line(groups: Groups, positions: Positions) -> bool:
-    """Whether the list behind the groups is the reference order itself, forwards or backwards."""
-    return groups.lined and bool((np.abs(np.diff(positions[groups.rows.people])) == 1).all())
+def _monotone(values: Positions) -> bool:
+    steps = np.diff(values)
+    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 @njit(cache=True, nogil=True)
-def _kendall_rows(positions: Positions, people: People, starts: Places, stops: Places) -> Places:
+def _spread_rows(values: Positions, people: People, starts: Places, stops: Places) -> Places:
     result = np.zeros(starts.size, dtype=np.int64)
     for g in range(starts.size):
-        p = np.sort(positions[people[starts[g] : stops[g]]])
+        p = np.sort(values[people[starts[g] : stops[g]]])
         for i in range(p.size // 2):
-            result[g] += 2 * (p[p.size - 1 - i] - p[i]) - 1
+            result[g] += p[p.size - 1 - i] - p[i]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _crossing(part: Places, people: People, starts: Places, stops: Places) -> Crossing:
+    result = np.zeros(starts.size, dtype=np.bool_)
+    for g in range(starts.size):
+        first = part[people[starts[g]]]
+        for person in people[starts[g] : stops[g]]:
+            result[g] |= part[person] != first
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _closures(cell: Places, cells: Places, people: People, starts: Places, stops: Places) -> Places:
+    """Sensitivity of each group, filled up with atoms; `cell` (n,) is the atom of each person."""
+    result = np.zeros(starts.size, dtype=np.int64)
+    met = np.full(cells.size - 1, -1, dtype=np.int64)
+    for g in range(starts.size):
+        count = 0
+        touched = np.empty(min(stops[g] - starts[g], met.size), dtype=np.int64)
+        for person in people[starts[g] : stops[g]]:
+            if met[cell[person]] != g:
+                met[cell[person]] = g
+                touched[count] = cell[person]
+                count += 1
+        touched = np.sort(touched[:count])
+        members = np.int64(0)
+        for a in touched:
+            members += cells[a + 1] - cells[a]
+        before, end, change = np.int64(0), cells[touched[0]], members * (members - 1) // 2
+        for a in touched:
+            change += 2 * (cells[a] - end) * min(before, members - before)
+            size = cells[a + 1] - cells[a]
+            change -= size * (size - 1) // 2
+            before, end = before + size, cells[a + 1]
+        result[g] = change
     return result
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import gammaln
@@ -18,8 +17,11 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.inside import uniform_inside
 from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels, shares
+from dovetail.shuffle.plan import Plan
 from dovetail.shuffle.ranges import Places
+from dovetail.shuffle.restrict import checked_present, restrict_groups
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Identity(Shuffler):
 
     def permutation(self, rng: Entropy) -> Permutation:
         return np.arange(self.n, dtype=np.int64)
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """The identity for the people that are `present` (n,)."""
+        return type(self)(int(checked_present(present, self.n).sum()))
 
     def log_weight(self, permutation: ArrayLike) -> float:
         return 0.0 if (checked(permutation, self.n) == np.arange(self.n)).all() else -math.inf
@@ -92,6 +98,10 @@ class Uniform(Shuffler):
     def permutation(self, rng: Entropy) -> Permutation:
         return rng.permutation(self.n)
 
+    def restrict(self, present: ArrayLike) -> Self:
+        """The uniform shuffle of the people that are `present` (n,)."""
+        return type(self)(int(checked_present(present, self.n).sum()))
+
     def log_weight(self, permutation: ArrayLike) -> float:
         checked(permutation, self.n)
         return -float(gammaln(self.n + 1.0))
@@ -119,6 +129,8 @@ class WithinGroups(Shuffler):
     Parameters
     ----------
     groups : Groups, disjoint
+    plan : Plan
+        How it came about.
 
     Raises
     ------
@@ -128,6 +140,7 @@ class WithinGroups(Shuffler):
 
     name: ClassVar[str] = "within_groups"
     groups: Groups
+    plan: Plan = field(default_factory=Plan, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.groups.disjoint:
@@ -150,13 +163,17 @@ class WithinGroups(Shuffler):
     @property
     def guarantee(self) -> OrderPrivacy:
         source = "uniform inside each of disjoint groups: the law is invariant under every reordering of a group"
-        return OrderPrivacy(0.0, self.groups, source=source)
+        return OrderPrivacy(0.0, self.groups, source=self.plan.source(source))
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """The shuffle inside what is left of the groups when only some people are `present` (n,), in their order."""
+        groups, _, plan = restrict_groups(self.groups, checked_present(present, self.n), self.plan)
+        return type(self)(groups, plan)
 
     def permutation(self, rng: Entropy) -> Permutation:
         flat = self.groups.rows.listed()
-        home = np.repeat(np.arange(len(flat)), flat.sizes)
         result = np.arange(self.n, dtype=np.int64)
-        result[flat.people] = flat.people[_regroup(rng.permutation(home.size), home, flat.starts)]
+        result[flat.people] = flat.people[uniform_inside(np.append(0, flat.stops), rng)]
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
@@ -183,7 +200,7 @@ class WithinGroups(Shuffler):
             "largest_group": groups.largest,
             "groups": len(groups),
             "ungrouped": int((~groups.grouped).sum()),
-        }
+        } | self.plan.facts()
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -199,14 +216,3 @@ class WithinGroups(Shuffler):
         result = len(flat) + np.arange(self.n)
         result[flat.people] = np.repeat(np.arange(len(flat)), flat.sizes)
         return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-@njit(cache=True, nogil=True)
-def _regroup(permutation: Permutation, home: Places, starts: Places) -> Permutation:
-    """Deal the seats, in the order of a uniform permutation, back to their groups: uniform inside each group."""
-    result = np.empty_like(permutation)
-    free = starts.copy()
-    for seat in permutation:
-        result[free[home[seat]]] = seat
-        free[home[seat]] += 1
-    return result

@@ -1,0 +1,86 @@
+r"""Reference orders on random geometric groups: figure 10.
+
+n points are uniform on the unit interval; the group of a person is everybody *else* within r, so groups do not hold
+their owner. Widths of the paper's order, a random order and ours, with what no order can go below.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.spatial import cKDTree
+from studies.record import command, picture, record
+
+from dovetail.shuffle.bounds import width_bound
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.portfolio import best_order
+from dovetail.shuffle.reference import breadth_first
+from dovetail.shuffle.sensitivity import kendall_by_group, width_by_group
+
+SEEDS = tuple(range(10))
+RADII = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)
+SIZES = (200, 500, 1000)
+ORDERS = ("random", "breadth first", "portfolio")
+
+
+def main(full: bool, out: Path) -> pl.DataFrame:
+    """Write fig10.csv and fig10.png: r up to 0.1, n up to 1000, ten seeds in full; two seeds as a toy."""
+    sizes, seeds = (SIZES, SEEDS) if full else (SIZES[:1], SEEDS[:2])
+    table = pl.DataFrame([row for r in RADII for n in sizes for seed in seeds for row in case(n, r, seed)])
+    table.write_csv(out / "fig10.csv")
+    picture(out / "fig10.png", lambda pyplot: drawn(pyplot, table))
+    record(out, seed=seeds[0], full=full)
+    return table
+
+
+def others_within(n: int, radius: float, seed: int) -> Groups:
+    """Everybody else within the radius of each of n uniform points on a line, as the neighbours in a graph."""
+    points = np.random.default_rng(seed).random((n, 1))
+    pairs = cKDTree(points).query_pairs(radius, output_type="ndarray")
+    return Groups.from_graph(pairs, n=n, closed=False)
+
+
+def case(n: int, radius: float, seed: int) -> list[dict[str, Any]]:
+    """One row per order, with the bounds."""
+    groups = others_within(n, radius, seed)
+    orders = {
+        "random": np.random.default_rng([seed, 1]).permutation(n),
+        "breadth first": breadth_first(groups),
+        "portfolio": best_order(groups).order,
+    }
+    bounds = {
+        "mean_group": groups.rows.entries / len(groups) if len(groups) else 0.0,
+        "largest_less_one": max(groups.largest - 1, 0),
+        "width_bound": width_bound(groups),
+    }
+    rows = []
+    for name in ORDERS:
+        positions = inverse(orders[name])
+        scores = {
+            "width": int(width_by_group(groups, positions).max(initial=0)),
+            "delta": int(kendall_by_group(groups, positions).max(initial=0)),
+        }
+        rows.append({"n": n, "radius": radius, "seed": seed, "order": name} | scores | bounds)
+    return rows
+
+
+def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
+    """One panel for each n: width against r."""
+    sizes = table["n"].unique(maintain_order=True).to_list()
+    figure, axes = pyplot.subplots(1, len(sizes), figsize=(4 * len(sizes), 3), squeeze=False)
+    for axis, n in zip(axes[0], sizes, strict=True):
+        mean = table.filter(pl.col("n") == n).group_by("radius", "order", maintain_order=True)
+        lines = mean.agg(pl.col("width", "width_bound").mean())
+        for name in ORDERS:
+            rows = lines.filter(pl.col("order") == name)
+            axis.plot(rows["radius"], rows["width"], marker=".", label=name)
+        axis.plot(rows["radius"], rows["width_bound"], linestyle=":", label="no order is below")
+        axis.set(title=f"n = {n}", xlabel="r")
+    axes[0][0].legend(fontsize=6)
+    return figure
+
+
+if __name__ == "__main__":
+    command(main, __doc__)

@@ -1,0 +1,59 @@
+"""What every study leaves next to its table: seed, commit, machine, and a picture where matplotlib is installed."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.errors import MissingExtraError
+from dovetail.core.extras import require
+
+
+def record(out: Path, *, seed: int, full: bool) -> None:
+    """Write out/record.json: enough to trace every figure of the table."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    facts = {
+        "seed": seed,
+        "size": "full" if full else "toy",
+        "commit": done.stdout.strip() or "unknown",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    (out / "record.json").write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def picture(path: Path, draw: Callable[[Any], Any]) -> bool:
+    """Save the figure that draw(pyplot) returns; False, and a line that says so, without matplotlib."""
+    try:
+        require("matplotlib", extra="studies").use("Agg")
+        pyplot = require("matplotlib.pyplot", extra="studies")
+    except MissingExtraError as missing:
+        print(f"{path.name}: no picture. {missing}")
+        return False
+    figure = draw(pyplot)
+    figure.savefig(path, bbox_inches="tight", dpi=120)
+    pyplot.close(figure)
+    return True
+
+
+def command(main: Callable[[bool, Path], object], description: str | None) -> None:
+    """The command line of a study: --full, --out."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="the size of the claim instead of a toy")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the results (default: out)")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    main(arguments.full, arguments.out)

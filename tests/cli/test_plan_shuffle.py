@@ -1,0 +1,81 @@
+"""`dovetail plan-shuffle` fits to public data, explains itself and refuses bad input in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dovetail.cli.main import invoke
+from dovetail.shuffle.saving import load
+
+KEYS = {"alpha", "width", "sensitivity", "theta", "theta_n", "components", "largest_group", "shuffler"}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with public tables."""
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(1)
+    pl.DataFrame({"age": draw.integers(20, 40, 300), "town": ["a", "b", "c"] * 100}).write_csv("people.csv")
+    pl.DataFrame({"x": draw.random(200), "y": draw.random(200)}).write_parquet("points.parquet")
+    pl.DataFrame({"lat": draw.uniform(47, 47.1, 200), "lon": draw.uniform(8, 8.1, 200)}).write_csv("places.csv")
+    pl.DataFrame({"from": range(50), "to": [(i + 1) % 51 for i in range(50)]}).write_csv("edges.csv")
+    pl.DataFrame({"group": [0, 0, 1, 1, 1], "person": [0, 1, 1, 2, 3]}).write_csv("groups.csv")
+
+
+PLANS = {
+    "near labels": ["--labels", "people.csv", "--columns", "age", "--radius", "1"],
+    "equal labels": ["--labels", "people.csv", "--columns", "town"],
+    "points within a radius": ["--points", "points.parquet", "--radius", "0.1"],
+    "nearest points": ["--points", "points.parquet", "--nearest", "5"],
+    "places": ["--points", "places.csv", "--radius", "500", "--metric", "haversine"],
+    "a graph": ["--edges", "edges.csv", "--hops", "2"],
+    "memberships": ["--groups", "groups.csv"],
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_kind_of_public_data_gives_a_finite_explained_plan(
+    plan: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["plan-shuffle", *PLANS[plan], "--alpha", "4", "--json"]) == 0, capsys.readouterr().err
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert set(document) >= KEYS and document["alpha"] <= 4.0
+    assert document["summary"]["n"] > 0 and document["source"]
+    assert invoke(["plan-shuffle", *PLANS[plan], "--alpha", "4"]) == 0
+    assert document["shuffler"] in capsys.readouterr().out
+
+
+def test_a_plan_is_saved_and_serves_later_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["plan-shuffle", *PLANS["near labels"], "--alpha", "2", "--shuffler", "mallows", "--out", "plan.npz"]
+    assert invoke(command) == 0
+    assert load("plan.npz").guarantee.alpha == 2.0
+    assert invoke(command) == 2 and "--force" in capsys.readouterr().err
+
+
+MISTAKES = {
+    "nothing given": (["--alpha", "1"], "exactly one of"),
+    "two inputs": (["--labels", "people.csv", "--points", "points.parquet", "--alpha", "1"], "exactly one of"),
+    "alpha negative": ([*PLANS["near labels"], "--alpha=-1"], "alpha"),
+    "alpha not a number": ([*PLANS["near labels"], "--alpha", "nan"], "alpha"),
+    "radius negative": (["--points", "points.parquet", "--radius=-1", "--alpha", "1"], "radius"),
+    "no radius": (["--points", "points.parquet", "--alpha", "1"], "either --radius or --nearest"),
+    "latitude": (["--points", "points.parquet", "--radius", "1", "--metric", "haversine", "--columns", "x,z",
+                  "--alpha", "1"], "no column 'z'"),
+    "text as radius labels": (["--labels", "people.csv", "--columns", "town", "--radius", "1", "--alpha", "1"],
+                              "no numbers"),
+    "unknown person": (["--edges", "edges.csv", "--n", "10", "--alpha", "1"], "10"),
+    "no file": (["--labels", "none.csv", "--alpha", "1"], "no such file"),
+    "planar without a plane": ([*PLANS["near labels"], "--shuffler", "planar", "--alpha", "1"], "plane"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_line(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, hint = MISTAKES[mistake]
+    assert invoke(["plan-shuffle", *arguments]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and hint in lines[0], lines

@@ -1,0 +1,154 @@
+"""Planar noise has its exact law, the matching sees no labels, and the promise holds for tiny batches."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta
+from tests.shuffle.symmetric import groups_of, index, largest_change, reorderings
+from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
+
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import DataError
+from dovetail.shuffle.components import Line
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.planar import RATE, PlanarLaplace, kd_order
+from dovetail.shuffle.plane_noise import _settle, planar_laplace
+
+Plane = np.ndarray
+
+
+@pytest.mark.parametrize("rate", [0.4, 1.0, 2.5])
+def test_planar_noise_has_its_exact_law(rate: float, rng: Entropy) -> None:
+    drawn = planar_laplace(Fraction(rate), 100_000, rng)
+    reach = 6
+    side = np.arange(-60, 61)
+    weight = np.exp(-rate * np.hypot(*np.meshgrid(side, side)))
+    inside = (np.abs(drawn) <= reach).all(axis=1)
+    counts = np.bincount((drawn[inside, 1] + reach) * 13 + drawn[inside, 0] + reach, minlength=169)
+    law = weight[60 - reach : 67 + reach - 0, 60 - reach : 67 + reach][:13, :13].ravel() / weight.sum()
+    expect_law(np.append(counts, (~inside).sum()), np.append(law, 1 - law.sum()))
+    wrong = np.exp(-1.1 * rate * np.hypot(*np.meshgrid(side, side)))
+    wrong = wrong[60 - reach : 61 + reach, 60 - reach : 61 + reach].ravel() / wrong.sum()
+    expect_broken(np.append(counts, (~inside).sum()), np.append(wrong, 1 - wrong.sum()))
+
+
+def test_a_close_decision_is_settled_exactly() -> None:
+    """For z = (3, 4) the chance is e^(-(5 - 7 A)); words on its two sides are decided on their sides."""
+    chance = math.exp(-(5 - 7 * 0.7071067811))
+    word = int(chance * 2**64)
+    assert _settle(Fraction(1), 3, 4, word - 2**14, simulation(1))
+    assert not _settle(Fraction(1), 3, 4, word + 2**14, simulation(1))
+    assert _settle(Fraction(1), 0, 0, 2**64 - 1, simulation(1))
+
+
+def law_of(points: Plane, rate: float, reach: int) -> np.ndarray:
+    """Exact law (n!,) of the matching under discrete planar noise cut off at `reach`, ties uniform."""
+    n, line = len(points), Line.whole(np.arange(len(points)))
+    side = np.arange(-reach, reach + 1)
+    cells = np.array(list(product(side, side)))
+    weight = np.exp(-rate * np.hypot(*cells.T))
+    weight /= weight.sum()
+    homes = kd_order(points, line, np.arange(n))
+    law = np.zeros(math.factorial(n))
+    mixes = reorderings(tuple(range(n)), n)
+    for noise in product(range(len(cells)), repeat=n):
+        noisy = points + cells[list(noise)]
+        for mixed in mixes:
+            kappa = np.empty(n, dtype=np.int64)
+            kappa[homes] = kd_order(noisy, line, mixed)
+            law[index(kappa)] += weight[list(noise)].prod() / len(mixes)
+    return law
+
+
+@pytest.mark.parametrize("points", [[[0, 0], [1, 0]], [[0, 0], [1, 2]], [[0, 0], [0, 1]]])
+def test_the_exact_ratio_of_two_people_is_below_alpha(points: list[list[int]]) -> None:
+    given_points, rate = np.array(points), 1.3
+    law = np.log(law_of(given_points, rate, reach=5))
+    distance = float(np.hypot(*(given_points[1] - given_points[0])))
+    true = largest_change(law, (0, 1), 2)
+    assert true <= 2 * rate * distance + 0.02  # noise beyond the cut-off has a chance below .01
+    assert true > 0.2 or distance == 1.0
+
+
+def test_the_matching_is_uniform_for_equal_points_and_sees_no_labels(rng: Entropy) -> None:
+    line, points = Line.whole(np.arange(3)), np.zeros((3, 2), dtype=np.int64)
+    seen = [index(kd_order(points, line, rng.permutation(3))) for _ in range(6000)]
+    expect_law(np.bincount(seen, minlength=6), np.full(6, 1 / 6))
+    expect_broken(np.bincount([index(kd_order(points, line, np.arange(3)))] * 6000, minlength=6), np.full(6, 1 / 6))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_draws_of_three_people_stay_within_alpha(alpha: float) -> None:
+    """Empirical ratios, lower ends of Clopper-Pearson intervals: 36 comparisons at a false alarm of 1e-9 in all."""
+    points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0]])
+    groups, rng, draws = Groups.from_lists([[0, 1, 2]], 3), rng_of(f"three people {alpha}"), 20_000
+    shuffler = PlanarLaplace.fit(groups, alpha=alpha, points=points)
+    counts = np.bincount([int(index(shuffler.permutation(rng))) for _ in range(draws)], minlength=6)
+    level = FALSE_ALARM / 72
+    low, high = beta.ppf(level, counts, draws - counts + 1), beta.isf(level, counts + 1, draws - counts)
+    assert np.log(np.maximum.outer(low, np.zeros(6)) / high).max() <= alpha
+    broken = PlanarLaplace.fit(groups, alpha=20 * alpha, points=points)
+    counts = np.bincount([int(index(broken.permutation(rng))) for _ in range(draws)], minlength=6)
+    low = beta.ppf(level, counts, draws - counts + 1)
+    assert alpha > 1 or np.log(low.max() / beta.isf(level, counts.min() + 1, draws - counts.min())) > alpha
+
+
+@given(
+    points=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=4, max_size=4),
+    group=st.sampled_from(groups_of(4)),
+)
+def test_the_bound_is_above_every_reordering_of_the_group(
+    points: list[tuple[int, int]], group: tuple[int, ...]
+) -> None:
+    where = np.array(points, dtype=float)
+    groups = Groups.from_lists([group], 4)
+    shuffler = PlanarLaplace.fit(groups, alpha=1.0, points=where)
+    grid = shuffler.grid
+    moves = [np.hypot(*(grid[tau] - grid).T).sum() for tau in reorderings(group, 4)]
+    assert (
+        max(moves) * float(RATE) <= shuffler.exact_alpha(groups) * (1 + 1e-12) and shuffler.exact_alpha(groups) <= 1.0
+    )
+    assert shuffler.sensitivity == 0 or shuffler.exact_alpha(groups) > 0.999
+    fewer = shuffler.restrict(np.array([True, True, True, False]))
+    assert float(RATE) * fewer.sensitivities.max() <= 1.0
+
+
+def test_a_report_lands_near_home() -> None:
+    points = np.random.default_rng(1).random((20_000, 2))
+    shuffler = PlanarLaplace.fit(Groups.within_radius(points, 0.01), alpha=16.0, points=points)
+    moved = np.hypot(*(points[shuffler.permutation(simulation(1))] - points).T).mean()
+    stated = shuffler.summary()["mean_distance"]
+    assert 0.7 * stated < moved < 1.3 * stated + 0.5 * math.sqrt(math.log(20_000) / 20_000)  # noise and matching
+
+
+def test_nothing_leaves_its_component() -> None:
+    points = np.random.default_rng(1).random((300, 2))
+    groups = Groups.within_radius(points, 0.05)
+    component = groups.components()
+    drawn = PlanarLaplace.fit(groups, alpha=1.0, points=points).permutation(simulation(1))
+    assert (component[drawn] == component).all() and (drawn[component < 0] == np.flatnonzero(component < 0)).all()
+
+
+def test_scales_that_break_the_promise_and_points_on_a_line_are_refused() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    groups = Groups.from_lists([[0, 1], [1, 2]], 3)
+    shuffler = PlanarLaplace.fit(groups, alpha=1.0, points=points)
+    with pytest.raises(DataError, match="`scales` must keep alpha = 1"):
+        PlanarLaplace(groups, 1.0, shuffler.line, points, shuffler.scales * 1.001, shuffler.centres)
+    for wrong in (points[:, :1], points[:2], np.full((3, 2), np.nan)):
+        with pytest.raises(DataError):
+            PlanarLaplace.fit(groups, alpha=1.0, points=wrong)
+
+
+def test_noise_as_large_as_the_component_warns() -> None:
+    points = np.random.default_rng(1).random((500, 2))
+    groups = Groups.within_radius(points, 0.2)
+    assert "nearly uniform" in PlanarLaplace.fit(groups, alpha=1.0, points=points).summary()["warning"]
+    assert not PlanarLaplace.fit(groups, alpha=1e4, points=points).summary()["near_uniform"]
+    everybody = Groups.from_lists([range(500)], 500)
+    assert not PlanarLaplace.fit(everybody, alpha=1.0, points=points).summary()["near_uniform"]  # one group: it must

@@ -1,0 +1,70 @@
+"""The studies of reference orders run at toy size and say what their claims say."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from studies.fig9 import run as fig9
+from studies.fig10 import run as fig10
+from studies.order_gain import run as order_gain
+
+STUDIES = Path(__file__).parent.parent / "studies"
+
+
+def expected(study: str) -> dict[str, Any]:
+    return tomllib.loads((STUDIES / study / "expected.toml").read_text())
+
+
+@pytest.mark.parametrize("study", [order_gain, fig9, fig10], ids=lambda study: str(study.__name__))
+def test_a_study_leaves_a_table_and_says_where_it_comes_from(study: Any, tmp_path: Path) -> None:
+    table = study.main(False, tmp_path)
+    name = Path(study.__file__).parent.name
+    assert json.loads((tmp_path / "record.json").read_text())["size"] == "toy"
+    assert pl.read_csv(tmp_path / f"{name}.csv").columns == table.columns
+    assert (Path(study.__file__).parent / "README.md").read_text().startswith("# Claim: ")
+
+
+def test_our_order_is_never_above_breadth_first_and_gains_on_every_family(tmp_path: Path) -> None:
+    table = order_gain.main(False, tmp_path)
+    assert (table["ratio"] <= 1.0).all() and (table["delta"] >= table["delta_bound"]).all()
+    assert (table["width"] >= table["width_bound"]).all() and (table["gain_exact"] >= 1.0).all()
+    ages = pl.read_csv(tmp_path / "ages.csv")
+    assert ages["delta_atoms"][0] == 0 and (ages["delta_atoms"] < ages["delta_label"]).all()
+    assert (ages["delta_label"] <= ages["delta_breadth_first"]).all()
+    assert (ages["delta_breadth_first"] <= ages["delta_paper"]).all()
+
+
+@pytest.mark.parametrize("row", [row for row in expected("order_gain")["row"] if row["n"] == 1000], ids=str)
+def test_sensitivities_at_a_thousand_people_are_near_the_best_that_was_found(row: dict[str, Any]) -> None:
+    cases = [order_gain.case(row["family"], row["n"], seed) for seed in order_gain.SEEDS]
+    target = row["breadth_first"] * row["ratio"] * (1 + expected("order_gain")["slack"])
+    assert np.mean([case["delta"] for case in cases]) <= target
+    assert all(case["ratio"] <= 1.0 for case in cases)
+
+
+def test_hidden_lines_are_found_by_cuthill_mckee_and_not_by_breadth_first(tmp_path: Path) -> None:
+    table, claim = fig9.main(False, tmp_path), expected("fig9")
+    for name in claim["exact"]["methods"]:
+        assert (table.filter(pl.col("method") == name)["ratio"] == claim["exact"]["ratio"]).all()
+    searched = table.filter(pl.col("method").str.starts_with("breadth first"))["ratio"]
+    assert claim["breadth_first"]["least_worst"] < searched.max() <= claim["breadth_first"]["most"]
+    wide = table.filter((pl.col("method") == "random") & (pl.col("hidden_width") > 0))
+    assert (wide["width"] >= 0.9 * wide["n"]).all()
+    assert (table.filter(pl.col("hidden_width") == 0)["width"] == 0).all()
+
+
+def test_random_geometric_groups_respect_the_bounds_and_the_order_of_methods(tmp_path: Path) -> None:
+    table, claim = fig10.main(False, tmp_path), expected("fig10")
+    assert (table["width"] >= table["width_bound"]).all()
+    assert (table["width_bound"] >= table["largest_less_one"]).all()
+    assert (table.filter(pl.col("radius") == 0)["width"] == 0).all()
+    wide = table.pivot(on="order", index=["n", "radius", "seed"], values=["width", "delta"])
+    wide = wide.filter(pl.col("delta_breadth first") > 0)
+    assert (wide["delta_portfolio"] <= wide["delta_breadth first"]).all()
+    assert (wide["delta_portfolio"] / wide["delta_breadth first"]).mean() <= claim["ratio"]
+    narrow = wide.filter(pl.col("radius") <= 0.01)
+    assert (narrow["width_random"] / narrow["width_breadth first"]).mean() >= claim["random"]
