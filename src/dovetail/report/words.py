@@ -18,6 +18,12 @@ RANDOMIZERS = {
 }
 
 
+FITTED = (  # what a reader wants to know of a fitted shuffler
+    "groups", "largest_group", "ungrouped", "components", "sensitivity", "mean_displacement", "mean_distance",
+    "retained_mean", "reason", "warning",
+)  # fmt: skip
+
+
 class Lens(NamedTuple):
     """One of the five ways to look at a collection; `figure` is empty where the lens does not apply."""
 
@@ -117,9 +123,8 @@ def _order(document: Document) -> Lens:
         details.append(f"θ·n = {upward(block['theta_n'])}: large means close to the reference order")
     summary = block.get("summary")
     if isinstance(summary, dict) and reason(summary) is None:
-        said = {"shuffler", "alpha", "theta_n", "n"}
-        kept = {key: value for key, value in summary.items() if key not in said and reason(value) is None}
-        details += [f"{spoken(key)}: {brief(value)}" for key, value in kept.items()]
+        kept = [key for key in FITTED if key in summary and reason(summary[key]) is None]  # report.json has the rest
+        details += [f"{spoken(key)}: {brief(summary[key])}" for key in kept]
     return Lens(name, question, f"α = {upward(alpha)}", meaning, (), tuple(details), *_fine_print(block))
 
 
