@@ -122,6 +122,27 @@ def test_the_stages_run_on_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(entry["bias_bound"] == 0.0 for entry in estimated["groups"])
 
 
+@pytest.mark.parametrize("shuffler", ["within_groups", "mallows", "noisy_sort", "best"])
+def test_a_shuffle_of_people_without_company_says_that_it_protects_nobody(
+    shuffler: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.DataFrame({"report": ["a", "b"] * 20, "who": range(40)}).write_csv("alone.csv")
+    told = document(
+        capsys,
+        "shuffle",
+        "alone.csv",
+        "--labels",
+        "who",
+        "--alpha",
+        "1",
+        "--shuffler",
+        shuffler,
+        "--out",
+        "z.parquet",
+    )
+    assert any("nothing is shuffled" in caveat for caveat in told["caveats"])
+
+
 @pytest.mark.parametrize("randomizer", ["krr", "hadamard", "unary", "local_hashing"])
 def test_every_frequency_randomizer_survives_the_way_through_files(
     randomizer: str, capsys: pytest.CaptureFixture[str]

@@ -218,6 +218,14 @@ def test_people_of_an_earlier_release_add_up_without_being_asked(tmp_path: Path)
     assert grown.lenses.order.guarantee.alpha == float("inf"), "the groups are not the same"
 
 
+def test_people_are_recognised_whether_their_numbers_came_as_text_or_not(tmp_path: Path) -> None:
+    survey().write_csv(tmp_path / "t.csv")
+    survey(700).write_parquet(tmp_path / "t.parquet")
+    for name, releases in (("t.csv", 1), ("t.parquet", 2)):
+        report = dt.run(release(data={"path": str(tmp_path / name)}), ledger=tmp_path / "ledger")
+        assert report.document()["release"]["releases"] == releases
+
+
 def test_order_promises_of_the_same_groups_add_over_releases(tmp_path: Path) -> None:
     go(release(shuffle=NEAR_AGE), ledger=tmp_path)
     second = go(release(shuffle=NEAR_AGE), ledger=tmp_path, new_release=True)

@@ -5,8 +5,6 @@ Amplification and shuffled leakage hold for a uniform shuffle of exchangeable re
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dovetail.account.amplify import amplify
@@ -56,9 +54,6 @@ def order_lens(shuffler: Shuffler, *, provenance: str) -> Order:
     theta_n = summary.get("theta_n")
     reason = "this shuffler has no dispersion parameter theta"
     guarantee = shuffler.guarantee.drawn_from(provenance)
-    if summary.get("groups") == 0:
-        caveat = "nobody is in a group with anybody else: nothing is shuffled, the promise is empty"
-        guarantee = replace(guarantee, caveats=(*guarantee.caveats, caveat))
     return Order(
         guarantee,
         shuffler.name,

@@ -17,7 +17,7 @@ from dovetail.pipeline.columns import from_columns, to_columns
 from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.ledger import Ledger, Request
 from dovetail.pipeline.ledger import Release as Entry
-from dovetail.pipeline.table import Survey, canonical
+from dovetail.pipeline.table import Survey, as_text, canonical
 from dovetail.report.document import Lenses, Missing
 from dovetail.report.numbers import upward
 from dovetail.shuffle.uniform import Uniform
@@ -92,7 +92,7 @@ def release(
         table=canonical(survey.identity),
         terms=_terms(settings) + canonical(pl.DataFrame([*survey.people, *survey.public])),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
-        people=[] if not survey.people.width else survey.people.to_series().cast(pl.String).to_list(),
+        people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
         epsilon=settings.randomize.epsilon,
         alpha=shuffler.guarantee.alpha,
         n=survey.n,

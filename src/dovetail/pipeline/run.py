@@ -160,8 +160,7 @@ def _release(
 
 def _refuse_still(shuffler: Shuffler) -> None:
     """A release shuffles: what leaves everybody at their places publishes who sent what."""
-    grouped = isinstance(shuffler, Uniform) or shuffler.summary().get("groups", 0) > 0
-    if not grouped or shuffler.guarantee.alpha == np.inf:
+    if not shuffler.guarantee.protects:
         raise UnsupportedError(
             "nobody would be shuffled with anybody else, so this release would publish who sent what: use larger "
             'groups, a finite alpha, or shuffler = "uniform".'

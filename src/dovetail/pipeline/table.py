@@ -106,11 +106,12 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
 
 def canonical(frame: pl.DataFrame) -> bytes:
     """Content of a table whatever the order of its rows and columns, and whether numbers came as text."""
-    columns = [_as_text(frame[name]).alias(name) for name in sorted(frame.columns)]
+    columns = [as_text(frame[name]).alias(name) for name in sorted(frame.columns)]
     return pl.DataFrame(columns).sort(pl.all()).write_csv().encode()
 
 
-def _as_text(column: pl.Series) -> pl.Series:
+def as_text(column: pl.Series) -> pl.Series:
+    """One text for one content: a number is the same whether a file holds it as text or as a number."""
     text = column.cast(pl.String)
     numbers = text.cast(pl.Float64, strict=False)
     return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text

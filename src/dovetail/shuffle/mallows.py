@@ -171,12 +171,7 @@ class Mallows(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        if math.isinf(self.alpha):
-            return OrderPrivacy(math.inf, self.groups, source="alpha is infinite: nothing is promised")
-        if not len(self.groups):
-            source = "no group has two members: holds vacuously, the order is released as it is"
-            return OrderPrivacy(self.alpha, self.groups, source=self.plan.source(source))
-        return OrderPrivacy(self.alpha, self.groups, source=self.plan.source(_SOURCE))
+        return self.plan.promise(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""What the order promises to the groups of another grouping, rounded up to a double.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.portfolio import Reference
+
+NOBODY = "nobody is in a group with anybody else: nothing is shuffled, the promise is empty"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ class Plan:
     def because(self, reason: str) -> Plan:
         """This plan with a reason."""
         return replace(self, reason=reason)
+
+    def promise(self, alpha: float, groups: Groups, theorem: str) -> OrderPrivacy:
+        """The guarantee of a fitted shuffler; it says so when it protects nobody."""
+        if math.isinf(alpha):
+            return OrderPrivacy(math.inf, groups, source="alpha is infinite: nothing is promised")
+        if not len(groups):
+            source = "no group has two members: holds vacuously, the order is released as it is"
+            return OrderPrivacy(alpha, groups, source=self.source(source), caveats=(NOBODY,))
+        return OrderPrivacy(alpha, groups, source=self.source(theorem))
 
     def source(self, theorem: str) -> str:
         """The theorem behind a guarantee, and the condition that missing people add."""

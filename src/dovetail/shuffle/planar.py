@@ -146,9 +146,7 @@ class PlanarLaplace(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        if math.isinf(self.alpha):
-            return OrderPrivacy(math.inf, self.groups, source="alpha is infinite: nothing is promised")
-        return OrderPrivacy(self.alpha, self.groups, source=self.plan.source(_SOURCE))
+        return self.plan.promise(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.

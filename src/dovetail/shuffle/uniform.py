@@ -163,7 +163,7 @@ class WithinGroups(Shuffler):
     @property
     def guarantee(self) -> OrderPrivacy:
         source = "uniform inside each of disjoint groups: the law is invariant under every reordering of a group"
-        return OrderPrivacy(0.0, self.groups, source=self.plan.source(source))
+        return self.plan.promise(0.0, self.groups, source)
 
     def restrict(self, present: ArrayLike) -> Self:
         """The shuffle inside what is left of the groups when only some people are `present` (n,), in their order."""
