@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import MissingExtraError
-from dovetail.core.extras import require
+from dovetail.report.figure import save_figure
 
 
 def record(out: Path, *, seed: int, full: bool) -> None:
@@ -38,14 +39,10 @@ def record(out: Path, *, seed: int, full: bool) -> None:
 def picture(path: Path, draw: Callable[[Any], Any]) -> bool:
     """Save the figure that draw(pyplot) returns; False, and a line that says so, without matplotlib."""
     try:
-        require("matplotlib", extra="studies").use("Agg")
-        pyplot = require("matplotlib.pyplot", extra="studies")
+        save_figure(path, draw)
     except MissingExtraError as missing:
-        print(f"{path.name}: no picture. {missing}")
+        print(f"{path.name}: no picture. {missing}", file=sys.stderr)
         return False
-    figure = draw(pyplot)
-    figure.savefig(path, bbox_inches="tight", dpi=120)
-    pyplot.close(figure)
     return True
 
 

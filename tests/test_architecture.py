@@ -12,13 +12,14 @@ LAYERS = [
     ["cli"],
     ["pipeline"],
     ["report"],
+    ["plan"],
     ["attack"],
     ["estimate", "account", "leak"],
     ["randomize", "shuffle", "datasets"],
     ["core"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
-OPTIONAL = {"statsmodels", "networkx", "pandas", "pyarrow", "matplotlib", "sklearn", "flint"}
+OPTIONAL = {"statsmodels", "networkx", "pandas", "pyarrow", "matplotlib", "sklearn", "flint", "dp_accounting"}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -17,6 +17,7 @@ from studies.walkthrough import run as walkthrough
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import MissingExtraError
+from dovetail.report import figure
 
 STUDIES = Path(__file__).parent.parent / "studies"
 
@@ -114,7 +115,7 @@ def test_without_matplotlib_a_study_says_so(
     def missing(module: str, *, extra: str) -> None:
         raise MissingExtraError(f"pip install 'dovetail-privacy[{extra}]'")
 
-    monkeypatch.setattr(record, "require", missing)
+    monkeypatch.setattr(figure, "require", missing)
     assert not record.picture(tmp_path / "figure.png", lambda pyplot: None)
-    assert capsys.readouterr().out == "figure.png: no picture. pip install 'dovetail-privacy[studies]'\n"
+    assert capsys.readouterr().err == "figure.png: no picture. pip install 'dovetail-privacy[studies]'\n"
     assert not (tmp_path / "figure.png").exists()

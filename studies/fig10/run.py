@@ -82,5 +82,19 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     return figure
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """What holds of the figure, seen in this table."""
+    wide = table.pivot(on="order", index=["n", "radius", "seed"], values=["width", "delta"])
+    return {
+        "no width is below its lower bound": bool((table["width"] >= table["width_bound"]).all()),
+        "the portfolio is never above breadth-first search": bool(
+            (wide["delta_portfolio"] <= wide["delta_breadth first"]).all()
+        ),
+        "breadth-first search is never wider than a random order": bool(
+            (wide["width_breadth first"] <= wide["width_random"]).all()
+        ),
+    }
+
+
 if __name__ == "__main__":
     command(main, __doc__)

@@ -91,5 +91,21 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     return figure
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """What the figure claims, seen in this table."""
+    wide = table.group_by("alpha", "width", maintain_order=True).agg(pl.col("mean").is_sorted().alias("rises"))
+    ends = (
+        table.filter(pl.col("width") == 30)
+        .group_by("share")
+        .agg(
+            pl.col("mean").sort_by("alpha").first().alias("low"), pl.col("mean").sort_by("alpha").last().alias("high")
+        )
+    )
+    return {
+        "larger sets keep more": bool(wide["rises"].all()),
+        "a larger alpha keeps more": bool((ends["high"] > ends["low"]).all()),
+    }
+
+
 if __name__ == "__main__":
     command(main, __doc__)

@@ -79,5 +79,15 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     return figure
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """What holds of the figure, seen in this table."""
+    cuthill = table.filter(pl.col("method").str.contains("(?i)cuthill"))
+    searched = table.filter(pl.col("method").str.starts_with("breadth first"))
+    return {
+        "Cuthill-McKee finds the hidden width": bool((cuthill["ratio"] == 1.0).all()) and len(cuthill) > 0,
+        "breadth-first search misses it by up to four times": bool(1.0 < float(searched["ratio"].max()) <= 4.0),
+    }
+
+
 if __name__ == "__main__":
     command(main, __doc__)

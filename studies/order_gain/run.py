@@ -106,5 +106,14 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     return figure
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """The claims of the title, seen in this table."""
+    return {
+        "our order is never above breadth-first search": bool((table["ratio"] <= 1.0).all()),
+        "the exact sensitivity is never above the paper's": bool((table["gain_exact"] >= 1.0).all()),
+        "no order is below its lower bound": bool((table["delta"] >= table["delta_bound"]).all()),
+    }
+
+
 if __name__ == "__main__":
     command(main, __doc__)

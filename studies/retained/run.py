@@ -128,5 +128,16 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     return figure
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """The claims of the title, seen in this table; 0.01 is several errors of the mean."""
+    kept = table.pivot(on="mechanism", index=["n", "radius", "alpha"], values="retained")
+    single = kept.select(pl.max_horizontal("mallows, breadth first", "mallows, along x")).to_series()
+    better = kept.select(pl.max_horizontal("mallows, components", "noisy sort", "planar laplace")).to_series()
+    return {
+        "exact sensitivity keeps no less than the paper's": bool((single >= kept["paper"] - 0.01).all()),
+        "the best other mechanism keeps more than one Mallows shuffle": bool((better > single).all()),
+    }
+
+
 if __name__ == "__main__":
     command(main, __doc__)

@@ -120,5 +120,15 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     return table
 
 
+def verdict(table: pl.DataFrame) -> dict[str, bool]:
+    """What the appendix prints, seen in this table."""
+    return {
+        "the widths are the printed ones": table["width"].to_list() == [7, 4, 3],
+        "the exact sensitivities are never above the printed ones": bool(
+            (table["sensitivity"] <= table["paper_sensitivity"]).all()
+        ),
+    }
+
+
 if __name__ == "__main__":
     command(main, "Algorithm 1 on the eight people of appendix A.10.")

@@ -4,16 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.account.amplify import SOURCES, amplify, amplify_groups
+from dovetail.account.amplify import SOURCES, amplify, amplify_groups, list_bounds
 from dovetail.account.attack_lower import attack_lower
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import ClonePair
-from dovetail.core.channel import DenseChannel, KRRChannel
-from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.channel import DenseChannel
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, LocalDP
 from dovetail.core.stages import Randomizer
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.unary import Unary
 
 GRID = [(e0, n, d) for e0 in (0.01, 0.7, 3.0, 12.0) for n in (1, 7, 64, 3_000, 10**8) for d in (1e-12, 1e-6, 0.05)]
+
+MECHANISMS = [
+    KRR(k=3, epsilon=1.5),
+    KRR(k=10, epsilon=1.5),
+    Hadamard(k=50, epsilon=1.5),
+    Laplace(0.0, 1.0, epsilon=1.5),
+    Unary(k=5, epsilon=1.5),
+]
 
 
 class Fixed(Randomizer):
@@ -34,12 +46,29 @@ class Fixed(Randomizer):
         return ()
 
 
-def test_a_float_a_channel_and_a_randomizer_with_one_epsilon_get_one_promise() -> None:
-    channel = KRRChannel(4, 3, 1)
-    given = (channel.epsilon, channel, DenseChannel(channel.matrix()), Fixed(LocalDP(channel.epsilon)))
-    promises = [amplify(randomizer, n=500, delta=1e-6) for randomizer in given]
-    assert all(p.epsilon == pytest.approx(promises[0].epsilon, rel=1e-7) for p in promises)
-    assert promises[0].colluding == channel.epsilon
+def test_a_float_and_a_randomizer_without_a_law_get_one_promise() -> None:
+    promises = [amplify(randomizer, n=500, delta=1e-6) for randomizer in (1.5, Fixed(LocalDP(1.5)))]
+    assert promises[0].epsilon == promises[1].epsilon
+    assert promises[0].colluding == promises[1].colluding == 1.5
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("n", [1, 40, 5_000])
+def test_a_mechanism_with_a_law_is_promised_no_more_than_any_randomizer(mechanism: Randomizer, n: int) -> None:
+    promise, generic = (amplify(subject, n=n, delta=1e-6) for subject in (mechanism, mechanism.guarantee.epsilon))
+    assert promise.attack_lower <= promise.epsilon <= generic.epsilon * (1 + 1e-12)
+    assert (promise.method == generic.method) == (promise.epsilon == generic.epsilon) or n == 1
+    assert promise.colluding == generic.colluding
+
+
+def test_a_randomizer_and_its_channel_get_one_promise() -> None:
+    krr = KRR(k=4, epsilon=1.0)
+    assert amplify(krr, n=500, delta=1e-6).epsilon == amplify(krr.channel(), n=500, delta=1e-6).epsilon
+
+
+def test_a_channel_that_is_not_locally_private_is_refused_by_row_and_column() -> None:
+    with pytest.raises(DataError, match=r"entry \(0, 1\) is 0 where row 1 has 0.5"):
+        amplify(DenseChannel([[1.0, 0.0], [0.5, 0.5]]), n=10, delta=1e-6)
 
 
 def test_the_three_lines_are_ordered_and_the_quoted_one_is_for_the_honest() -> None:
@@ -131,9 +160,25 @@ def test_the_inverse_without_delta_is_the_identity() -> None:
     assert max_epsilon(epsilon=0.7, n=10**6, delta=0.0) == 0.7
 
 
-def test_approximate_local_privacy_is_refused_with_the_reason() -> None:
-    with pytest.raises(UnsupportedError, match="pure local privacy"):
-        amplify(Fixed(LocalDP(1.0, 1e-9)), n=100, delta=1e-6)
+def test_approximate_local_privacy_is_answered_with_clones_or_refused_with_the_reason() -> None:
+    promise = amplify(Fixed(LocalDP(1.0, 1e-15)), n=1000, delta=1e-6)
+    assert promise.method == "clones, approximate"
+    assert promise.epsilon == amplify(1.0, n=1000, delta=1e-6, delta0=1e-15).epsilon
+    assert promise.epsilon >= amplify(1.0, n=1000, delta=1e-6, adaptive=True).epsilon
+    with pytest.raises(UnsupportedError, match="n \\* delta0 too large"):
+        amplify(Fixed(LocalDP(1.0, 1e-6)), n=100, delta=1e-7)
+    assert amplify(Fixed(LocalDP(1.0, 1e-6)), n=100, delta=1e-6).epsilon == 1.0
+
+
+@pytest.mark.parametrize("subject", [0.4, 4.0, KRR(k=10, epsilon=2.0)], ids=repr)
+def test_all_bounds_are_listed_and_the_tightest_decides(subject: Randomizer | float) -> None:
+    listed = list_bounds(subject, n=10_000, delta=1e-6)
+    assert len({bound.name for bound in listed}) == len(listed) >= 9
+    assert all((bound.epsilon is None) == bool(bound.reason) and bound.source for bound in listed)
+    certified = [bound for bound in listed if bound.lower is not None and bound.epsilon is not None]
+    assert min(bound.epsilon for bound in certified) == amplify(subject, n=10_000, delta=1e-6).epsilon
+    adaptive = {bound.name: bound for bound in list_bounds(subject, n=10_000, delta=1e-6, adaptive=True)}
+    assert adaptive["stronger clones"].epsilon is None and adaptive["clones"].epsilon is not None
 
 
 def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:

@@ -6,6 +6,7 @@ from math import comb, log
 import numpy as np
 import pytest
 
+from dovetail.account import window as windows
 from dovetail.account.solve import straddle
 from dovetail.account.window import window
 
@@ -31,6 +32,24 @@ def test_fine_blocks_are_single_counts() -> None:
     assert np.all(np.diff(blocks.edges) == 1.0)
 
 
+@pytest.mark.parametrize(("trials", "q"), [(10**6, 0.5), (10**7, 1e-3), (10**9, 0.25)])
+def test_sums_of_counts_and_differences_of_tails_give_the_same_masses(
+    trials: int, q: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for dense in (10**9, 0):
+        monkeypatch.setattr(windows, "DENSE", dense)
+        found.append(window(trials, q, 1.0 - q, tail=1e-15, resolution=1e-3).masses)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-8, atol=1e-14)
+
+
+def test_the_resolution_of_a_window_is_at_most_what_was_asked_or_what_the_fewest_blocks_leave() -> None:
+    assert window(900, 0.5, 0.5, tail=1e-6, resolution=1e-4).resolution == 0.0
+    for wanted in (1e-5, 1e-4):
+        blocks = window(10**7, 0.5, 0.5, tail=1e-6, resolution=wanted)
+        assert 0.5 * wanted <= blocks.resolution <= 1.02 * wanted
+
+
 @pytest.mark.parametrize("guess", [1e-12, 0.01, 0.3, 0.5, 0.999, 40.0])
 @pytest.mark.parametrize("steepness", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("root", [1e-6, 0.3, 0.99])
@@ -53,3 +72,16 @@ def test_a_search_that_finds_nothing_feasible_returns_the_end_it_was_given() -> 
     low, high = straddle(lambda x: 1.0, 0.2, steepness=1.0, most=1.0, tolerance=1e-8)
     assert high == 1.0
     assert low < 1.0
+
+
+@pytest.mark.parametrize("guess", [0.2, 0.29, 0.31, 0.5])
+def test_a_smooth_threshold_is_found_in_a_dozen_evaluations(guess: float) -> None:
+    seen: list[float] = []
+
+    def excess(x: float) -> float:
+        seen.append(x)
+        return 40.0 * (0.09 - x * x)
+
+    low, high = straddle(excess, guess, steepness=8.0, most=1.0, tolerance=1e-8)
+    assert low <= 0.3 <= high <= low * (1 + 1.1e-8)
+    assert len(seen) <= 12

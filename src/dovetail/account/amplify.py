@@ -1,14 +1,22 @@
-"""What a shuffled collection promises: the central guarantee, by a theorem that covers it."""
+"""What a shuffled collection promises: the central guarantee, by the tightest theorem that covers it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from dovetail.account.approximate import NAME as APPROXIMATE
+from dovetail.account.approximate import SOURCE as CLONES
+from dovetail.account.approximate import amplify_approximate, share
 from dovetail.account.attack_lower import attack_lower
+from dovetail.account.bound import Bound
 from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.closed_form.listing import closed_forms
+from dovetail.account.laws.mechanisms import blanket_law, law_bounds, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
-from dovetail.core.checks import privacy_budget, real, refuse, whole
+from dovetail.core.checks import privacy_budget, refuse, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer
@@ -23,19 +31,23 @@ SOURCES: dict[Kind, str] = {
         "evaluated numerically"
     ),
 }
+Subject = Randomizer | Channel | float
+FIXED_ONLY = "holds for one fixed randomizer only, not for adaptive use"
 
 
 def amplify(
-    randomizer: Randomizer | Channel | float,
+    randomizer: Subject,
     *,
     n: int,
     delta: float,
     honest: int | None = None,
     adaptive: bool = False,
+    delta0: float = 0.0,
 ) -> CentralDP:
-    r"""The central guarantee of n reports after a uniform shuffle.
+    r"""The central guarantee of n reports after a uniform shuffle: the smallest valid bound, and which one it is.
 
-    .. math:: \epsilon = \min\{\epsilon_0, \; \inf\{e : \delta_{\mathrm{pair}}(e; \epsilon_0, n) \le \delta\}\}
+    .. math:: \epsilon = \min\{\epsilon_0, \; \inf\{e : \delta_{\mathrm{pair}}(e; \epsilon_0, n) \le \delta\}, \;
+              \inf\{e : \delta_{\mathrm{mechanism}}(e; n) \le \delta\}\}
 
     Everybody uses this one randomizer, once, independently, and the batch is permuted uniformly before anybody
     looks. When people bring their own randomizers nothing here applies: a report can then name its sender.
@@ -43,7 +55,7 @@ def amplify(
     Parameters
     ----------
     randomizer : Randomizer, Channel, or epsilon0 as a float above 0 and at most 700, nats
-        Only its pure local guarantee is used.
+        A float stands for any randomizer with that promise; a mechanism is judged by its own law where it has one.
     n : int, 1 .. 1e12
         Valid reports of distinct people in the batch.
     delta : float, at least 0, below 1
@@ -52,45 +64,50 @@ def amplify(
         How many of these people are assumed to follow the protocol and keep their reports secret; default all.
     adaptive : bool
         Whether a person's randomizer may be chosen after seeing the reports before hers (the same promise epsilon0,
-        values in random order); the clone pair holds then, stronger clones are not used.
+        values in random order); the clone pair holds then, nothing tighter is used.
+    delta0 : float, at least 0, below 1
+        What the local promise may fail by, next to epsilon0 as a float; a randomizer brings its own.
 
     Raises
     ------
     UnsupportedError
-        When the local guarantee has delta above 0: these theorems are for pure local privacy.
+        When delta0 is so large that neither shuffling nor the local promise gives anything at this delta.
 
     Examples
     --------
     >>> promise = amplify(1.0, n=10_000, delta=1e-6, honest=5_000)
     >>> promise.method, round(promise.all, 4), round(promise.honest, 4)
     ('stronger clones', 0.0432, 0.0627)
+    >>> from dovetail.randomize.krr import KRR
+    >>> promise = amplify(KRR(k=10, epsilon=1.0), n=10_000, delta=1e-6)
+    >>> promise.method, round(promise.all, 4)
+    ('k-ary randomized response', 0.0233)
 
     Source
     ------
-    `SOURCES`, quoted in the guarantee.
+    The theorem of the chosen bound, quoted in the guarantee.
     """
-    epsilon0, caveats = _local(randomizer)
+    asked = _Asked.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
-    kind: Kind = "clones" if adaptive else "stronger clones"
-    numeric = ClonePair(epsilon0, trusted, kind).epsilon(_share(delta))
-    everybody = numeric if trusted == people else ClonePair(epsilon0, people, kind).epsilon(delta)
+    quoted = asked.tightest(trusted)
+    everybody = quoted if trusted == people else asked.tightest(people)
     return CentralDP(
-        all=min(everybody.upper, numeric.upper),
-        honest=numeric.upper,
-        colluding=epsilon0,
-        delta=float(delta),
+        all=min(_value(everybody), _value(quoted)),
+        honest=_value(quoted),
+        colluding=asked.epsilon0,
+        delta=asked.delta,
         n=people,
         honest_n=trusted,
-        method=kind,
-        source=SOURCES[kind],
-        numeric=numeric,
-        attack_lower=min(attack_lower(epsilon0, trusted, delta, near=numeric.upper), numeric.upper),
-        caveats=caveats,
+        method=quoted.name,
+        source=quoted.source,
+        numeric=Bracket(min(quoted.lower or 0.0, _value(quoted)), _value(quoted)),
+        attack_lower=min(asked.attack(trusted, near=_value(quoted)), _value(quoted)),
+        caveats=asked.caveats,
     )
 
 
-def amplify_groups(randomizer: Randomizer | Channel | float, *, sizes: Iterable[int], delta: float) -> CentralDP:
+def amplify_groups(randomizer: Subject, *, sizes: Iterable[int], delta: float) -> CentralDP:
     """The central guarantee when reports are shuffled uniformly within public groups, each on its own.
 
     Two neighbouring collections differ in one group, and the other groups' reports do not depend on the difference,
@@ -115,38 +132,116 @@ def amplify_groups(randomizer: Randomizer | Channel | float, *, sizes: Iterable[
     smallest = min(counts)
     if smallest > 1:
         return amplify(randomizer, n=smallest, delta=delta)
-    epsilon0, caveats = _local(randomizer)
+    asked = _Asked.of(randomizer, delta=delta, delta0=0.0, adaptive=False)
     return CentralDP(
-        all=epsilon0,
-        honest=epsilon0,
-        colluding=epsilon0,
-        delta=_share(delta),
+        all=asked.epsilon0,
+        honest=asked.epsilon0,
+        colluding=asked.epsilon0,
+        delta=asked.delta,
         n=1,
         honest_n=1,
         method="local",
         source="a group of one is not shuffled: the local guarantee remains",
-        numeric=Bracket(epsilon0, epsilon0),
-        attack_lower=attack_lower(epsilon0, 1, delta),
-        caveats=caveats,
+        numeric=Bracket(asked.epsilon0, asked.epsilon0),
+        attack_lower=attack_lower(asked.epsilon0, 1, asked.delta),
+        caveats=asked.caveats,
     )
 
 
-def _local(randomizer: Randomizer | Channel | float) -> tuple[float, tuple[str, ...]]:
-    """epsilon0 and what takes the promise away."""
-    if isinstance(randomizer, Randomizer):
-        promise = randomizer.guarantee
-        if promise.delta > 0.0:
+def list_bounds(
+    randomizer: Subject, *, n: int, delta: float, adaptive: bool = False, delta0: float = 0.0
+) -> list[Bound]:
+    """Every bound on the central epsilon side by side: what it says, or why it says nothing.
+
+    Parameters
+    ----------
+    as in `amplify`; `n` counts the honest
+
+    Examples
+    --------
+    >>> for bound in list_bounds(4.0, n=1000, delta=1e-6)[:4]:
+    ...     print(bound.name, bound.reason or round(bound.epsilon, 3))
+    stronger clones 1.853
+    clones 3.99
+    Erlingsson et al. 2019 needs epsilon0 <= 1/2 = 0.5, got 4
+    clones (workshop) needs epsilon0 <= log(n/(16 log(4/delta))) = 1.414, got 4
+    """
+    asked = _Asked.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
+    people = whole("n", n, least=1, most=MOST_PEOPLE)
+    return asked.competing(people) + asked.others(people)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One question, read once: whose promise, at which delta, in which model."""
+
+    mechanism: Randomizer | Channel | None
+    epsilon0: float
+    delta0: float
+    delta: float
+    adaptive: bool
+    caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> _Asked:
+        target, slack = share("delta", delta), share("delta0", delta0)
+        if isinstance(subject, Randomizer):
+            promise = subject.guarantee
+            local = privacy_budget("epsilon0", promise.epsilon)
+            return cls(subject, local, max(slack, promise.delta), target, adaptive, promise.caveats)
+        if isinstance(subject, Channel):
+            if math.isinf(subject.epsilon):
+                mechanism_law(subject, n=1)  # says which entries are to blame
+            return cls(subject, privacy_budget("epsilon0", subject.epsilon), slack, target, adaptive)
+        return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
+
+    def competing(self, n: int) -> list[Bound]:
+        """The certified bounds of which the smallest decides."""
+        if self.delta0 > 0.0:
+            found = amplify_approximate(self.epsilon0, self.delta0, n=n, delta=self.delta)
+            without = [Bound.nothing(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
+            return [*without, found]
+        if self.adaptive:
+            return [self.pair("clones", n)]
+        own = [] if self.mechanism is None else law_bounds(self.mechanism, n=n, delta=self.delta)
+        return [*own, self.pair("stronger clones", n)]
+
+    def others(self, n: int) -> list[Bound]:
+        """Bounds beside them: never smaller, not certified, or not valid here."""
+        if self.delta0 > 0.0:
+            return []
+        if self.adaptive:
+            beside = Bound.nothing("stronger clones", FIXED_ONLY, source=SOURCES["stronger clones"])
+        else:
+            beside = self.pair("clones", n)
+        if self.delta == 0.0:
+            return [beside]
+        law = None if self.mechanism is None else blanket_law(self.mechanism)
+        return [beside, *closed_forms(self.epsilon0, n=n, delta=self.delta, law=law, adaptive=self.adaptive)]
+
+    def pair(self, kind: Kind, n: int) -> Bound:
+        """What a clone pair says."""
+        ends = ClonePair(self.epsilon0, n, kind).epsilon(self.delta)
+        return Bound(kind, ends.upper, SOURCES[kind], lower=ends.lower)
+
+    def tightest(self, n: int) -> Bound:
+        """The smallest of the competing bounds."""
+        found = self.competing(n)
+        best = min(found, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
+        if best.epsilon is None:
             raise UnsupportedError(
-                f"Amplification by clones is proved for pure local privacy; this randomizer has delta "
-                f"{promise.delta:g}. Use a pure randomizer; its local guarantee also holds after shuffling."
+                f"{best.source}: {best.reason}. Use a larger delta (from {self.delta0:g} the local promise holds), "
+                "fewer people, or a smaller delta0."
             )
-        return privacy_budget("epsilon0", promise.epsilon), promise.caveats
-    if isinstance(randomizer, Channel):
-        return privacy_budget("epsilon0", randomizer.epsilon), ()
-    return privacy_budget("epsilon0", randomizer), ()
+        return best
+
+    def attack(self, n: int, *, near: float) -> float:
+        """What a real randomizer reaches: this one where it is known, else the worst with this promise."""
+        if self.mechanism is None or self.adaptive:
+            return attack_lower(self.epsilon0, n, self.delta, near=near)
+        return mechanism_attack(self.mechanism, n=n, delta=self.delta)
 
 
-def _share(delta: float) -> float:
-    if not 0.0 <= real("delta", delta) < 1.0:
-        raise refuse("delta", "at least 0 and below 1", delta)
-    return float(delta)
+def _value(bound: Bound) -> float:
+    assert bound.epsilon is not None  # `tightest` has refused otherwise
+    return bound.epsilon

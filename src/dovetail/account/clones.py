@@ -12,20 +12,19 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.account.coins import coin_excess
 from dovetail.account.solve import straddle
 from dovetail.account.window import Window, window
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, whole
-from dovetail.core.special import Reals, binomial_pmf, fair_mills
 
 Kind = Literal["stronger clones", "clones"]
 
-RESOLUTION = 1e-4
+RESOLUTION, LEAST_RESOLUTION = 1e-4, 1e-7
 MOST_PEOPLE = 10**12
 LEAST = 1e-300
 SEARCH = 1e-8  # relative width to which a threshold is searched
 ULPS = 8.0 * 2.0**-53  # epsilon0 is moved by this share of itself against us, to cover the rounding of the input
-PMF_ERROR, MILLS_ERROR = 4e-13, 4e-13  # four times and more what was measured
 
 
 @dataclass(frozen=True)
@@ -117,17 +116,31 @@ class ClonePair:
     def epsilon(self, delta: float, *, resolution: float = RESOLUTION) -> Bracket:
         """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1.
 
-        The upper end is never above epsilon0, and delta(upper) <= delta was evaluated there.
+        The upper end is never above epsilon0, and delta(upper) <= delta was evaluated there. The relative gap is at
+        most `resolution`, from 1e-7 to 1, or the gap at most a hundredth of that share of `gaussian_scale`.
         """
         if not 0.0 <= real("delta", delta) < 1.0:
             raise refuse("delta", "at least 0 and below 1", delta)
         _check_resolution(resolution)
         if delta == 0.0:
             return Bracket(self.epsilon0, self.epsilon0)
-        blocks = self.blocks(1e-8 * delta, resolution)
-        if self.upper(0.0, blocks) <= delta:
+        coarse = self.blocks(1e-8 * delta, 1.0)
+        if self.upper(0.0, coarse) <= delta:
             return Bracket(0.0, 0.0)
-        near, steepness = self._guess(delta)
+        near, steepness = self._guess(delta, coarse)
+        blocks, finer = self.blocks_for(delta, resolution, coarse), resolution
+        while True:  # as a rule once
+            if self.lower(0.0, coarse) <= delta and self.upper(0.0, blocks) <= delta:
+                return Bracket(0.0, 0.0)
+            ends = self._ends(delta, blocks, near, steepness, resolution)
+            width = ends.upper - ends.lower
+            if width <= resolution * max(ends.upper, 1e-2 * self.gaussian_scale) or finer == LEAST_RESOLUTION:
+                return ends
+            near, finer = ends.upper, max(LEAST_RESOLUTION, 0.5 * finer * resolution * ends.upper / width)
+            blocks = self.blocks_for(delta, finer)
+
+    def _ends(self, delta: float, blocks: Window, near: float, steepness: float, resolution: float) -> Bracket:
+        """The bracket that these blocks give, where delta(0) > `delta`; its lower end by one step, as a rule."""
         _, high = straddle(
             lambda e: log_ratio(self.upper(e, blocks), delta),
             near,
@@ -135,43 +148,52 @@ class ClonePair:
             most=self.epsilon0,
             tolerance=SEARCH,
         )
-        if self.lower(0.0, blocks) <= delta:
-            return Bracket(0.0, high)
-        low, _ = straddle(
-            lambda e: log_ratio(self.lower(e, blocks), delta),
-            high,
-            steepness=steepness,
-            most=self.epsilon0,
-            tolerance=max(SEARCH, 1e-2 * resolution),
-        )
+        short = log_ratio(self.lower(high, blocks), delta)
+        low = high * math.exp(min(1.1 * short / steepness, 0.0))
+        if high - low > max(blocks.resolution, SEARCH) * high or self.lower(low, blocks) <= delta:
+            low, _ = straddle(
+                lambda e: log_ratio(self.lower(e, blocks), delta),
+                high,
+                steepness=steepness,
+                most=self.epsilon0,
+                tolerance=max(SEARCH, 1e-2 * resolution),
+            )
         return Bracket(min(low, high), high)
 
-    def _guess(self, delta: float) -> tuple[float, float]:
-        """Epsilon at `delta` and -d log delta / d log epsilon there, from few blocks."""
-        coarse = self.blocks(1e-8 * delta, 1.0)
-
-        def excess(epsilon: float) -> float:
-            return log_ratio(self.upper(epsilon, coarse), delta)
-
-        spread = 2.0 * math.log(1.0 / delta) + 1e-3
-        start = self.gaussian_scale * math.sqrt(spread)
-        low, high = straddle(excess, start, steepness=spread, most=self.epsilon0, tolerance=1e-4)
-        fall = excess(0.999 * low) - excess(low) if low > 0.0 else spread
-        return high, max(1e3 * fall, 1e-3)
+    def _guess(self, delta: float, coarse: Window) -> tuple[float, float]:
+        """Epsilon amid what few blocks give, and -d log delta / d log epsilon of two normals there."""
+        t, steepness = normal_threshold(delta / self.gaussian_scale)
+        _, high = straddle(
+            lambda e: log_ratio(self.upper(e, coarse), delta),
+            self.gaussian_scale * t,
+            steepness=steepness,
+            most=self.epsilon0,
+            tolerance=1e-3,
+        )
+        short = log_ratio(self.lower(high, coarse), delta)
+        return high * math.exp(min(max(0.5 * short / steepness, -0.1), 0.0)), steepness
 
     def blocks(self, tail: float, resolution: float) -> Window:
         """The law of C', cut."""
         return window(self.n - 1, *self.clone_probability, tail=tail, resolution=resolution)
+
+    def blocks_for(self, delta: float, resolution: float = RESOLUTION, given: Window | None = None) -> Window:
+        """Blocks that leave `epsilon(delta)` that relative gap, as a rule, or `given` where those are fine enough.
+
+        delta(epsilon) depends mostly on epsilon sqrt(C), and is flat in epsilon near epsilon 0.
+        """
+        _, steepness = normal_threshold(delta / self.gaussian_scale)
+        fineness = max(LEAST_RESOLUTION, 1.6 * resolution * steepness / (1.0 + steepness))
+        return given if given and given.resolution <= fineness else self.blocks(1e-8 * delta, fineness)
 
     def upper(self, epsilon: float, blocks: Window) -> float:
         """At least delta(epsilon): h does not grow, so each block counts with its left end."""
         e0 = self.epsilon0 * (1.0 + ULPS)
         if epsilon >= self.epsilon0:
             return 0.0
-        excess = coin_excess(blocks.edges + 1.0, epsilon, e0)[1]
+        _, excess = coin_excess(blocks.edges + 1.0, np.append(blocks.masses, blocks.cut_right), epsilon, e0)
         alone = -math.expm1(epsilon - e0) / (1.0 + math.exp(-e0))  # n = 1: nobody to hide among
-        factor = _prefactor(epsilon, e0)
-        total = factor * (float(blocks.masses @ excess[:-1]) + blocks.cut_right * float(excess[-1]))
+        total = _prefactor(epsilon, e0) * excess
         return min(1.0, total * (1.0 + blocks.error) + blocks.cut_left * alone + 1e-300)
 
     def lower(self, epsilon: float, blocks: Window) -> float:
@@ -181,27 +203,20 @@ class ClonePair:
             return 0.0
         single = blocks.edges.size == blocks.edges[-1] - blocks.edges[0] + 1.0
         counts = blocks.edges[:-1] + 1.0 if single else blocks.edges[1:]  # the last C of each block
-        excess = coin_excess(counts, epsilon, e0)[0]
-        return max(0.0, _prefactor(epsilon, e0) * float(blocks.masses @ excess) * (1.0 - blocks.error) - 1e-300)
+        excess, _ = coin_excess(counts, blocks.masses, epsilon, e0)
+        return max(0.0, _prefactor(epsilon, e0) * excess * (1.0 - blocks.error) - 1e-300)
 
 
-def coin_excess(coins: Reals, epsilon: float, epsilon0: float) -> tuple[Reals, Reals]:
-    r"""Ends of h(C) = E[(A/C - beta)_+] for each number of coins C.
-
-    .. math:: h(C) = \Pr[\mathrm{Bin}(C-1, \tfrac12) = k-1]
-              \left( \tfrac14 - (\beta - \tfrac12)\, m(k, C) \right), \qquad k = \lfloor \beta C \rfloor + 1
-
-    with the Mills ratio m of `fair_mills`; (1 - beta) / 2^C where k = C. A wrong k at an exact boundary is harmless:
-    that term is zero.
-    """
-    tilt = 0.5 * math.tanh(0.5 * epsilon) / math.tanh(0.5 * epsilon0)  # beta - 1/2
-    rest = -math.expm1(epsilon - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + math.exp(epsilon)))  # 1 - beta
-    others = np.ceil(rest * coins) - 1.0  # C - k: how many coins may show the other side
-    k = coins - np.maximum(others, 0.0)
-    first = np.where(others >= 0.0, binomial_pmf(k - 1.0, coins - 1.0, 0.5), 0.0)
-    cancelled = tilt * fair_mills(k, coins)
-    low, high = (np.where(others == 0.0, 0.5 * rest, 0.25 - cancelled * (1.0 + s * MILLS_ERROR)) for s in (1, -1))
-    return first * (1.0 - PMF_ERROR) * np.maximum(low, 0.0), first * (1.0 + PMF_ERROR) * np.maximum(high, 0.0)
+def normal_threshold(excess: float) -> tuple[float, float]:
+    r"""About the t > 0 with phi(t) - t Q(t) = `excess`, and -d log excess / d log t there, for unit normals."""
+    t = math.sqrt(2.0 * math.log(max(0.4 / excess, 1.0))) + 1e-3
+    steepness = 1.0
+    for _ in range(4):  # Newton in log excess, which is concave
+        t = min(max(t, 1e-3), 37.0)
+        tail = 0.5 * math.erfc(t / math.sqrt(2.0))
+        value = math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) - t * tail
+        t, steepness = t + math.log(value / excess) * value / tail, t * tail / value
+    return max(t, 1e-3), steepness
 
 
 def log_ratio(value: float, target: float) -> float:
@@ -214,5 +229,5 @@ def _prefactor(epsilon: float, epsilon0: float) -> float:
 
 
 def _check_resolution(resolution: float) -> None:
-    if not 1e-7 <= real("resolution", resolution) <= 1.0:
+    if not LEAST_RESOLUTION <= real("resolution", resolution) <= 1.0:
         raise refuse("resolution", "between 1e-7 and 1", resolution)

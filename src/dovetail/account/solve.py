@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+QUICK, MOST_TURNS = 12, 120
+
 
 def straddle(
     excess: Callable[[float], float], guess: float, *, steepness: float, most: float, tolerance: float
@@ -10,9 +12,8 @@ def straddle(
     """Two points low < high with excess(low) > 0 >= excess(high), both evaluated, apart by at most `tolerance` high.
 
     `excess` does not grow, up to rounding; excess(0) > 0 >= excess(most) is the caller's word, and those two points
-    are returned unevaluated where nothing better is found. From `guess` a Newton step across the threshold, then
-    growing steps until both sides are seen, then false position (Illinois), with bisection every fourth turn, and
-    from turn 20 on always.
+    are returned unevaluated where nothing better is found. From `guess` Newton steps across the threshold, then
+    secants through the last two points, kept off both ends; from turn 12 on growing steps and bisection.
 
     Parameters
     ----------
@@ -22,28 +23,32 @@ def straddle(
     tolerance : float
         Relative width of the answer.
     """
-    low, high, low_value, high_value = 0.0, most, math.inf, -math.inf
+    low, high = 0.0, most
     x, stride = min(max(guess, 1e-300), most * (1.0 - 1e-12)), 0.0
-    for turn in range(120):
+    previous: tuple[float, float] | None = None
+    for turn in range(MOST_TURNS):
         value = excess(x)
-        if value > 0.0:
-            low, low_value, high_value = x, value, 0.5 * high_value
-        else:
-            high, high_value, low_value = x, value, 0.5 * low_value
-        if high - low <= tolerance * high:
+        low, high = (x, high) if value > 0.0 else (low, x)
+        if high - low <= tolerance * high or high < 1e-290:  # below, nothing is left to find
             break
+        root = _secant(previous, (x, value))
+        previous, here = (x, value), x
         if low == 0.0 or high == most:  # one side is still unseen
-            stride = 2.0 * stride if stride else min(1.001 * abs(value) / steepness, 1.0) + 0.5 * tolerance
-            x *= math.exp(min(stride, 30.0) if value > 0.0 else -min(stride, 30.0))
+            reach = abs(math.log(root / here)) if root > 0.0 else abs(value) / steepness
+            stride = 2.0 * stride if turn > 4 else min(1.02 * reach, 1.0)
+            stride = min(max(stride, tolerance), 30.0)
+            x = here * math.exp(stride if value > 0.0 else -stride)
             x = x if x < most else 0.5 * (low + most)
+        elif turn < QUICK and low < root < high:
+            edge = 0.4 * tolerance * high
+            x = min(max(root, low + edge), high - edge)
         else:
-            x = _between(low, high, low_value, high_value, 0.4 * tolerance * high, halve=turn % 4 == 3 or turn > 20)
+            x = math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
     return low, high
 
 
-def _between(low: float, high: float, low_value: float, high_value: float, edge: float, *, halve: bool) -> float:
-    """False position kept `edge` away from both ends, or the middle (geometric while the ends are far apart)."""
-    fall = low_value - high_value
-    if halve or not math.isfinite(fall) or fall <= 0.0:
-        return math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
-    return min(max(low + (high - low) * low_value / fall, low + edge), high - edge)
+def _secant(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
+    """Where the line through two points meets zero; 0 where it does not fall."""
+    if first is None or not (second[0] - first[0]) * (second[1] - first[1]) < 0.0:
+        return 0.0
+    return max(0.0, second[0] - second[1] * (second[0] - first[0]) / (second[1] - first[1]))

@@ -12,6 +12,7 @@ from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_su
 
 FEWEST_BLOCKS = 32
 SMALLEST_TAIL = 1e-300
+DENSE = 64  # adding up so many single counts is cheaper than one value of the incomplete beta function
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,12 @@ class Window:
     cut_right: float
     error: float
 
+    @property
+    def resolution(self) -> float:
+        """Width of the widest block over the middle of the window; 0 for single counts."""
+        widest = float(np.diff(self.edges).max())
+        return widest / max(0.5 * float(self.edges[0] + self.edges[-1]), 1.0) if widest > 1.0 else 0.0
+
 
 def window(trials: int, q: float, complement: float, *, tail: float, resolution: float) -> Window:
     r"""Cut Bin(trials, q) to all but `tail` on each side, and the rest into blocks.
@@ -41,9 +48,10 @@ def window(trials: int, q: float, complement: float, *, tail: float, resolution:
     .. math:: t = L/3 + \sqrt{L^2/9 + 2 v L}, \quad v = \mathrm{trials}\, q (1 - q), \quad
               L = \log(1/\mathrm{tail}), \quad \Pr[|X - \mathrm{mean}| \ge t] \le 2\, \mathrm{tail}
 
-    Blocks are single counts while the window is short, else about `resolution` times the mean wide. Masses come
-    from differences of the lower tail left of the mean and of the upper tail right of it: the function summed is
-    monotone, so Abel summation turns their relative error into at most four times that of the sum.
+    Blocks are single counts while the window is short, else about `resolution` times the mean wide. Masses are sums
+    of single counts while blocks are narrow, else differences of the lower tail left of the mean and of the upper
+    tail right of it: the function summed is monotone, so Abel summation turns their relative error into at most four
+    times that of the sum.
 
     Source
     ------
@@ -56,8 +64,8 @@ def window(trials: int, q: float, complement: float, *, tail: float, resolution:
     size = high - low + 1
     blocks = min(size, max(FEWEST_BLOCKS, math.ceil(size / (max(mean, 1.0) * resolution))))
     edges = low + (size * np.arange(blocks + 1)) // blocks
-    if blocks == size:
-        masses = binomial_pmf(edges[:-1], trials, q, complement)
+    if size <= DENSE * blocks:
+        masses = np.add.reduceat(_counts(low, high, trials, q, complement), edges[:-1] - low)
     else:
         masses = _differences(edges, trials, q, complement)
     return Window(
@@ -67,6 +75,16 @@ def window(trials: int, q: float, complement: float, *, tail: float, resolution:
         tail if high < trials else 0.0,
         max(1e-9, 4.0 * (1e-13 + 2e-15 * math.sqrt(trials))),
     )
+
+
+def _counts(low: int, high: int, trials: int, q: float, complement: float) -> Reals:
+    """Pr[X = low .. high], walked from the most likely count by ratios: a few ulp a step."""
+    middle = min(max(math.floor(trials * q), low), high)
+    start = float(binomial_pmf(middle, trials, q, complement))
+    up, down = np.arange(middle + 1.0, high + 1.0), np.arange(middle - 0.0, low, -1.0)
+    above = np.cumprod((trials + 1.0 - up) / up * (q / complement))
+    below = np.cumprod(down / (trials + 1.0 - down) * (complement / q))
+    return start * np.concatenate([below[::-1], [1.0], above])
 
 
 def _differences(edges: NDArray[np.int64], trials: int, q: float, complement: float) -> Reals:

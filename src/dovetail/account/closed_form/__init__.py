@@ -1,0 +1,1 @@
+"""Formulas on paper for the central epsilon, each in its own regime."""

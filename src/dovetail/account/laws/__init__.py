@@ -1,0 +1,1 @@
+"""What the reports of each mechanism reveal, as laws that the blanket sums."""

@@ -1,0 +1,129 @@
+"""Any channel with a matrix: the blanket is what every row has in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw, share
+from dovetail.core.bracket import Bracket
+from dovetail.core.channel import Matrix
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.special import Reals
+
+MOST_PAIRS = 20_000
+MOST_LAWS = 200
+_DIGITS = 12  # atoms that agree to so many digits are merged, which moves nothing that a double can hold
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteChannelLaw:
+    r"""Every pair of rows of one channel, each with the blanket of all rows.
+
+    .. math:: \mu(y) = \min_x W[x, y], \qquad (Z_0, Z_1)(y) = \left( \frac{W[x, y]}{\mu(y)},
+              \frac{W[x', y]}{\mu(y)} \right) \text{ with mass } \mu(y)
+
+    It is the largest blanket, so no other choice (such as max(W[x], W[x'])/p where that is one) gives less.
+
+    Parameters
+    ----------
+    pairs : tuple of ShuffledLaw
+        Distinct laws of pairs of rows, the most exposed first.
+    """
+
+    pairs: tuple[ShuffledLaw, ...]
+
+    @classmethod
+    def of(cls, rows: Matrix, *, n: int) -> FiniteChannelLaw:
+        """From a matrix; refused above 20 000 pairs of rows or 200 different laws."""
+        laws = sorted(_distinct(rows), key=lambda law: -law.spread)
+        return cls(tuple(ShuffledLaw(law, n) for law in laws))
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Ends of the largest delta over pairs and directions."""
+        ends = [pair.delta(epsilon) for pair in self.pairs]
+        return Bracket(max(end.lower for end in ends), max(end.upper for end in ends))
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Ends of the largest epsilon(delta) over pairs; a pair is solved only when it exceeds those before."""
+        share("delta", delta)
+        worst = Bracket(0.0, 0.0)
+        for pair in self.pairs:
+            if worst.upper == 0.0 or pair.delta(worst.upper).upper > delta:
+                ends = pair.epsilon(delta)
+                worst = Bracket(max(worst.lower, ends.lower), max(worst.upper, ends.upper))
+        return worst
+
+
+def base_law(base: Reals, first: Reals, second: Reals) -> BlanketLaw:
+    """The law of two rows relative to a base that has mass wherever they have; equal atoms are merged."""
+    used = (first > 0.0) | (second > 0.0)
+    z0, z1, mass = first[used] / base[used], second[used] / base[used], base[used]
+    keys = np.stack([np.round(np.log(z) * 10.0**_DIGITS) for z in (z0, z1)], axis=1)
+    _, place = np.unique(keys, axis=0, return_inverse=True)
+    place = place.ravel()
+    masses = np.bincount(place, mass)
+    return BlanketLaw(np.bincount(place, mass * z0) / masses, np.bincount(place, mass * z1) / masses, masses)
+
+
+def blanket(rows: Matrix) -> Reals:
+    """Columnwise minimum over all inputs (outputs,); a zero in a column that another row uses raises DataError."""
+    least = rows.min(axis=0)
+    torn = np.flatnonzero((least == 0.0) & (rows.max(axis=0) > 0.0))
+    if torn.size:
+        column = int(torn[0])
+        row, other = int(rows[:, column].argmin()), int(rows[:, column].argmax())
+        raise DataError(
+            f"This channel is not locally private: entry ({row}, {column}) is 0 where row {other} has "
+            f"{rows[other, column]:g}, so that report excludes input {row}. Give every row some mass there."
+        )
+    return np.asarray(least)
+
+
+def worst_dataset(rows: Matrix) -> BlanketLaw:
+    """The exact law of the pair of rows and the common value of the others with the largest spread."""
+    blanket(rows)
+    used = rows[:, rows.max(axis=0) > 0.0]
+    best, choice = -math.inf, (0, 0, 0)
+    for base in range(len(used)):
+        scaled = used / np.sqrt(used[base])
+        squares = np.sum(scaled**2, axis=1)
+        spread = squares[:, None] + squares - 2.0 * scaled @ scaled.T
+        top = np.unravel_index(int(spread.argmax()), spread.shape)
+        if spread[top] > best:
+            best, choice = float(spread[top]), (base, int(top[0]), int(top[1]))
+    return base_law(*(used[row] for row in choice))
+
+
+def _distinct(rows: Matrix) -> Iterator[BlanketLaw]:
+    """Laws of all pairs, each once; a law and its mirror image count as one."""
+    inputs = len(rows)
+    if inputs * (inputs - 1) // 2 > MOST_PAIRS:
+        raise UnsupportedError(
+            f"A channel of {inputs:,} inputs has more than {MOST_PAIRS:,} pairs to compare; "
+            "use the bound for every randomizer, stronger clones."
+        )
+    base = blanket(rows)
+    seen = set()
+    for one in range(inputs):
+        for other in range(one):
+            law = base_law(base, rows[one], rows[other])
+            key = min(_key(law), _key(law.mirrored))
+            if key in seen:
+                continue
+            seen.add(key)
+            if len(seen) > MOST_LAWS:
+                raise UnsupportedError(
+                    f"This channel has more than {MOST_LAWS} different pairs of inputs, each a convolution; "
+                    "use the bound for every randomizer, stronger clones."
+                )
+            yield law
+
+
+def _key(law: BlanketLaw) -> bytes:
+    """Equal for laws that agree to eleven digits."""
+    atoms = np.stack([np.round(np.log(part), 11) + 0.0 for part in (law.z0, law.z1, law.mass)])
+    return atoms[:, np.lexsort(atoms)].tobytes()

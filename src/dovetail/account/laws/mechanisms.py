@@ -1,0 +1,146 @@
+"""Which law belongs to which mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw, share
+from dovetail.account.bound import Bound, Dominating
+from dovetail.account.laws.binary import MOST_EXACT, BinaryExact, binary_reached
+from dovetail.account.laws.finite import FiniteChannelLaw, worst_dataset
+from dovetail.account.laws.hadamard import hadamard_dataset, hadamard_law
+from dovetail.account.laws.krr import krr_law, krr_third_law
+from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law
+from dovetail.account.laws.unary import hashing_dataset, hashing_law, unary_dataset, unary_law
+from dovetail.core.channel import Channel, HadamardChannel, KRRChannel
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import FrequencyRandomizer, Randomizer
+from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.unary import Unary
+
+SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"
+BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
+
+Mechanism = Randomizer | Channel
+MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
+
+LAWS: dict[type, tuple[str, Callable[..., BlanketLaw], Callable[..., BlanketLaw]]] = {
+    KRRChannel: ("k-ary randomized response", krr_law, krr_third_law),
+    HadamardChannel: ("Hadamard response", hadamard_law, hadamard_dataset),
+    Laplace: ("Laplace on a grid", grid_laplace_law, grid_laplace_dataset),
+    Unary: ("unary encoding", unary_law, unary_dataset),
+    LocalHashing: ("local hashing", hashing_law, hashing_dataset),
+}
+
+
+def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
+    """The name of the mechanism and what dominates n shuffled reports of it.
+
+    Raises
+    ------
+    UnsupportedError
+        When no law is known, or evaluating it would be too much work; the bound for every randomizer then remains.
+    DataError
+        When a channel is not locally private: the message names row and column.
+
+    Examples
+    --------
+    >>> name, law = mechanism_law(KRRChannel(10, 3, 1), n=1000)
+    >>> name, round(law.epsilon(1e-6).upper, 3)
+    ('k-ary randomized response', 0.093)
+    """
+    subject = _subject(mechanism)
+    if isinstance(subject, KRRChannel) and subject.k == 2:
+        if n > MOST_EXACT:
+            raise UnsupportedError(
+                f"Binary randomized response is maximised over the others' values only up to n = {MOST_EXACT:,}; "
+                "above it stronger clones hold."
+            )
+        return "binary randomized response", BinaryExact(subject.epsilon, n)
+    if type(subject) in LAWS:
+        name, law, _ = LAWS[type(subject)]
+        return name, ShuffledLaw(law(subject), n)
+    return "privacy blanket of the channel", FiniteChannelLaw.of(_channel(subject).matrix(), n=n)
+
+
+def blanket_law(mechanism: Mechanism) -> BlanketLaw | None:
+    """The upper law of a mechanism that has one of its own; None for others.
+
+    Examples
+    --------
+    >>> blanket_law(KRRChannel(10, 3, 1)).mass.round(3).tolist()
+    [0.083, 0.083, 0.667]
+    """
+    subject = _subject(mechanism)
+    return LAWS[type(subject)][1](subject) if type(subject) in LAWS else None
+
+
+def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
+    """Bounds on the central epsilon that hold for this mechanism only; one, which may say nothing.
+
+    Parameters
+    ----------
+    mechanism : Randomizer or Channel
+    n : int, 1 .. 1e12
+        Honest reports in the batch.
+    delta : float, at least 0, below 1
+
+    Examples
+    --------
+    >>> [bound] = law_bounds(KRRChannel(10, 3, 1), n=1000, delta=1e-6)
+    >>> bound.name, round(bound.epsilon, 3)
+    ('k-ary randomized response', 0.093)
+    """
+    share("delta", delta)
+    try:
+        name, law = mechanism_law(mechanism, n=n)
+    except UnsupportedError as error:
+        return [Bound.nothing("mechanism law", str(error), source=SOURCE)]
+    ends = law.epsilon(delta)
+    source = BINARY_SOURCE if isinstance(law, BinaryExact) else SOURCE
+    most = _local(mechanism)  # rounding could put the law a hair above it
+    return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
+
+
+def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
+    """An epsilon that one collection of this mechanism provably reaches; 0 where none is known.
+
+    The victim holds one of the two worst values and everybody else one common value, or any mixture for binary
+    randomized response up to 1000 people. No bound for this mechanism can be below it.
+
+    Examples
+    --------
+    >>> round(mechanism_attack(KRRChannel(10, 3, 1), n=1000, delta=1e-6), 3)
+    0.093
+    """
+    share("delta", delta)
+    try:
+        subject = _subject(mechanism)
+        if isinstance(subject, KRRChannel) and subject.k == 2:
+            return binary_reached(subject.epsilon, n, delta)
+        if type(subject) in LAWS:
+            dataset = LAWS[type(subject)][2](subject)
+        else:
+            dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
+        return min(ShuffledLaw(dataset, n).reached(delta), _local(mechanism))
+    except UnsupportedError:
+        return 0.0
+
+
+def _local(mechanism: Mechanism) -> float:
+    """The epsilon of one report."""
+    return mechanism.epsilon if isinstance(mechanism, Channel) else mechanism.guarantee.epsilon
+
+
+def _subject(mechanism: Mechanism) -> Mechanism:
+    """The mechanism itself where it has a law of its own, else its channel where that has one."""
+    if type(mechanism) in LAWS or not isinstance(mechanism, FrequencyRandomizer):
+        return mechanism
+    return mechanism.channel()
+
+
+def _channel(subject: Mechanism) -> Channel:
+    if not isinstance(subject, Channel):
+        raise UnsupportedError(f"No law is known for {type(subject).__name__}; stronger clones hold.")
+    return subject

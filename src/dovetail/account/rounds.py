@@ -1,0 +1,83 @@
+"""A shuffled collection that is repeated, and what several of them add up to before any theorem."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dovetail.account.approximate import share, total_variation
+from dovetail.account.clones import ClonePair, Kind
+from dovetail.core.checks import whole
+from dovetail.core.errors import UnsupportedError
+
+MOST_ROUNDS = 10**9
+
+Pairs = Sequence[tuple[ClonePair, int]]
+
+
+@dataclass(frozen=True)
+class Round:
+    r"""One shuffled collection, or several alike, of the same people with fresh randomness and a fresh shuffle.
+
+    The randomizer of a round may depend on everything released before, as long as it is one and the same for all
+    people inside the round ("stronger clones"), or keeps the promise given the reports before ("clones").
+
+    Parameters
+    ----------
+    epsilon0 : float, above 0, at most 700, nats
+    n : int, 1 .. 1e12
+        Honest reports in the batch of this round.
+    times : int, at least 1
+    kind : "stronger clones" or "clones"
+        Default "stronger clones" for pure randomizers; with delta0 only "clones" is proved, and is the default.
+    delta0 : float, at least 0, below 1
+        What one report's pure guarantee may fail by.
+
+    Examples
+    --------
+    >>> Round(1.0, 10_000).pair.kind, Round(1.0, 10_000, delta0=1e-15).pair.kind
+    ('stronger clones', 'clones')
+    """
+
+    epsilon0: float
+    n: int
+    times: int = field(default=1, kw_only=True)
+    kind: Kind | None = field(default=None, kw_only=True)
+    delta0: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", whole("times", self.times, least=1, most=MOST_ROUNDS))
+        if share("delta0", self.delta0) > 0.0 and self.kind == "stronger clones":
+            raise UnsupportedError(
+                "Stronger clones are proved for pure local privacy (docs/theory/stronger-clones.md); "
+                'with `delta0` above 0 use kind="clones".'
+            )
+        object.__setattr__(self, "n", self.pair.n)
+
+    @property
+    def pair(self) -> ClonePair:
+        """The pair that dominates one such round, but for delta0."""
+        return ClonePair(self.epsilon0, self.n, self.kind or ("clones" if self.delta0 else "stronger clones"))
+
+
+def distinct_pairs(parts: Sequence[Round]) -> Pairs:
+    """Each pair once, with the number of its rounds."""
+    count: Counter[ClonePair] = Counter()
+    for part in parts:
+        count[part.pair] += part.times
+    return list(count.items())
+
+
+def total_slack(parts: Sequence[Round]) -> float:
+    """How far all rounds together may be from purely private ones."""
+    return math.fsum(part.times * total_variation(part.pair, part.delta0) for part in parts)
+
+
+def local_total(parts: Sequence[Round]) -> tuple[float, float]:
+    """The local promises of all rounds added up: what a colluding shuffler leaves."""
+    return (
+        math.fsum(part.times * part.epsilon0 for part in parts),
+        math.fsum(part.times * part.delta0 for part in parts),
+    )

@@ -1,0 +1,43 @@
+"""What verbs that draw a curve share: --csv and --plot, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from dovetail.cli.output import write_whole
+from dovetail.core.errors import OutputError
+from dovetail.report.figure import check_figure, line_figure, save_figure
+
+Csv = Annotated[Path | None, typer.Option("--csv", help="Write the curve as CSV.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the curve as .png, .svg or .pdf (needs the extra `studies`).")
+]
+
+
+def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
+    """Refuse what could not be written, before the work is done."""
+    if plot is not None:
+        check_figure(plot)
+    for place in (csv, plot):
+        if place is not None and place.exists() and not force:
+            raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
+
+
+def write_curve(
+    table: pl.DataFrame, x: str, *, csv: Path | None, plot: Path | None, force: bool, **how: Any
+) -> dict[str, str]:
+    """Write the table and its picture (`how` goes to `line_figure`); what was written, by kind."""
+    if csv is not None:
+        write_whole(csv, table.write_csv, force=force)
+    if plot is not None:
+        kind = plot.suffix
+        write_whole(
+            plot,
+            lambda scratch: save_figure(scratch, lambda pyplot: line_figure(pyplot, table, x, **how), kind=kind),
+            force=force,
+        )
+    return {name: str(place) for name, place in (("csv", csv), ("plot", plot)) if place is not None}

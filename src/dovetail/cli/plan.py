@@ -1,0 +1,223 @@
+"""`dovetail plan`: which epsilon for the accuracy that is needed, and what risk that is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from decimal import ROUND_CEILING
+from typing import Annotated, Any, Literal
+
+import polars as pl
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from dovetail.cli.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.output import Force, Json, print_json, print_rows
+from dovetail.core.checks import refuse
+from dovetail.plan.collection import CollectionPlan, Step, plan_collection
+from dovetail.plan.wish import Wish
+from dovetail.report.document import Missing, central_document, plain
+from dovetail.report.numbers import ABSENT, Unit, percent, percent_up, round_up, upward
+from dovetail.report.words import RANDOMIZERS
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("plan")(_plan)
+
+
+def _plan(
+    question: Annotated[
+        Literal["frequency", "mean"], typer.Option(help="Shares of --k values, or the mean of a number.")
+    ],
+    n: Annotated[float, typer.Option(help="People who will answer, once each.")],
+    delta: Annotated[float, typer.Option(help="delta of the central guarantee, well below 1/n.")],
+    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None,
+    k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None,
+    lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None,
+    upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None,
+    grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: fine enough.")] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Wanted: how far one share or the mean may be off, with probability 95 %.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Wanted: central epsilon, nats; with --error as well, its ceiling.")
+    ] = None,
+    epsilon0: Annotated[list[str] | None, typer.Option(help="Wanted: local epsilon of one report, nats.")] = None,
+    randomizer: Annotated[
+        str | None, typer.Option(help="Force krr, hadamard, unary or local_hashing (mean: laplace).")
+    ] = None,
+    shares: Annotated[
+        Literal["any", "flat"],
+        typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
+    ] = "any",
+    csv: Csv = None,
+    plot: Plot = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that is.
+
+    Recommends a randomizer; says what may be promised if the shuffler and everybody, only some people, or nobody is
+    honest, what an attacker can guess, and from which n on both wishes hold. Impossible wishes are refused with the
+    wish to relax.
+
+    Example: dovetail plan --question frequency --k 4 --n 1e5 --error 0.01 --delta 1e-8
+    """
+    check_places(csv=csv, plot=plot, force=force)
+    plan = plan_collection(
+        question=question, n=_whole(n), delta=delta, k=_whole(k), lower=lower, upper=upper, grid=grid,
+        honest=_whole(honest), error=error, epsilon=epsilon, epsilon0=_one(epsilon0), randomizer=randomizer,
+        shares=shares,
+    )  # fmt: skip
+    document = plan_document(plan)
+    document["files"] = write_curve(
+        pl.DataFrame([asdict(step) for step in plan.tradeoff]),
+        "error95",
+        csv=csv,
+        plot=plot,
+        force=force,
+        labels={"epsilon": "shuffled batch (central ε)", "epsilon0": "one report (local ε)"},
+        y="epsilon (nats)",
+        log_x=True,
+        log_y=True,
+        title=f"Price of accuracy: {plan.randomizer.name}, n = {plan.wish.n:,}",
+    )
+    if as_json:
+        print_json(plain(document))
+    else:
+        _print(plan, Console())
+
+
+def plan_document(plan: CollectionPlan) -> dict[str, Any]:
+    """The plan as a JSON document; what does not apply is null with its reason."""
+    unknown = Missing(plan.risk.reason)
+    local = plan.randomizer.guarantee
+    return {
+        "question": {name: Missing("not asked") if value is None else value for name, value in _wish(plan.wish)},
+        "randomizer": plan.randomizer.name,
+        "parameters": vars(plan.randomizer).copy(),
+        "report_bits": plan.report_bits,
+        "epsilon0": plan.epsilon0,
+        "epsilon": plan.epsilon,
+        "delta": plan.central.delta,
+        "standard_error": plan.standard_error,
+        "error95": plan.error95,
+        "population_error95": plan.accuracy.population_error95,
+        "flat_error95": Missing("a mean has no shares") if plan.flat is None else plan.flat.error95,
+        "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
+        "gain": unknown if plan.risk.gain is None else plan.risk.gain,
+        "leakage": unknown if plan.risk.seen is None else asdict(plan.risk.seen),
+        "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
+        "central": central_document(plan.central),
+        "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
+        "tradeoff": [_step(asdict(step), unknown) for step in plan.tradeoff],
+        "alternatives": [_step(asdict(row), Missing(row.reason)) for row in plan.alternatives],
+        "notes": list(plan.notes),
+    }
+
+
+def _wish(wish: Wish) -> list[tuple[str, Any]]:
+    return [("kind" if name == "question" else name, value) for name, value in asdict(wish).items()]
+
+
+def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
+    return {name: unknown if value is None else value for name, value in row.items()}
+
+
+def _print(plan: CollectionPlan, console: Console) -> None:
+    what = "of one share" if plan.wish.question == "frequency" else "of the mean"
+    held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
+    everybody, some, colluding = plan.central.lines()
+    rows = {
+        "randomizer": f"{RANDOMIZERS[plan.randomizer.name]} ({plan.randomizer.name})",
+        "report": f"{plan.report_bits:,} bits",
+        "epsilon0": f"{plan.epsilon0!r} (one report)",
+        "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {plan.central.delta:g}",
+        "all honest": everybody,
+        "some honest": some,
+        "colluding": colluding,
+        "error": f"{_error(plan, plan.error95)} {what} with 95 % probability"
+        + (f", {held}" if plan.wish.k is not None else ""),
+        "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
+        "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
+    }
+    if plan.flat is not None and plan.wish.shares == "any":
+        rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
+    rows["best guess"] = _guess(plan)
+    rows["smallest n"] = plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}"
+    rows |= {f"note {place}": note for place, note in enumerate(plan.notes, start=1)}
+    print_rows(f"Plan for {plan.wish.n:,} people", rows)
+    console.print(_tradeoff(plan))
+    if plan.alternatives:
+        console.print(_alternatives(plan))
+
+
+def _error(plan: CollectionPlan, value: float) -> str:
+    return Unit.of("share" if plan.wish.question == "frequency" else "mean")(value, value, ROUND_CEILING)
+
+
+def _guess(plan: CollectionPlan) -> str:
+    seen = plan.risk.seen
+    if seen is None:
+        return f"not known: {plan.risk.reason}"
+    return (
+        f"one person's value is guessed right in one try with probability {percent_up(seen.randomized_shuffled)}, "
+        f"{round_up(seen.randomized_shuffled / seen.prior, 4):g} times the {percent(seen.prior)} without any data; "
+        f"from the report itself, if the shuffler colludes: {percent_up(seen.randomized)}"
+    )
+
+
+def _tradeoff(plan: CollectionPlan) -> Table:
+    table = _grid("Trade-off", ("epsilon0", "epsilon", "95 % error", "best guess", "gain"))
+    for step in plan.tradeoff:
+        guess = (ABSENT, ABSENT) if step.vulnerability is None else _risk_cells(plan, step)
+        chosen = "bold" if step.epsilon0 == plan.epsilon0 else ""
+        table.add_row(upward(step.epsilon0), upward(step.epsilon), _error(plan, step.error95), *guess, style=chosen)
+    return table
+
+
+def _risk_cells(plan: CollectionPlan, step: Step) -> tuple[str, str]:
+    assert plan.risk.seen is not None and step.vulnerability is not None and step.gain is not None
+    leaked = step.vulnerability - plan.risk.seen.prior  # decides the decimals
+    return Unit.of("share")(step.vulnerability, leaked, ROUND_CEILING), f"{round_up(step.gain, 4):.4f}"
+
+
+def _alternatives(plan: CollectionPlan) -> Table:
+    table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits", "but"))
+    for row in plan.alternatives:
+        known = row.epsilon0 is not None and row.error95 is not None
+        numbers = (
+            upward(row.epsilon0),
+            upward(row.epsilon),
+            _error(plan, row.error95 or 0.0),
+            f"{row.report_bits:,}",
+        )
+        table.add_row(row.randomizer, *(numbers if known else (ABSENT,) * 4), row.reason)
+    return table
+
+
+def _grid(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(
+        *columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
+
+
+def _whole(value: float | None) -> Any:
+    """1e6 as the whole number that it is; the planner refuses what is none."""
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _one(texts: list[str] | None) -> Any:
+    """The number behind an option; several are handed on, to be refused with the reason."""
+    if not texts:
+        return None
+    try:
+        values = [float(part) for text in texts for part in text.split(",")]
+    except ValueError:
+        raise refuse("epsilon0", "a number", ", ".join(texts)) from None
+    return values[0] if len(values) == 1 else values

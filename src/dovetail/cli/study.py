@@ -1,0 +1,106 @@
+"""`dovetail study`: reproduce a figure or a claim."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.core.errors import DataError, OutputError, ParameterError
+from dovetail.pipeline.config import nearest
+
+HOME = Path(__file__).parents[3] / "studies"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("study")(_study)
+
+
+def _study(
+    name: Annotated[str | None, typer.Argument(help="The study; without a name, all are listed.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="The size of the claim instead of a toy.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of public data sets; default $DOVETAIL_DATA.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("study-out"),
+    as_json: Json = False,
+) -> None:
+    """Reproduce a figure or a claim: a table, a picture, and whether it holds.
+
+    Studies live beside the package in its source checkout. Each is a folder with a README that says what is claimed
+    and what was measured.
+
+    Example: dovetail study fig7 --out fig7
+    """
+    known = studies()
+    if name is None:
+        titles = {study: claim_of(study) for study in known}
+        print_json(titles) if as_json else print_rows("Studies", titles)
+        return
+    if name not in known:
+        raise ParameterError(f"no study is called {name!r}{nearest(name, known)}")
+    if data is not None:
+        if not data.is_dir():
+            raise DataError(f"{data}: no such folder of data sets.")
+        os.environ["DOVETAIL_DATA"] = str(data)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); name another place.") from None
+    document = reproduce(name, full=full, out=out)
+    if as_json:
+        print_json(document)
+        return
+    rows = {claim: "holds" if held else "DOES NOT HOLD" for claim, held in document["verdict"].items()}
+    print_rows(claim_of(name), {**rows, "table": f"{len(document['rows'])} rows", "files": str(out)})
+
+
+def reproduce(name: str, *, full: bool, out: Path) -> dict[str, Any]:
+    """Run one study; its document."""
+    run = module(name)
+    table: pl.DataFrame = run.main(full, out)
+    picture = next((str(path) for path in sorted(out.glob("*.png"))), None)
+    expected = HOME / name / "expected.toml"
+    return {
+        "schema_version": 1,
+        "study": name,
+        "size": "full" if full else "toy",
+        "figure": picture or {"value": None, "reason": "no picture: matplotlib is in the extra `studies`"},
+        "rows": [{column: null_free(value) for column, value in row.items()} for row in table.to_dicts()],
+        "expected": tomllib.loads(expected.read_text()) if expected.exists() else {},
+        "verdict": {claim: bool(held) for claim, held in run.verdict(table).items()},
+    }
+
+
+def null_free(value: Any) -> Any:
+    """JSON has no infinity and no not-a-number."""
+    if isinstance(value, float) and value != value:
+        return None
+    return "inf" if value == float("inf") else value
+
+
+def studies() -> list[str]:
+    """The names of all studies."""
+    if not HOME.is_dir():
+        raise DataError("studies are part of the source checkout, not of the installed package; run this from there.")
+    return sorted(path.parent.name for path in HOME.glob("*/run.py"))
+
+
+def claim_of(name: str) -> str:
+    """The claim that the study's README opens with."""
+    return (HOME / name / "README.md").read_text().splitlines()[0].removeprefix("# Claim: ")
+
+
+def module(name: str) -> ModuleType:
+    """The study's code, from the checkout."""
+    root = str(HOME.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    return importlib.import_module(f"studies.{name}.run")

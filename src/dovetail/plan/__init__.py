@@ -1,0 +1,1 @@
+"""Wishes turned into collections: accuracy, risk and people, solved in any direction."""

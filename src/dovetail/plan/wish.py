@@ -1,0 +1,97 @@
+"""What somebody wants from a collection, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dovetail.account.clones import MOST_PEOPLE
+from dovetail.core.checks import positive, privacy_budget, real, refuse, whole
+from dovetail.core.errors import ParameterError, UnsupportedError
+
+Shares = Literal["any", "flat"]
+
+MOST_SYMBOLS = 1 << 24
+WIDEST = 1e100
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A question to n people, and what is wanted of the answer; see `plan_collection` for the fields.
+
+    Exactly one of `error`, `epsilon` and `epsilon0` is given, or `error` with `epsilon` as its ceiling.
+    """
+
+    question: Literal["frequency", "mean"]
+    n: int
+    honest: int
+    delta: float
+    k: int | None = None
+    lower: float | None = None
+    upper: float | None = None
+    grid: float | None = None
+    error: float | None = None
+    epsilon: float | None = None
+    epsilon0: float | None = None
+    randomizer: str | None = None
+    shares: Shares = "any"
+
+    def __post_init__(self) -> None:
+        n = whole("n", self.n, least=1, most=MOST_PEOPLE)
+        honest = whole("honest", self.honest, least=1, most=n)
+        if not 0.0 <= real("delta", self.delta) < 1.0:
+            raise refuse("delta", "at least 0 and below 1", self.delta)
+        if self.shares not in ("any", "flat"):
+            raise refuse("shares", '"any" or "flat"', self.shares)
+        checked = self._frequency() if self.question == "frequency" else self._mean()
+        for name, value in {**checked, **self._targets(), "n": n, "honest": honest}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def span(self) -> float:
+        """Width of the range that the answer lies in: 1 for shares."""
+        return 1.0 if self.lower is None or self.upper is None else self.upper - self.lower
+
+    def _frequency(self) -> dict[str, Any]:
+        if self.lower is not None or self.upper is not None or self.grid is not None:
+            raise ParameterError(
+                "`lower`, `upper` and `grid` belong to the question mean; a frequency has `k` values."
+            )
+        return {"k": whole("k", self.k, least=2, most=MOST_SYMBOLS)}
+
+    def _mean(self) -> dict[str, Any]:
+        if self.question != "mean":
+            raise refuse("question", '"frequency" or "mean"', self.question)
+        if self.k is not None or self.shares != "any":
+            raise ParameterError("`k` and `shares` belong to the question frequency; a mean has `lower` and `upper`.")
+        lower, upper = real("lower", self.lower), real("upper", self.upper)
+        if not 1.0 / WIDEST <= upper - lower <= WIDEST:  # so that variances are doubles
+            raise refuse("upper", f"above `lower` = {lower!r} by {1.0 / WIDEST:g} to {WIDEST:g}", upper)
+        return {"lower": lower, "upper": upper}
+
+    def _targets(self) -> dict[str, Any]:
+        given = {name: getattr(self, name) for name in ("error", "epsilon", "epsilon0")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if set(given) not in ({"error"}, {"epsilon"}, {"epsilon0"}, {"error", "epsilon"}):
+            raise ParameterError(
+                "give one of `error`, `epsilon` and `epsilon0`, or `error` with `epsilon` as its ceiling; "
+                f"got {', '.join(given) or 'none of them'}."
+            )
+        for name, value in given.items():
+            if isinstance(value, (list, tuple, dict, set, np.ndarray)):
+                raise UnsupportedError(
+                    f"`{name}` must be one number for everybody: where people bring randomizers of their own (model "
+                    "H) a report can name its sender and no amplification theorem holds; plan each group of people "
+                    "with equal `epsilon0` as a collection of its own."
+                )
+            given[name] = privacy_budget(name, value) if name != "error" else self._error(value)
+        return given
+
+    def _error(self, value: Any) -> float:
+        error, span = positive("error", value), self.span
+        if error >= span:
+            what = "a share lies" if self.question == "frequency" else "the mean lies"
+            raise refuse("error", f"below {span:g}, because {what} in a range of that width anyway", error)
+        return error

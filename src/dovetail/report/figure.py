@@ -1,0 +1,75 @@
+"""Pictures as files: one style, readable in print and colour-blind safe, drawn by matplotlib (extra `studies`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dovetail.core.errors import OutputError
+from dovetail.core.extras import require
+
+# Okabe and Ito (2008), Color Universal Design; every line also has a dash or a marker of its own
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+KINDS = (".pdf", ".png", ".svg")
+
+
+def save_figure(place: Path, draw: Callable[[Any], Any], *, kind: str | None = None) -> None:
+    """Save the figure that draw(pyplot) returns.
+
+    Parameters
+    ----------
+    place : Path
+    draw : function of matplotlib.pyplot that returns a figure
+    kind : str, optional
+        ".pdf", ".png" or ".svg"; default the ending of `place`.
+
+    Raises
+    ------
+    OutputError
+        When the kind is none of these.
+    MissingExtraError
+        Without matplotlib.
+    """
+    ending = kind or place.suffix
+    check_figure(Path(f"figure{ending}"))
+    pyplot = require("matplotlib.pyplot", extra="studies")
+    cycler = require("cycler", extra="studies").cycler
+    style = {
+        "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
+        "axes.grid": True,
+        "grid.alpha": 0.3,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "svg.hashsalt": "dovetail",  # the same picture is the same file
+    }
+    with pyplot.rc_context(style):
+        figure = draw(pyplot)
+        figure.savefig(place, format=ending[1:].lower(), bbox_inches="tight", dpi=150)
+        pyplot.close(figure)
+
+
+def check_figure(place: Path) -> None:
+    """Refuse what could not be drawn, before the work is done."""
+    if place.suffix.lower() not in KINDS:
+        raise OutputError(f"{place}: a picture is one of {', '.join(KINDS)}; name it so.")
+    require("matplotlib", extra="studies").use("Agg")
+
+
+def line_figure(
+    pyplot: Any, table: pl.DataFrame, x: str, *, labels: dict[str, str], y: str, log_x: bool, log_y: bool, title: str
+) -> Any:
+    """One line for each column of `table` named in `labels` against column `x`; gaps where a value is null."""
+    figure, axis = pyplot.subplots(figsize=(6.4, 4.2))
+    for column, label in labels.items():
+        axis.plot(table[x].to_numpy(), table[column].cast(pl.Float64).to_numpy(), label=label)
+    axis.set(xlabel=x, ylabel=y, title=title)
+    if log_x:
+        axis.set_xscale("log")
+    if log_y:
+        axis.set_yscale("log")
+    axis.legend(fontsize="small")
+    return figure

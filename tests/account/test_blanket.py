@@ -1,0 +1,148 @@
+"""Sums of blanket laws: certified on both sides, and laws are checked as data."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.clones import ClonePair
+from dovetail.account.excess import mean_excess
+from dovetail.core.errors import DataError, ParameterError
+
+CLONE_ERROR = 2e-9  # the pair's own margin
+
+
+def stronger(epsilon0: float) -> BlanketLaw:
+    p = math.exp(epsilon0)
+    return BlanketLaw([p, 1.0], [1.0, p], [1.0 / (p + 1.0)] * 2)
+
+
+def lopsided() -> BlanketLaw:
+    """Binary response with everybody else on the second value: not symmetric, no remainder."""
+    return BlanketLaw([3.0, 1.0 / 3.0], [1.0, 1.0], [0.25, 0.75])
+
+
+def random_law(seed: int) -> BlanketLaw:
+    """Five atoms and a remainder."""
+    rng = np.random.default_rng(seed)
+    z = 1.0 + rng.random((2, 5)) * rng.integers(0, 6, (2, 5))
+    mass = rng.dirichlet(np.ones(5))
+    first, second = z @ mass
+    return BlanketLaw(z[0] / first, z[1] / second, mass)
+
+
+def brute(law: BlanketLaw, n: int, epsilon: float) -> float:
+    """Phi_n of one direction, atom by atom."""
+    values = np.append(law.z0 - math.exp(epsilon) * law.z1, 0.0)
+    masses = np.append(law.mass, law.remainder)
+    atoms = product(range(values.size), repeat=n)
+    return sum(math.prod(masses[list(a)]) * max(0.0, math.fsum(values[list(a)])) for a in atoms) / n
+
+
+@pytest.mark.parametrize("law", [stronger(1.0), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(4))])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_ends_enclose_the_sum_over_all_atoms_at_every_real_epsilon(law: BlanketLaw, n: int) -> None:
+    for share in (-1.5, -0.7, -0.2, 0.0, 0.3, 0.8, 1.2):
+        epsilon = share * law.epsilon0
+        exact = max(brute(law, n, epsilon), brute(law.mirrored, n, epsilon))
+        ends = ShuffledLaw(law, n).delta(epsilon)
+        assert ends.lower * (1.0 - 1e-12) <= exact <= ends.upper * (1.0 + 1e-12)
+        assert ends.upper - ends.lower <= 1e-4 * ends.upper
+
+
+@pytest.mark.parametrize("points", [1 << 8, 1 << 10, 1 << 12, 1 << 15])
+@pytest.mark.parametrize(("n", "epsilon"), [(7, 0.4), (1000, 0.1), (20_000, 0.02)])
+def test_a_coarser_grid_never_lowers_the_upper_end_below_the_sum(points: int, n: int, epsilon: float) -> None:
+    pair = ClonePair(1.0, n).delta(epsilon, resolution=1e-6)
+    ends = ShuffledLaw(stronger(1.0), n, points).delta(epsilon)
+    assert ends.upper >= pair.lower
+    assert ends.lower <= pair.upper
+
+
+def test_the_gap_shrinks_with_the_square_of_the_grid() -> None:
+    gaps = [ShuffledLaw(stronger(1.0), 10_000, points).delta(0.03).gap for points in (1 << 11, 1 << 13, 1 << 15)]
+    assert gaps[0] > 8.0 * gaps[1] > 64.0 * gaps[2] > 0.0
+
+
+@pytest.mark.parametrize("epsilon0", [0.01, 1.0, 4.0, 12.0])
+@pytest.mark.parametrize("n", [1, 30, 10_000, 10**9])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12, 1e-18])
+def test_the_stronger_clone_law_agrees_with_its_closed_sum(epsilon0: float, n: int, delta: float) -> None:
+    pair = ClonePair(epsilon0, n)
+    epsilon = pair.epsilon(delta).upper
+    if epsilon >= epsilon0 * (1.0 - 1e-9) or epsilon == 0.0:
+        return
+    one, other = ShuffledLaw(stronger(epsilon0), n).delta(epsilon), pair.delta(epsilon, resolution=1e-6)
+    assert one.upper >= other.lower * (1.0 - CLONE_ERROR)
+    assert one.lower <= other.upper * (1.0 + CLONE_ERROR)
+    steepness = 2.0 * math.log(1.0 / delta) + 1.0  # a gap of 1e-4 in epsilon costs this share of delta
+    assert one.upper <= other.upper * (1.0 + 1e-4 * steepness)
+
+
+def test_what_is_returned_was_evaluated_and_found_small_enough() -> None:
+    law = ShuffledLaw(random_law(0), 3000)
+    ends = law.epsilon(1e-6)
+    assert law.delta(ends.upper).upper <= 1e-6 < law.delta(ends.lower).lower
+    assert 0.0 < ends.gap < 1e-4
+
+
+def test_epsilon_falls_in_n_and_in_delta_and_never_exceeds_the_local_one() -> None:
+    law = random_law(1)
+    people = [ShuffledLaw(law, n).epsilon(1e-6).upper for n in (1, 3, 10, 100, 10_000)]
+    chances = [ShuffledLaw(law, 200).epsilon(delta).upper for delta in (0.0, 1e-15, 1e-9, 1e-4, 0.05, 0.9)]
+    for values in (people, chances):
+        assert max(values) <= law.epsilon0
+        assert values == sorted(values, reverse=True)
+    assert chances[0] == law.epsilon0
+    assert chances[-1] == 0.0
+
+
+def test_a_large_collection_is_as_exposed_as_a_normal_shift() -> None:
+    n = 10**8
+    law = stronger(1.0)
+    shift = math.sqrt(law.spread / n)
+    for t in (0.5, 2.0):
+        normal = shift * (math.exp(-t * t / 2) / math.sqrt(2 * math.pi) - t * 0.5 * math.erfc(t / math.sqrt(2)))
+        assert ShuffledLaw(law, n).delta(t * shift).upper == pytest.approx(normal, rel=1e-3)
+
+
+def test_both_directions_of_a_lopsided_law_count() -> None:
+    law, n = lopsided(), 6
+    ways = [brute(one, n, 0.4) for one in (law, law.mirrored)]
+    assert abs(ways[0] - ways[1]) > 1e-3
+    assert ShuffledLaw(law, n).delta(0.4).contains(max(ways))
+    assert not law.symmetric
+    assert stronger(2.0).symmetric
+
+
+def test_a_value_of_zero_probability_and_a_sure_loss_are_no_trouble() -> None:
+    assert mean_excess(np.array([-1.0, 0.0]), np.array([0.5, 0.5]), 9).upper == 0.0
+    one = mean_excess(np.array([1.0, -2.0, 50.0]), np.array([0.5, 0.5, 0.0]), 2)
+    assert one.contains(0.25)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (([3.0, 1.0], [1.0, 3.0], [0.25, 0.3]), "mean 1"),
+        (([3.0, 1.0], [1.0, 3.0], [-0.25, 0.25]), "probabilities"),
+        (([3.0, 1.0], [1.0, 3.0], [0.25, float("nan")]), "probabilities"),
+        (([4.0, 0.0], [1.0, 3.0], [0.25, 0.25]), "ratio of 0"),
+        (([3.0, 1.0], [1.0, 3.0], [0.25]), "equally long"),
+        (([0.5, 0.5], [0.5, 0.5], [1.0, 1.0]), "sum"),
+    ],
+)
+def test_data_that_are_no_law_are_refused(fields: tuple[list[float], ...], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        BlanketLaw(*fields)
+
+
+@pytest.mark.parametrize("bad", [True, float("nan"), "1", np.bool_(True), -1, 1.5])
+def test_arguments_outside_their_range_are_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="`n`"):
+        ShuffledLaw(stronger(1.0), bad)  # type: ignore[arg-type]
+    law = ShuffledLaw(stronger(1.0), 10)
+    with pytest.raises(ParameterError, match="`delta`"):
+        law.epsilon(bad)  # type: ignore[arg-type]

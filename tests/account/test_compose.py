@@ -1,0 +1,268 @@
+"""Composition over rounds: against the exact product of the pairs, its laws, and broken versions that are caught."""
+
+from functools import reduce
+from itertools import pairwise, permutations
+from math import exp
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dovetail.account.clones import ClonePair, Kind
+from dovetail.account.compose import Composition, compose, composed_delta
+from dovetail.account.convolve import add_losses, overshoot, sum_near
+from dovetail.account.loss import LossDistribution, losses_above, losses_below
+from dovetail.account.rounds import Round
+from dovetail.core.errors import ParameterError, UnsupportedError
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+SMALL = [
+    [Round(1.0, 6, times=2)],
+    [Round(1.0, 6, times=3)],
+    [Round(3.0, 10, times=2)],
+    [Round(0.2, 8, times=3)],
+    [Round(8.0, 5, times=2)],
+    [Round(1.0, 7, kind="clones", times=2)],
+    [Round(1.0, 12), Round(0.3, 5, kind="clones"), Round(2.0, 4)],
+]
+
+
+def enumerated(epsilon0: float, n: int, kind: Kind) -> Pair:
+    """Both laws of the pair, term by term from equation (2) of the notes."""
+    p = exp(epsilon0)
+    q = 2 / (p + 1) if kind == "stronger clones" else 1 / p
+    first, second = [], []
+    for c in range(n):
+        m, a = c + 1, np.arange(c + 2)
+        weight = binom.pmf(c, n - 1, q) * binom.pmf(a, m, 0.5) * 2 / ((p + 1) * m)
+        first.append(weight * (p * a + m - a))
+        second.append(weight * (a + p * (m - a)))
+    return np.concatenate(first), np.concatenate(second)
+
+
+def product(rounds: list[Round]) -> Pair:
+    """The exact product of all rounds' pairs."""
+    pairs = [enumerated(r.epsilon0, r.n, r.pair.kind) for r in rounds for _ in range(r.times)]
+    first, second = (reduce(np.multiply.outer, [pair[i] for pair in pairs]).ravel() for i in (0, 1))
+    return first, second
+
+
+def hockey_stick(pair: Pair, epsilon: float) -> float:
+    return float(np.maximum(pair[0] - exp(epsilon) * pair[1], 0.0).sum())
+
+
+@pytest.mark.parametrize("rounds", SMALL, ids=str)
+def test_the_exact_delta_of_the_product_lies_in_the_bracket(rounds: list[Round]) -> None:
+    exact, local = product(rounds), sum(r.times * r.epsilon0 for r in rounds)
+    for share in (0.0, 0.1, 0.4, 0.8, 0.95):
+        truth, ends = hockey_stick(exact, share * local), composed_delta(rounds, epsilon=share * local)
+        assert ends.lower <= truth <= ends.upper
+        assert ends.upper <= truth * (1 + 1e-3)  # splitting on the grid costs the square of the step
+        assert ends.lower >= truth * 0.9
+
+
+@pytest.mark.parametrize("rounds", SMALL, ids=str)
+def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: list[Round]) -> None:
+    exact = product(rounds)
+    for delta in (1e-3, 1e-8, 1e-12):
+        found = compose(rounds, delta=delta)
+        assert found.epsilon is not None and found.lower is not None
+        assert hockey_stick(exact, found.epsilon) <= delta * (1 + 1e-9)  # the oracle's own rounding
+        assert hockey_stick(exact, found.lower) >= delta * (1 - 1e-9)
+        assert found.epsilon - found.lower <= 1e-2 * found.epsilon
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-20, 1e-24])
+def test_tiny_deltas_are_still_certified(delta: float) -> None:
+    rounds = [Round(0.2, 40, times=2)]
+    exact, found = product(rounds), compose(rounds, delta=delta)
+    assert found.epsilon is not None and found.lower is not None
+    assert hockey_stick(exact, found.epsilon) <= delta * (1 + 1e-9)
+    assert 0.0 < found.lower <= found.epsilon <= found.lower * 1.01
+    assert found.epsilon < 0.4
+
+
+def test_far_below_the_rounding_of_the_transform_delta_agrees_with_the_single_round() -> None:
+    pair = ClonePair(1.0, 500)
+    for delta in (1e-20, 1e-60):
+        epsilon = pair.epsilon(delta).upper
+        truth, ends = pair.delta(epsilon), composed_delta(1, epsilon=epsilon, epsilon0=1.0, n=500)
+        assert 0.5 * truth.lower <= ends.lower <= truth.upper
+        assert truth.lower <= ends.upper <= truth.upper * 1.05  # the step is a larger share of a steeper fall
+
+
+def test_losses_rounded_down_fall_below_the_exact_value() -> None:
+    pair, epsilon = ClonePair(1.0, 6), 0.8
+    law = losses_above(pair, step=0.01, cut=1e-15)
+    down = LossDistribution(law.step, law.start - law.step, law.masses, law.infinity, law.error)
+    truth = hockey_stick(product([Round(1.0, 6, times=3)]), epsilon)
+    assert sum_near([(law, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
+    assert sum_near([(down, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
+
+
+def test_cut_mass_that_is_not_charged_falls_below_the_exact_value() -> None:
+    pair, epsilon = ClonePair(0.5, 30), 0.9
+    law = losses_above(pair, step=0.001, cut=1e-3)
+    free = LossDistribution(law.step, law.start, law.masses, 0.0, law.error)
+    truth = hockey_stick(product([Round(0.5, 30, times=2)]), epsilon)
+    assert sum_near([(law, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
+    assert sum_near([(free, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
+
+
+def test_losses_rounded_up_are_no_lower_bound_without_the_allowance_for_it() -> None:
+    pair, epsilon = ClonePair(1.0, 6), 1.6
+    law, shifts = losses_below(pair, step=0.05, cut=1e-15)
+    up = LossDistribution(law.step, law.start + 0.5 * law.step, law.masses, law.infinity, law.error)
+    truth = hockey_stick(product([Round(1.0, 6, times=3)]), epsilon)
+    total = sum_near([(up, 3)], delta=1e-9, epsilon=epsilon)
+    assert total.lower(epsilon) > truth
+    allowance = overshoot([(up, 3)], [shifts + 0.5 * law.step], 1e-3 * truth)
+    assert 0.5 * truth < total.lower(epsilon + allowance) - 1e-3 * truth < truth
+
+
+@pytest.mark.parametrize("kind", ["stronger clones", "clones"])
+@pytest.mark.parametrize(("epsilon0", "n"), [(1.0, 1), (1.0, 9), (0.1, 200), (5.0, 60), (1.0, 3_000), (2.0, 10**6)])
+def test_on_the_grid_the_law_of_losses_keeps_delta_and_between_it_is_above(
+    epsilon0: float, n: int, kind: Kind
+) -> None:
+    pair = ClonePair(epsilon0, n, kind)
+    step = 0.01 * min(pair.gaussian_scale, epsilon0)
+    law = losses_above(pair, step=step, cut=1e-14)
+    for point in (0.0, 7.0, 100.5, 250.0):
+        epsilon = point * step
+        if epsilon < epsilon0:
+            ours = law.infinity + float(law.masses @ np.maximum(-np.expm1(epsilon - law.losses), 0.0))
+            ends = pair.delta(epsilon, resolution=1e-6)
+            assert ours >= ends.lower
+            assert ours <= ends.upper * (1 + (2e-3 if point < 200 else 5e-3)) + 1e-11
+    assert law.masses.min() >= 0.0
+    assert 1.0 <= float(law.masses.sum()) + law.infinity <= 1 + 1e-8
+
+
+@pytest.mark.parametrize("theta", [0.0, 2.0])
+def test_the_transform_gives_the_tilted_convolution(theta: float) -> None:
+    laws = [losses_above(ClonePair(e0, n), step=0.02, cut=1e-12) for e0, n in ((1.0, 20), (0.4, 5))]
+    tilted = [law.masses * np.exp(theta * law.losses) for law in laws]
+    tilted = [t / t.sum() for t in tilted]
+    direct = reduce(np.convolve, [tilted[0], tilted[0], tilted[1]])
+    total = add_losses([(laws[0], 2), (laws[1], 1)], theta=theta)
+    start = 2 * laws[0].start + laws[1].start
+    where = np.round((total.start + total.step * np.arange(total.masses.size) - start) / total.step).astype(int)
+    inside = (where >= 0) & (where < direct.size)
+    error = total.masses[inside] - direct[where[inside]]
+    assert np.linalg.norm(error) <= total.noise + 1e-12  # and what may wrap round
+    assert total.masses[~inside].sum() <= 1e-11
+
+
+def test_one_round_is_the_single_round_value_within_the_grid() -> None:
+    for epsilon0, n in ((0.1, 10**5), (1.0, 100), (4.0, 10**3)):
+        for delta in (1e-3, 1e-9):
+            single, ours = ClonePair(epsilon0, n).epsilon(delta), compose(1, epsilon0=epsilon0, n=n, delta=delta)
+            assert single.lower * (1 - 1e-9) <= ours.epsilon <= single.upper  # type: ignore[operator]
+            numeric = composed_delta(1, epsilon=single.upper, epsilon0=epsilon0, n=n)
+            truth = ClonePair(epsilon0, n).delta(single.upper)
+            assert truth.lower * 0.98 <= numeric.lower <= truth.upper
+            assert truth.lower <= numeric.upper <= truth.upper * (1 + 2e-3)
+
+
+@pytest.mark.parametrize(("epsilon0", "n"), [(0.1, 10**4), (1.0, 30), (1.0, 10**5), (6.0, 10**3)])
+def test_epsilon_grows_with_rounds_and_stays_below_every_comparison(epsilon0: float, n: int) -> None:
+    found = [compose(T, epsilon0=epsilon0, n=n, delta=1e-6) for T in (1, 3, 300)]
+    assert all(upper(a) < upper(b) for a, b in pairwise(found))
+    for T, one in zip((1, 3, 300), found, strict=True):
+        assert upper(one) <= T * epsilon0
+        for other in (one.basic, one.advanced, one.renyi):
+            assert other.epsilon is not None and upper(one) <= other.epsilon, other.name
+    assert upper(found[-1]) < 0.5 * found[-1].basic.epsilon  # type: ignore[operator]
+
+
+def upper(found: Composition) -> float:
+    assert found.epsilon is not None
+    return found.epsilon
+
+
+def test_epsilon_falls_with_people_and_delta_and_grows_with_local_epsilon() -> None:
+    by_n = [upper(compose(20, epsilon0=1.0, n=n, delta=1e-6)) for n in (1, 10, 300, 10**8)]
+    by_delta = [upper(compose(20, epsilon0=1.0, n=500, delta=d)) for d in (0.0, 1e-12, 1e-6, 0.1)]
+    by_local = [upper(compose(20, epsilon0=e, n=500, delta=1e-6)) for e in (4.0, 1.0, 0.01)]
+    for falling in (by_n, by_delta, by_local):
+        assert all(a >= b for a, b in pairwise(falling)), falling
+    assert by_delta[0] == 20.0
+    clones = compose([Round(1.0, 500, times=20, kind="clones")], delta=1e-6)
+    assert upper(clones) > by_delta[2]
+
+
+def test_the_order_and_the_grouping_of_rounds_do_not_matter() -> None:
+    rounds = [Round(1.0, 100), Round(0.5, 2_000, times=3), Round(2.0, 50, kind="clones")]
+    found = {compose(order, delta=1e-6) for order in permutations(rounds)}
+    assert len(found) == 1
+    apart = [rounds[0], rounds[1], rounds[2]]
+    apart[1:2] = [Round(0.5, 2_000, times=2), Round(0.5, 2_000)]
+    assert upper(compose(apart, delta=1e-6)) == pytest.approx(upper(found.pop()), rel=1e-7)
+
+
+def test_delta_falls_in_epsilon_and_vanishes_at_the_sum_of_local_epsilons() -> None:
+    ends = [composed_delta(5, epsilon=e, epsilon0=1.0, n=50) for e in np.linspace(0.0, 5.0, 11)]
+    assert all(a.upper > b.upper for a, b in pairwise(ends))
+    assert (ends[-1].lower, ends[-1].upper) == (0.0, 0.0)
+
+
+def test_approximate_rounds_add_their_term_once_each() -> None:
+    pure = [Round(1.0, 1_000, times=4, kind="clones"), Round(0.5, 200, kind="clones")]
+    rounds = [Round(1.0, 1_000, times=4, delta0=1e-14), Round(0.5, 200, delta0=1e-13)]
+    for epsilon in (0.1, 0.8):
+        term = (exp(epsilon) + 1) * (4 * (1 + exp(-1.0)) * 1_000 * 1e-14 + (1 + exp(-0.5)) * 200 * 1e-13)
+        ours, without = composed_delta(rounds, epsilon=epsilon), composed_delta(pure, epsilon=epsilon)
+        assert ours.upper - without.upper == pytest.approx(term, rel=1e-4)
+    found, less = compose(rounds, delta=1e-6), compose(pure, delta=1e-6)
+    assert upper(less) < upper(found) < upper(less) * 1.01
+    assert composed_delta(rounds, epsilon=upper(found)).upper <= 1e-6 * (1 + 1e-3)
+
+
+def test_rounds_with_too_much_delta0_keep_the_local_promise_or_nothing() -> None:
+    rounds = [Round(1.0, 10_000, times=3, delta0=1e-8)]
+    local, nothing = compose(rounds, delta=1e-6), compose(rounds, delta=1e-9)
+    assert (local.epsilon, local.method) == (3.0, "local")
+    assert (nothing.epsilon, nothing.lower) == (None, None)
+    assert all("n * delta0 too large" in found.reason for found in (local, nothing))
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n", "T"), [(20.0, 10**3, 50), (700.0, 10, 2), (1e-3, 10**12, 10**6), (1.0, 1, 40)]
+)
+def test_the_corners_of_the_range_give_an_ordered_answer(epsilon0: float, n: int, T: int) -> None:
+    found = compose(T, epsilon0=epsilon0, n=n, delta=1e-6)
+    assert found.lower is not None
+    assert 0.0 <= found.lower <= upper(found) <= T * epsilon0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: compose(0, epsilon0=1.0, n=10, delta=1e-6),
+        lambda: compose(True, epsilon0=1.0, n=10, delta=1e-6),
+        lambda: compose(3, delta=1e-6),
+        lambda: compose([], delta=1e-6),
+        lambda: compose([1.0], delta=1e-6),  # type: ignore[list-item]
+        lambda: compose([Round(1.0, 10)], epsilon0=1.0, delta=1e-6),
+        lambda: compose("many", epsilon0=1.0, n=3, delta=1e-6),  # type: ignore[arg-type]
+        lambda: compose(3, epsilon0=1.0, n=10, delta=np.nan),
+        lambda: compose(3, epsilon0=1.0, n=10, delta=1.0),
+        lambda: compose(3, epsilon0=1.0, n=10, delta=1e-250),
+        lambda: composed_delta(3, epsilon=-1.0, epsilon0=1.0, n=10),
+        lambda: Round(1.0, 10, delta0=-1e-9),
+        lambda: Round(1.0, 10, times=1.5),  # type: ignore[arg-type]
+        lambda: Round(np.inf, 10),
+        lambda: Round(1.0, 0),
+        lambda: Round(1.0, 10, kind="weaker"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_outside_their_range_are_refused(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ParameterError):
+        call()
+
+
+def test_stronger_clones_are_refused_for_approximate_rounds() -> None:
+    with pytest.raises(UnsupportedError, match="clones"):
+        Round(1.0, 10, delta0=1e-9, kind="stronger clones")

@@ -1,0 +1,242 @@
+"""Each mechanism's law: what it is as data, how laws are ordered, and what is refused."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dovetail.account.attack_lower import attack_lower
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.clones import ClonePair
+from dovetail.account.laws.binary import MOST_EXACT, BinaryExact
+from dovetail.account.laws.finite import MOST_PAIRS, FiniteChannelLaw
+from dovetail.account.laws.hadamard import hadamard_law
+from dovetail.account.laws.krr import krr_law, krr_third_law
+from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law, laplace_law
+from dovetail.account.laws.mechanisms import LAWS, law_bounds, mechanism_attack, mechanism_law
+from dovetail.account.laws.unary import hashing_law, unary_law
+from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.stages import NumericRandomizer, Randomizer
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.unary import Unary
+
+RANDOMIZERS = [
+    one
+    for kind in (KRR, Hadamard, Laplace, Unary, LocalHashing)
+    for one in kind.examples()
+    if one.guarantee.epsilon <= 4
+]
+LIARS = [KRRChannel(4, 1, 3), HadamardChannel(3, 1, 4, 1, 2), HadamardChannel(4, 2, 4, 1, 3)]
+MECHANISMS: list[Randomizer | Channel] = [*RANDOMIZERS, *LIARS, DenseChannel([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])]
+
+
+def local(mechanism: Randomizer | Channel) -> float:
+    return mechanism.guarantee.epsilon if isinstance(mechanism, Randomizer) else mechanism.epsilon
+
+
+def laws(mechanism: Randomizer | Channel) -> tuple[BlanketLaw, ...]:
+    law = mechanism_law(mechanism, n=5)[1]
+    if isinstance(law, FiniteChannelLaw):
+        return tuple(pair.law for pair in law.pairs)
+    return (law.law,) if isinstance(law, ShuffledLaw) else ()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_a_law_is_as_private_as_its_mechanism(mechanism: Randomizer | Channel) -> None:
+    for law in laws(mechanism):  # masses and means are checked when the law is made
+        assert law.epsilon0 <= local(mechanism) * (1.0 + 1e-12)
+    if laws(mechanism):
+        assert max(law.epsilon0 for law in laws(mechanism)) == pytest.approx(local(mechanism), rel=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("n", [1, 300])
+def test_the_attack_is_below_the_bound_and_the_bound_below_stronger_clones(
+    mechanism: Randomizer | Channel, n: int
+) -> None:
+    attack = mechanism_attack(mechanism, n=n, delta=1e-5)
+    [bound] = law_bounds(mechanism, n=n, delta=1e-5)
+    clones = ClonePair(local(mechanism), n).epsilon(1e-5).upper
+    assert 0.0 < attack <= clones * (1.0 + 1e-9)
+    if bound.epsilon is not None:
+        assert attack <= bound.epsilon <= clones * (1.0 + 1e-4)
+        assert bound.lower is not None
+        assert 0.0 < bound.lower <= bound.epsilon <= local(mechanism)
+
+
+@pytest.mark.parametrize("k", [3, 10_000])
+@pytest.mark.parametrize("epsilon0", [0.5, 4.0])
+@pytest.mark.parametrize("n", [10_000, 10**6, 10**9])
+def test_shuffled_k_ary_response_is_known_to_four_digits(k: int, epsilon0: float, n: int) -> None:
+    [bound] = law_bounds(KRR(k, epsilon0), n=n, delta=1e-6)
+    attack = mechanism_attack(KRR(k, epsilon0), n=n, delta=1e-6)
+    assert bound.epsilon is not None and bound.lower is not None
+    assert bound.epsilon <= 1.0001 * bound.lower
+    assert bound.epsilon <= 1.0002 * attack
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.4])
+@pytest.mark.parametrize("n", [50, 400])
+def test_order_of_the_laws(n: int, epsilon: float) -> None:
+    p, b = math.e, 1.0 / (math.e + 5.0)
+    t = (1.0 - b - p * b) / (1.0 - 2.0 * b)
+    channel = KRR(6, 1.0).channel()
+    lumped = ShuffledLaw(BlanketLaw([p, 1.0, t], [1.0, p, t], [b, b, 1.0 - 2.0 * b]), n)
+    rising = [
+        lumped.delta(epsilon),
+        ShuffledLaw(krr_third_law(channel), n).delta(epsilon),
+        ShuffledLaw(krr_law(channel), n).delta(epsilon),
+        ClonePair(1.0, n).delta(epsilon, resolution=1e-6),
+        ClonePair(1.0, n, "clones").delta(epsilon, resolution=1e-6),
+    ]
+    assert all(below.lower < above.upper for below, above in pairwise(rising))
+    assert rising[0].upper < rising[2].lower  # strictly, although lumping is sometimes called an upper bound
+
+
+def test_two_blocks_of_hadamard_response_expose_more_than_one_with_the_same_masses() -> None:
+    p = math.e
+    b = 1.0 / (p + 3.0)
+    same = BlanketLaw([p, p, 1.0, 1.0], [p, 1.0, p, 1.0], [0.5 * b] * 3 + [(4.0 - 1.5) * b])  # two blocks, one shared
+    different = hadamard_law(HadamardChannel(4, 2, 4, 2718281828459045, 10**15))
+    for epsilon in (0.1, 0.4, 0.8):
+        assert ShuffledLaw(same, 20).delta(epsilon).upper < ShuffledLaw(different, 20).delta(epsilon).lower
+
+
+def test_all_others_alike_is_not_always_the_worst_case_of_binary_response() -> None:
+    ends = BinaryExact(math.log(3.0), 5).delta(math.log(1.25))
+    assert ends.contains(81 / 512)
+    assert ends.lower > 1.1 * 567 / 4096  # everybody else alike
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 300])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 6.0])
+def test_binary_response_lies_between_the_general_attack_and_stronger_clones(n: int, epsilon0: float) -> None:
+    ends = BinaryExact(epsilon0, n).epsilon(1e-6)
+    assert ends.upper <= ClonePair(epsilon0, n).epsilon(1e-6).upper * (1.0 + 1e-6)
+    assert ends.gap < 1e-5
+    assert BinaryExact(epsilon0, n).delta(ends.upper).upper <= 1e-6
+    if n > 64:  # below, the general attack is this one
+        assert ends.upper >= 0.7 * attack_lower(epsilon0, n, 1e-6)
+
+
+def test_binary_response_says_nothing_for_large_collections_but_is_still_attacked() -> None:
+    [bound] = law_bounds(KRR(2, 1.0), n=MOST_EXACT + 1, delta=1e-6)
+    assert bound.epsilon is None
+    assert "stronger clones" in bound.reason
+    assert mechanism_attack(KRR(2, 1.0), n=10**6, delta=1e-6) > 0.002
+
+
+def test_finer_cells_and_finer_grids_approach_the_continuous_laplace_law_from_above() -> None:
+    cells = [ShuffledLaw(laplace_law(2.0, cells=count), 500).delta(0.3).upper for count in (4, 16, 64, 256)]
+    assert cells == sorted(cells, reverse=True)
+    assert cells[2] == pytest.approx(cells[3], rel=1e-3)
+    steps = [
+        ShuffledLaw(grid_laplace_law(Laplace(0.0, 1.0, 2.0, grid=1 / m)), 500).delta(0.3) for m in (1, 3, 16, 200)
+    ]
+    assert all(one.lower > other.upper for one, other in pairwise(steps))
+    assert steps[-1].lower > ShuffledLaw(laplace_law(2.0, cells=2000), 500).delta(0.3).lower
+
+
+@pytest.mark.parametrize("m", [7, 40, 41])
+def test_gathering_grid_points_raises_the_law_and_lowers_the_attack(m: int) -> None:
+    laplace = Laplace(0.0, 1.0, 3.0, grid=1 / m)
+    for epsilon in (0.2, 1.0):
+        whole, coarse = (ShuffledLaw(grid_laplace_law(laplace, cells=c), 30).delta(epsilon) for c in (100, 2))
+        assert coarse.upper >= whole.lower
+        whole, coarse = (ShuffledLaw(grid_laplace_dataset(laplace, cells=c), 30).delta(epsilon) for c in (100, 2))
+        assert coarse.lower <= whole.upper
+
+
+def test_the_ends_of_the_grid_are_the_worst_pair_of_laplace() -> None:
+    laplace = Laplace(0.0, 1.0, 1.5, grid=0.25)
+    points, rate = np.arange(5), float(laplace.rate)
+    away = np.abs(points[:, None] - points)
+    rows = np.tanh(0.5 * rate) * np.exp(-rate * away)
+    rows[:, [0, -1]] = np.exp(-rate * away[:, [0, -1]]) / (1.0 + np.exp(-rate))
+    own, every = ShuffledLaw(grid_laplace_law(laplace), 25), FiniteChannelLaw.of(rows, n=25)
+    for epsilon in (0.05, 0.3, 1.0):
+        assert own.delta(epsilon).upper == pytest.approx(every.delta(epsilon).upper, rel=1e-6)
+
+
+def test_the_largest_grid_is_gathered_into_few_cells() -> None:
+    law = grid_laplace_law(Laplace(0.0, 1.0, 1.0, grid=2.0**-31))
+    assert law.z0.size < 1200
+    assert law.remainder == pytest.approx(1.0 - math.exp(-0.5), abs=1e-8)
+
+
+def test_own_laws_agree_with_the_matrix_of_the_channel() -> None:
+    pairs: list[tuple[BlanketLaw, Channel]] = [
+        (krr_law(KRR(4, 1.0).channel()), DenseChannel(KRR(4, 1.0).channel().matrix())),
+        (unary_law(Unary(2, 1.0)), Unary(2, 1.0).channel()),
+        (hadamard_law(HadamardChannel(2, 2, 4, 3, 1)), DenseChannel(HadamardChannel(2, 2, 4, 3, 1).matrix())),
+    ]
+    for law, channel in pairs:
+        dense = FiniteChannelLaw.of(channel.matrix(), n=10).delta(0.2)
+        assert ShuffledLaw(law, 10).delta(0.2).upper >= dense.lower * (1.0 - 1e-9)
+
+
+def test_a_broken_law_of_local_hashing_would_be_seen() -> None:
+    randomizer = LocalHashing(5, 1.0)
+    every = ShuffledLaw(krr_law(randomizer.hash_channel()), 50).delta(0.2)  # no collisions
+    assert ShuffledLaw(hashing_law(randomizer), 50).delta(0.2).upper < every.lower
+
+
+def test_a_zero_that_another_row_fills_is_named() -> None:
+    with pytest.raises(DataError, match=r"entry \(1, 2\) is 0 where row 0 has 0\.2"):
+        law_bounds(DenseChannel([[0.5, 0.3, 0.2], [0.4, 0.6, 0.0]]), n=10, delta=1e-6)
+    unused = DenseChannel([[0.5, 0.5, 0.0], [0.4, 0.6, 0.0]])
+    assert law_bounds(unused, n=10, delta=1e-6)[0].epsilon is not None
+
+
+def test_too_many_pairs_give_a_reason_and_not_a_long_wait() -> None:
+    rng = np.random.default_rng(5)
+    size = math.isqrt(2 * MOST_PAIRS) + 2
+    for inputs in (size, 40):
+        rows = 1.0 + rng.random((inputs, 30))
+        [bound] = law_bounds(DenseChannel(rows / rows.sum(axis=1, keepdims=True)), n=100, delta=1e-6)
+        assert bound.epsilon is None
+        assert "stronger clones" in bound.reason
+
+
+def test_a_randomizer_without_a_law_is_neither_bounded_nor_attacked() -> None:
+    class Unknown(Laplace.__mro__[1]):  # type: ignore[misc,name-defined]
+        name = "unknown"
+        guarantee = decode = log_density = noise_variance = rounding = randomize = examples = None
+
+    assert issubclass(Unknown, NumericRandomizer)
+    assert law_bounds(Unknown(), n=10, delta=1e-6)[0].epsilon is None
+    assert mechanism_attack(Unknown(), n=10, delta=1e-6) == 0.0
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(0.0, 1.0, 300.0), KRRChannel(3, 10**60, 1)], ids=repr)
+def test_ratios_that_leave_the_range_of_doubles_are_not_summed(mechanism: Randomizer) -> None:
+    assert "stronger clones" in law_bounds(mechanism, n=10, delta=1e-6)[0].reason
+    assert mechanism_attack(mechanism, n=10, delta=1e-6) == 0.0
+
+
+@pytest.mark.parametrize("mechanism", [KRR(10, 20.0), KRR(10, 0.001), KRR(5, 1.0), Laplace(0.0, 1.0, 60.0)], ids=repr)
+@pytest.mark.parametrize(("n", "delta"), [(1, 1e-6), (10**6, 1e-18), (10**6, 1e-100), (10**4, 0.0), (50, 0.5)])
+def test_extreme_questions_have_an_answer(mechanism: Randomizer, n: int, delta: float) -> None:
+    [bound] = law_bounds(mechanism, n=n, delta=delta)
+    attack = mechanism_attack(mechanism, n=n, delta=delta)
+    assert bound.epsilon is not None
+    assert attack <= bound.epsilon <= local(mechanism)
+    assert bound.epsilon <= ClonePair(local(mechanism), n).epsilon(delta).upper * (1.0 + 1e-3)
+
+
+@pytest.mark.parametrize("bad", [True, float("nan"), "x", -0.1, 1.0, np.float64("inf")])
+def test_delta_outside_its_range_is_refused(bad: object) -> None:
+    for mechanism in (KRR(2, 1.0), KRR(4, 1.0), DenseChannel([[0.6, 0.4], [0.4, 0.6]])):
+        with pytest.raises(ParameterError, match="`delta`"):
+            law_bounds(mechanism, n=10, delta=bad)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="`delta`"):
+            mechanism_attack(mechanism, n=10, delta=bad)  # type: ignore[arg-type]
+
+
+def test_every_mechanism_with_a_law_has_a_dataset_too() -> None:
+    assert {type(one) for one in RANDOMIZERS} <= {*LAWS, KRR, Hadamard}

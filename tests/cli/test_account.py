@@ -1,0 +1,121 @@
+"""`dovetail account`: every option changes the question it names, and every bound stands beside the chosen one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dovetail.cli.main import invoke
+
+ASKED = ("--n", "10000", "--delta", "1e-6")
+
+
+def account(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON answer."""
+    assert invoke(["account", *ASKED, *arguments, "--json"]) == 0, capsys.readouterr().err
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that says why."""
+    assert invoke(["account", *arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_all_bounds_stand_beside_the_chosen_one(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = account(capsys, "--epsilon0", "4")
+    numbers = {name: value for name, value in answer["bounds"].items() if not isinstance(value, dict)}
+    reasons = [value["reason"] for value in answer["bounds"].values() if isinstance(value, dict)]
+    assert answer["bounds"][answer["method"]] == answer["epsilon"] <= min(numbers.values())
+    assert len(numbers) >= 3 and len(reasons) >= 3 and all(reasons)
+    assert answer["attack_lower"] <= answer["numeric_lower"] <= answer["epsilon"]
+
+
+@pytest.mark.parametrize("randomizer", ["binary", "krr", "hadamard", "laplace"])
+def test_a_mechanism_is_judged_by_its_own_law(capsys: pytest.CaptureFixture[str], randomizer: str) -> None:
+    values = ("--k", "20") if randomizer in ("krr", "hadamard") else ()
+    few = ("--honest", "500")
+    own = account(capsys, "--epsilon0", "1", "--randomizer", randomizer, *values, *few)
+    anybody = account(capsys, "--epsilon0", "1", *few)
+    assert own["attack_lower"] <= own["epsilon"] < anybody["epsilon"]
+    assert own["bounds"]["stronger clones"] == anybody["epsilon"]
+    assert own["central"]["colluding"] == 1.0
+
+
+def test_rounds_add_less_than_their_sum_and_more_than_one(capsys: pytest.CaptureFixture[str]) -> None:
+    once, often = (account(capsys, "--epsilon0", "1", "--rounds", rounds) for rounds in ("1", "50"))
+    fewer = account(capsys, "--epsilon0", "1", "--rounds", "50", "--honest", "5000")
+    assert once["epsilon"] < often["epsilon"] < often["bounds"]["basic composition"]
+    assert often["central"]["all"] == often["epsilon"] < fewer["epsilon"] == fewer["central"]["honest"]
+    assert often["central"]["colluding"] == 50.0 and often["rounds"] == 50
+    assert often["attack_lower"]["reason"]
+
+
+def test_what_the_local_promise_fails_by_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    pure, clones, impure = (
+        account(capsys, "--epsilon0", "1", *more) for more in ((), ("--adaptive",), ("--delta0", "1e-13"))
+    )
+    assert pure["epsilon"] < clones["epsilon"] < impure["epsilon"]
+    assert impure["method"] == "clones, approximate"
+    assert "n * delta0 too large" in refused(capsys, *ASKED, "--epsilon0", "1", "--delta0", "1e-5")
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--randomizer", "krr", "--k", "50"), ("--randomizer", "laplace"), ("--adaptive",)], ids=str
+)
+def test_the_inverse_is_admissible(capsys: pytest.CaptureFixture[str], more: tuple[str, ...]) -> None:
+    backward = account(capsys, "--invert", "--epsilon", "0.2", "--honest", "5000", *more)
+    forward = account(capsys, "--epsilon0", repr(backward["epsilon0"]), "--honest", "5000", *more)
+    assert 0.19 <= forward["epsilon"] <= 0.2
+
+
+@pytest.mark.parametrize("axis", ["n", "epsilon0", "delta"])
+def test_a_curve_is_written_and_agrees_with_single_answers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, axis: str
+) -> None:
+    csv, plot = tmp_path / "curve.csv", tmp_path / "curve.png"
+    answer = account(
+        capsys, "--epsilon0", "1", "--curve", axis, "--csv", str(csv), "--plot", str(plot)
+    )  # fmt: skip
+    table = pl.read_csv(csv)
+    assert table.to_dict(as_series=False).keys() == answer["curve"].keys()
+    assert plot.stat().st_size > 10_000 and answer["files"] == {"csv": str(csv), "plot": str(plot)}
+    assert (table["lower"] <= table["stronger clones"]).all()
+    row = table.row(40, named=True)
+    asked = {"--n": "10000", "--delta": "1e-6", "--epsilon0": "1"} | {f"--{axis}": repr(row[axis])}
+    assert invoke(["account", *[word for pair in asked.items() for word in pair], "--json"]) == 0
+    single = json.loads(capsys.readouterr().out)
+    assert single["epsilon"] == pytest.approx(row["stronger clones"], rel=2e-4)
+
+
+BAD = {
+    "no epsilon": ((*ASKED,), "--epsilon0"),
+    "k without its randomizer": ((*ASKED, "--epsilon0", "1", "--k", "4"), "--k goes with"),
+    "krr without k": ((*ASKED, "--epsilon0", "1", "--randomizer", "krr"), "--k goes with"),
+    "epsilon above epsilon0 is no question": ((*ASKED, "--epsilon0", "1", "--epsilon", "2"), "--invert"),
+    "delta 1": (("--n", "10", "--delta", "1", "--epsilon0", "1"), "`delta` must be"),
+    "delta not a number": (("--n", "10", "--delta", "nan", "--epsilon0", "1"), "`delta` must be"),
+    "delta0 1": ((*ASKED, "--epsilon0", "1", "--delta0", "1"), "`delta0` must be"),
+    "no rounds": ((*ASKED, "--epsilon0", "1", "--rounds", "0"), "`rounds` must be"),
+    "half a round": ((*ASKED, "--epsilon0", "1", "--rounds", "1.5"), "`rounds` must be"),
+    "half a person": (("--n", "10.5", "--delta", "1e-6", "--epsilon0", "1"), "`n` must be"),
+    "half an honest person": ((*ASKED, "--epsilon0", "1", "--honest", "2.5"), "`honest` must be"),
+    "more honest than people": ((*ASKED, "--epsilon0", "1", "--honest", "20000"), "`honest` must be"),
+    "csv without a curve": ((*ASKED, "--epsilon0", "1", "--csv", "x.csv"), "go with --curve"),
+    "picture of no kind": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--plot", "x.gif"), ".png"),
+    "curve backwards": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--from", "100", "--to", "10"), "`--to` must be"),
+    "inverse of rounds": ((*ASKED, "--invert", "--epsilon", "1", "--rounds", "3"), "one round"),
+    "curve of rounds": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--rounds", "3"), "--curve draws one round"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD.values(), ids=BAD)
+def test_every_mistake_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in refused(capsys, *arguments)

@@ -1,0 +1,109 @@
+"""`dovetail plan` answers in JSON and in a readable table, and refuses bad input with one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dovetail.cli.main import invoke
+from dovetail.plan.collection import plan_collection
+
+SHARE = ["plan", "--question", "frequency", "--k", "4", "--n", "1e5", "--delta", "1e-8"]
+MEAN = ["plan", "--question", "mean", "--lower", "0", "--upper", "10", "--n", "1e4", "--delta", "1e-6"]
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON that the verb prints."""
+    assert invoke([*arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def test_the_document_is_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, *SHARE, "--error", "0.01", "--epsilon", "0.1", "--honest", "5e4")
+    plan = plan_collection(question="frequency", k=4, n=100_000, delta=1e-8, error=0.01, epsilon=0.1, honest=50_000)
+    for key in ("epsilon0", "epsilon", "standard_error", "error95", "smallest_n", "report_bits"):
+        assert told[key] == getattr(plan, key), key
+    assert told["vulnerability"] == plan.vulnerability and told["gain"] == plan.risk.gain
+    assert told["randomizer"] == "krr" and told["parameters"] == {"k": 4, "epsilon": plan.epsilon0}
+    assert told["question"]["error"] == 0.01 and told["question"]["lower"]["value"] is None
+    central = told["central"]
+    assert central["all"] < central["honest"] == told["epsilon"] < central["colluding"] == told["epsilon0"]
+    assert central["delta"] == 1e-8 and len(central["lines"]) == 3 and "50,000" in central["lines"][1]
+    assert len(told["tradeoff"]) == 12 and told["tradeoff"][6]["epsilon0"] == told["epsilon0"]
+    assert {row["randomizer"] for row in told["alternatives"]} == {"hadamard", "unary", "local_hashing"}
+
+
+def test_what_does_not_apply_is_null_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, *MEAN, "--epsilon", "0.5")
+    for block in (told["vulnerability"], told["gain"], told["leakage"], told["flat_error95"], told["smallest_n"]):
+        assert block["value"] is None and block["reason"]
+    assert told["tradeoff"][0]["vulnerability"]["reason"] and told["alternatives"] == []
+    few = document(capsys, *SHARE, "--error", "0.005", "--n", "20000")
+    unable = [row for row in few["alternatives"] if isinstance(row["epsilon0"], dict)]
+    assert unable and all("no epsilon0" in row["epsilon0"]["reason"] for row in unable)
+
+
+@pytest.mark.parametrize("question", [[*SHARE, "--error", "0.02"], [*MEAN, "--epsilon0", "2"]], ids=["share", "mean"])
+def test_the_table_has_the_three_lines_and_the_tradeoff(
+    question: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(question) == 0
+    text = capsys.readouterr().out
+    for words in (
+        "honest shuffler",
+        "shuffler colludes",
+        "95 % probability",
+        "Trade-off",
+        "best guess",
+        "smallest n",
+    ):
+        assert words in text, words
+
+
+def test_the_tradeoff_is_written_as_table_and_picture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = document(capsys, *SHARE, "--error", "0.02", "--csv", "t.csv")
+    written = pl.read_csv("t.csv")
+    assert told["files"] == {"csv": "t.csv"}
+    assert written["epsilon"].to_list() == [row["epsilon"] for row in told["tradeoff"]]
+    assert invoke([*SHARE, "--error", "0.02", "--csv", "t.csv"]) == 2
+    assert "use --force" in capsys.readouterr().err
+    pytest.importorskip("matplotlib")
+    assert document(capsys, *SHARE, "--error", "0.02", "--plot", "t.svg")["files"] == {"plot": "t.svg"}
+    assert Path("t.svg").read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (SHARE, "give one of"),
+        ([*SHARE, "--error", "0.1", "--epsilon0", "1"], "give one of"),
+        ([*SHARE, "--epsilon0", "1", "--epsilon0", "2"], "model H"),
+        ([*SHARE, "--epsilon0", "1,2"], "model H"),
+        ([*SHARE, "--epsilon0", "much"], "`epsilon0` must be a number"),
+        ([*SHARE, "--epsilon0", "nan"], "`epsilon0` must be"),
+        ([*SHARE, "--error", "nan"], "`error` must be"),
+        ([*SHARE, "--error", "0.1", "--k", "1"], "`k` must be"),
+        ([*SHARE, "--error", "0.1", "--n", "10.5"], "`n` must be"),
+        ([*SHARE, "--error", "0.1", "--honest", "2e5"], "`honest` must be"),
+        ([*SHARE, "--error", "0.1", "--randomizer", "magic"], "`randomizer` must be one of"),
+        ([*SHARE, "--error", "0.0001", "--epsilon", "0.01"], "cannot both hold"),
+        ([*MEAN, "--error", "0.1", "--upper", "0"], "`upper` must be above"),
+        ([*MEAN[:3], "--n", "10", "--delta", "1e-6", "--error", "0.1"], "`lower` must be"),
+        ([*SHARE, "--error", "0.1", "--plot", "a.txt"], "a picture is one of"),
+        (["plan", "--question", "median", "--n", "10", "--delta", "0.1"], "question"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and "Traceback" not in error
+    assert list(tmp_path.iterdir()) == []

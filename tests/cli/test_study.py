@@ -1,0 +1,54 @@
+"""`dovetail study`: a name, a table, a picture and a verdict."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dovetail.cli import study
+from dovetail.cli.main import invoke
+
+
+def test_all_studies_are_listed_with_their_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["study", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {"fig7", "transposition", "walkthrough"} <= listed.keys() and all(listed.values())
+
+
+def test_a_study_answers_with_its_rows_what_was_expected_and_a_verdict(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert invoke(["study", "walkthrough", "--out", str(tmp_path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["expected"] == tomllib.loads((study.HOME / "walkthrough" / "expected.toml").read_text())
+    assert [row["width"] for row in answer["rows"]] == answer["expected"]["width"]
+    assert answer["verdict"] and all(answer["verdict"].values())
+    assert answer["figure"] is not None and answer["size"] == "toy"
+
+
+def test_every_study_has_a_readme_and_a_verdict() -> None:
+    for name in study.studies():
+        assert (study.HOME / name / "README.md").read_text().startswith("# Claim: "), name
+        assert callable(study.module(name).verdict), name
+
+
+def test_a_verdict_can_be_negative() -> None:
+    run = study.module("walkthrough")
+    table = pl.DataFrame({"width": [1, 2, 3], "sensitivity": [9, 9, 9], "paper_sensitivity": [1, 1, 1]})
+    assert not any(run.verdict(table).values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["study", "fig77"], "did you mean 'fig7'"),
+        (["study", "fig7", "--data", "no-such-folder"], "no such folder"),
+        (["study", "fig7", "--out", "/dev/null/x"], "cannot be written"),
+    ],
+)
+def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert invoke(arguments) == 2
+    error = capsys.readouterr().err
+    assert words in error and len(error.splitlines()) == 1

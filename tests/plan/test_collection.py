@@ -1,0 +1,269 @@
+"""Every direction of the planner agrees with every other, and what cannot be had is refused with a way out."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dovetail.account.amplify import amplify
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.leak.vulnerability import vulnerability
+from dovetail.plan.collection import CollectionPlan, plan_collection
+from dovetail.plan.families import families
+from dovetail.plan.solve import error_at, largest_epsilon0, smallest_epsilon0
+from dovetail.plan.wish import Wish
+
+SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
+MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}
+NAMES = ["krr", "hadamard", "unary", "local_hashing"]
+
+
+def wish(**changes: Any) -> Wish:
+    """A checked wish."""
+    fields = {**SHARE, **changes}
+    return Wish(**{"honest": fields["n"], **fields})
+
+
+# --- directions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [2, 16, 300])
+def test_the_smallest_epsilon0_reaches_the_error_and_no_smaller_one_does(name: str, k: int) -> None:
+    asked = wish(k=k, n=10_000, error=0.05)
+    family = next(family for family in families(asked) if family.name == name)
+    found = smallest_epsilon0(family, asked, error=0.05, n=asked.n)
+    assert found is not None and error_at(family, found, asked, n=asked.n) <= 0.05
+    below = np.linspace(0.01, found * (1 - 3e-6), 800)  # Hadamard and hashing are not monotone: search everywhere
+    assert min(error_at(family, epsilon0, asked, n=asked.n) for epsilon0 in below) > 0.05
+
+
+@pytest.mark.parametrize("base", [SHARE, {**SHARE, "k": 500, "shares": "flat"}, MEAN], ids=["share", "flat", "mean"])
+def test_the_directions_are_inverse_to_each_other(base: dict[str, Any]) -> None:
+    first = plan_collection(**base, epsilon0=2.0)
+    name = first.randomizer.name
+    from_error = plan_collection(**base, error=first.error95, randomizer=name)
+    assert from_error.epsilon0 == pytest.approx(2.0, rel=0.06)  # the mean's grid is chosen anew: a twentieth
+    assert from_error.error95 <= first.error95
+    from_epsilon = plan_collection(**base, epsilon=first.epsilon, randomizer=name)
+    assert from_epsilon.epsilon <= first.epsilon
+    assert from_epsilon.epsilon0 == pytest.approx(2.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("base", [SHARE, MEAN], ids=["share", "mean"])
+def test_the_plan_says_what_the_stages_say(base: dict[str, Any]) -> None:
+    plan = plan_collection(**base, epsilon0=1.5, honest=20_000)
+    promised = amplify(plan.randomizer, n=base["n"], delta=base["delta"], honest=20_000)
+    assert plan.central == promised and plan.epsilon == promised.honest and plan.epsilon0 == promised.colluding == 1.5
+    assert plan.central.all <= plan.central.honest <= plan.central.colluding
+    if base is SHARE:
+        forced = plan_collection(**base, epsilon0=1.5, honest=20_000, randomizer="krr")
+        seen = vulnerability(forced.randomizer, n=20_000)  # type: ignore[arg-type]
+        assert forced.vulnerability == seen.randomized_shuffled
+        assert forced.risk.gain == seen.randomized_shuffled / seen.prior > 1.0
+    else:
+        assert plan.vulnerability is None and plan.risk.gain is None and plan.risk.reason
+
+
+def test_what_leaks_is_never_missing_without_a_reason() -> None:
+    for name in NAMES:
+        plan = plan_collection(**{**SHARE, "n": 1000, "k": 30}, epsilon0=1.0, randomizer=name)
+        assert (plan.vulnerability is None) == bool(plan.risk.reason)
+
+
+def test_more_is_never_worse() -> None:
+    """Accuracy costs epsilon; people and tolerance save it."""
+    plans = [plan_collection(**{**SHARE, "n": n}, error=0.02, randomizer="krr") for n in (10_000, 40_000, 160_000)]
+    assert [plan.epsilon for plan in plans] == sorted((plan.epsilon for plan in plans), reverse=True)
+    errors = [plan_collection(**SHARE, epsilon=e).error95 for e in (0.01, 0.1, 1.0)]
+    assert errors == sorted(errors, reverse=True)
+    honest = [plan_collection(**SHARE, epsilon=0.1, honest=h).error95 for h in (100, 1_000, 100_000)]
+    assert honest == sorted(honest, reverse=True)
+
+
+def test_an_epsilon_that_shuffling_cannot_help_is_the_local_one() -> None:
+    assert plan_collection(**{**SHARE, "n": 1}, epsilon=1.0).epsilon0 >= 1.0
+    assert plan_collection(**{**SHARE, "delta": 0.0}, epsilon=1.0).epsilon0 == 1.0
+
+
+def test_a_kind_whose_epsilon0_is_bounded_stops_there() -> None:
+    asked = wish(n=10**9, epsilon=5.0)
+    hashing = next(family for family in families(asked) if family.name == "local_hashing")
+    assert largest_epsilon0(hashing, asked, epsilon=5.0, n=asked.n) == 11.0
+
+
+# --- recommendation ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [{"error": 0.02}, {"epsilon": 0.3}, {"epsilon0": 2.0}])
+@pytest.mark.parametrize("k", [3, 100])
+def test_the_recommended_randomizer_is_the_best_to_within_a_twentieth(k: int, target: dict[str, Any]) -> None:
+    base = {**SHARE, "k": k}
+    plan = plan_collection(**base, **target)
+
+    def cost(one: CollectionPlan) -> float:
+        return one.epsilon if "error" in target else one.error95
+
+    for name in NAMES:
+        try:
+            other = plan_collection(**base, **target, randomizer=name)
+        except ParameterError:
+            continue  # this kind cannot grant the wish
+        assert cost(plan) <= 1.05 * cost(other) * (1 + 1e-9)
+        if cost(other) <= cost(plan) / 1.05:
+            assert other.report_bits >= plan.report_bits
+    assert {row.randomizer for row in plan.alternatives} == set(NAMES) - {plan.randomizer.name}
+
+
+def test_a_randomizer_that_takes_too_long_is_not_recommended_but_may_be_forced() -> None:
+    big: dict[str, Any] = {"question": "frequency", "k": 100_000, "n": 10**9, "delta": 1e-11, "epsilon0": 3.0}
+    plan = plan_collection(**big)
+    burdened = {row.randomizer: row.reason for row in plan.alternatives if row.reason}
+    assert set(burdened) == {"unary", "local_hashing"} and "hashes" in burdened["local_hashing"]
+    assert plan_collection(**big, randomizer="local_hashing").randomizer.name == "local_hashing"
+
+
+def test_the_tradeoff_contains_the_answer_and_falls() -> None:
+    plan = plan_collection(**SHARE, error=0.01, randomizer="krr")
+    assert len(plan.tradeoff) == 12
+    assert (plan.epsilon0, plan.epsilon) in [(step.epsilon0, step.epsilon) for step in plan.tradeoff]
+    for column, sign in (("epsilon0", 1), ("epsilon", 1), ("error95", -1), ("vulnerability", 1), ("gain", 1)):
+        values = np.array([getattr(step, column) for step in plan.tradeoff])
+        assert np.all(np.diff(values) * sign > 0.0), column
+
+
+def test_the_grid_of_a_mean_is_fine_enough_and_can_be_chosen() -> None:
+    plan = plan_collection(**{**MEAN, "n": 10**9}, epsilon0=3.0)
+    assert plan.error95 <= 1.06 * 1.96 * plan.standard_error
+    coarse = plan_collection(**MEAN, epsilon0=3.0, grid=2.5)
+    assert coarse.error95 > 1.25  # half a step
+
+
+# --- people --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "error", "epsilon"),
+    [(SHARE, 0.02, 0.5), ({**SHARE, "honest": 60_000}, 0.02, 0.5), (MEAN, 0.2, 0.3)],
+    ids=["share", "some honest", "mean"],
+)
+def test_the_smallest_n_is_enough_and_a_hundredth_less_is_not(
+    base: dict[str, Any], error: float, epsilon: float
+) -> None:
+    plan = plan_collection(**base, error=error, epsilon=epsilon)
+    assert plan.smallest_n is not None and plan.epsilon <= epsilon and plan.error95 <= error
+    part = base.get("honest", base["n"]) / base["n"]
+    for n, possible in ((plan.smallest_n, True), (int(0.99 * plan.smallest_n), False)):
+        there = {**base, "n": n, "honest": max(1, int(n * part + 1e-9)), "randomizer": plan.randomizer.name}
+        if possible:
+            plan_collection(**there, error=error, epsilon=epsilon)
+        else:
+            with pytest.raises(ParameterError, match="cannot both hold"):
+                plan_collection(**there, error=error, epsilon=epsilon)
+
+
+def test_one_person_is_enough_for_a_modest_wish() -> None:
+    assert plan_collection(**SHARE, error=0.9, epsilon=20.0).smallest_n == 1
+
+
+def test_a_single_wish_has_no_smallest_n_and_says_why() -> None:
+    plan = plan_collection(**SHARE, error=0.02)
+    assert plan.smallest_n is None and "both" in plan.smallest_n_reason
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "base",
+    [{**SHARE, "n": 1000}, {**SHARE, "n": 1000, "honest": 500}, {**MEAN, "n": 100, "delta": 1e-4}],
+    ids=["share", "some honest", "mean"],
+)
+def test_each_way_out_of_a_contradiction_is_enough(base: dict[str, Any]) -> None:
+    wanted: dict[str, Any] = {"error": 0.02 if "k" in base else 0.3, "epsilon": 1.0}
+    with pytest.raises(ParameterError, match="cannot both hold") as caught:
+        plan_collection(**base, **wanted)
+    error, epsilon, people = re.search(
+        r"an error of ([\d.]+), allow epsilon ([\d.]+) or collect ([\d,]+) people", str(caught.value)
+    ).groups()  # type: ignore[union-attr]
+    assert plan_collection(**base, error=float(error), epsilon=1.0).epsilon <= 1.0
+    assert plan_collection(**base, error=wanted["error"], epsilon=float(epsilon)).error95 <= wanted["error"]
+    n = int(people.replace(",", ""))
+    honest = {"honest": n // 2} if "honest" in base else {}
+    assert plan_collection(**{**base, "n": n, **honest}, **wanted).epsilon <= 1.0
+    with pytest.raises(ParameterError):  # the ways are not needlessly long either
+        plan_collection(**base, error=0.98 * float(error), epsilon=1.0)
+
+
+def test_an_error_that_no_noise_reaches_is_refused_with_the_least_one() -> None:
+    with pytest.raises(ParameterError, match="must be at least") as caught:
+        plan_collection(**{**SHARE, "n": 1000}, error=0.001, randomizer="unary")
+    floor, people = re.search(r"error of ([\d.]+), or collect ([\d,]+)", str(caught.value)).groups()  # type: ignore[union-attr]
+    assert plan_collection(**{**SHARE, "n": 1000}, error=float(floor), randomizer="unary").error95 <= float(floor)
+    enough = {**SHARE, "n": int(people.replace(",", ""))}
+    assert plan_collection(**enough, error=0.001, randomizer="unary").error95 <= 0.001
+
+
+def test_more_people_are_not_offered_where_the_grid_is_too_coarse() -> None:
+    with pytest.raises(ParameterError, match=r"Allow an error of [\d.]+\.$"):
+        plan_collection(**MEAN, error=0.3, grid=2.5)
+
+
+@pytest.mark.parametrize("name", ["epsilon0", "epsilon"])
+@pytest.mark.parametrize("value", [[1.0, 2.0], (1.0,), np.array([1.0, 2.0]), {"a": 1.0}])
+def test_personal_randomizers_are_refused_as_model_h(name: str, value: Any) -> None:
+    with pytest.raises(UnsupportedError, match="model H"):
+        plan_collection(**SHARE, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"question": "median"}, "`question` must be"),
+        ({"k": 1}, "`k` must be"),
+        ({"k": None}, "`k` must be"),
+        ({"k": 2.5}, "`k` must be"),
+        ({"n": 0}, "`n` must be"),
+        ({"n": float("nan")}, "`n` must be"),
+        ({"honest": 0}, "`honest` must be"),
+        ({"honest": 100_001}, "`honest` must be"),
+        ({"delta": 1.0}, "`delta` must be"),
+        ({"delta": float("nan")}, "`delta` must be"),
+        ({"delta": "1e-6"}, "`delta` must be"),
+        ({"epsilon0": float("nan")}, "`epsilon0` must be"),
+        ({"epsilon0": 0.0}, "`epsilon0` must be"),
+        ({"epsilon0": True}, "`epsilon0` must be"),
+        ({"epsilon0": 701.0}, "`epsilon0` must be"),
+        ({"epsilon0": None, "epsilon": float("inf")}, "`epsilon` must be"),
+        ({"epsilon0": None, "error": float("nan")}, "`error` must be"),
+        ({"epsilon0": None, "error": 1.0}, "`error` must be below 1"),
+        ({"epsilon0": None, "error": -0.1}, "`error` must be"),
+        ({"epsilon0": None}, "none of them"),
+        ({"error": 0.1}, "give one of"),
+        ({"epsilon": 0.1}, "give one of"),
+        ({"randomizer": "laplace"}, "`randomizer` must be one of"),
+        ({"randomizer": "local_hashing", "epsilon0": 12.0}, "at most 11"),
+        ({"shares": "some"}, "`shares` must be"),
+        ({"lower": 0.0, "upper": 1.0}, "belong to the question mean"),
+        ({"question": "mean"}, "belong to the question frequency"),
+        ({"question": "mean", "k": None}, "`lower` must be"),
+        ({"question": "mean", "k": None, "lower": 1.0, "upper": 1.0}, "`upper` must be above"),
+        ({"question": "mean", "k": None, "lower": 2.0, "upper": float("inf")}, "`upper` must be"),
+        ({"question": "mean", "k": None, "lower": 0.0, "upper": 1e300}, "`upper` must be above"),
+        ({"question": "mean", "k": None, "lower": 0.0, "upper": 1.0, "grid": 0.3}, "`grid` must be"),
+        ({"question": "mean", "k": None, "lower": 0.0, "upper": 5.0, "epsilon0": None, "error": 5.0}, "below 5"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message) as caught:
+        plan_collection(**{**SHARE, "epsilon0": 1.0, **changes})
+    assert "\n" not in str(caught.value)
+
+
+def test_what_should_be_known_is_noted() -> None:
+    assert any("1/n" in note for note in plan_collection(**{**SHARE, "delta": 1e-4}, epsilon0=1.0).notes)
+    assert any("lie" in note for note in plan_collection(**SHARE, epsilon0=1.0, honest=50_000).notes)
+    tiny = plan_collection(**{**SHARE, "n": 10}, epsilon0=0.1).notes
+    assert any("next to nothing" in note for note in tiny) and any("that of one report" in note for note in tiny)
+    assert plan_collection(**SHARE, epsilon0=1.0).notes == ()
