@@ -2,17 +2,21 @@
 
 from collections import defaultdict
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import comb, factorial, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dovetail.core.channel import KRRChannel
+from dovetail.core.channel import DenseChannel, KRRChannel
+from dovetail.leak.exact import exact_vulnerability
 from dovetail.leak.load import expected_excess, half_excess
+from dovetail.leak.tries import top_excess
+from dovetail.leak.uneven import Bins, heaviest
 from dovetail.leak.vulnerability import vulnerability
 
-SMALL = [(2, 1), (2, 2), (2, 5), (2, 8), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (4, 4), (5, 3)]
+SMALL = [(2, 1), (2, 2), (2, 5), (2, 7), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (4, 4), (5, 3)]
 MASSES = [(1, 1), (3, 1), (9, 2), (50, 1)]  # keep, lie
 
 
@@ -87,6 +91,158 @@ def test_every_vulnerability_equals_the_full_channel(k: int, n: int, keep: int, 
         got = Fraction(getattr(found, f"{name}_leakage"))
         assert abs(got - leak) <= leak * Fraction(1, 10**14) + Fraction(1, 10**40), name
         assert found.error_bound < 1e-14
+
+
+Table = list[list[Fraction]]
+
+
+def enumerated(
+    reports: Table, gain: Table, prior: list[Fraction], others: list[list[Fraction]]
+) -> tuple[Fraction, Fraction]:
+    """V_g before, and after seeing the histogram of all reports: every output of every person, one by one.
+
+    `others` holds the law of the value of each of the others: a point where it is known.
+    """
+    kinds = len(reports[0])
+    laws = [[sum(law[x] * reports[x][y] for x in range(len(law))) for y in range(kinds)] for law in others]
+    joint: dict[tuple[int, ...], list[Fraction]] = defaultdict(lambda: [Fraction(0)] * len(prior))
+    for output in product(range(kinds), repeat=len(others) + 1):
+        chance = Fraction(1)
+        for law, y in zip(laws, output[1:], strict=True):
+            chance *= law[y]
+        for x, weight in enumerate(prior):
+            joint[histogram(output, kinds)][x] += weight * reports[x][output[0]] * chance
+
+    def earned(column: list[Fraction]) -> Fraction:
+        return max(sum(g * w for g, w in zip(row, column, strict=True)) for row in gain)
+
+    return earned(prior), sum((earned(column) for column in joint.values()), Fraction(0))
+
+
+def sums_to_one(draw: np.random.Generator, size: int, cells: int = 64) -> list[Fraction]:
+    """A random law in 64ths, which floats hold exactly."""
+    cuts = np.sort(draw.choice(np.arange(1, cells), size=size - 1, replace=False))
+    return [Fraction(int(step), cells) for step in np.diff([0, *cuts, cells])]
+
+
+def floats(table: Table) -> list[list[float]]:
+    return [[float(cell) for cell in row] for row in table]
+
+
+def tried(k: int, tries: int) -> Table:
+    return [[Fraction(x in chosen) for x in range(k)] for chosen in combinations(range(k), tries)]
+
+
+def near(k: int) -> Table:
+    return [[1 - Fraction(abs(a - x), k - 1) for x in range(k)] for a in range(k)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_randomizer_prior_gain_and_knowledge_equals_the_enumeration(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    k, kinds, n = int(draw.integers(2, 5)), int(draw.integers(2, 5)), int(draw.integers(1, 5))
+    reports = [sums_to_one(draw, kinds) for _ in range(k)]
+    prior = sums_to_one(draw, k)
+    identity = [[Fraction(x == y) for y in range(k)] for x in range(k)]
+    any_gain = [[Fraction(int(cell), 8) for cell in row] for row in draw.integers(0, 17, size=(4, k))]
+    tries = int(draw.integers(1, k + 1))
+    questions: list[tuple[dict[str, Any], Table]] = [
+        ({}, identity),
+        ({"tries": tries}, tried(k, tries)),
+        ({"gain": "distance"}, near(k)),
+        ({"gain": floats(any_gain)}, any_gain),
+    ]
+    counts = np.bincount(draw.integers(0, k, size=int(draw.integers(0, n))), minlength=k)
+    points = [identity[value] for value in range(k) for _ in range(counts[value])]
+    unknown = [prior] * (n - 1 - len(points))
+    channel, law = DenseChannel(floats(reports)), [float(x) for x in prior]
+    for options, gain in questions:
+        seen = vulnerability(channel, n=n, prior=law, **options)
+        informed = vulnerability(channel, n=n, prior=law, adversary="strong", known=counts, **options)
+        before, both = enumerated(reports, gain, prior, [prior] * (n - 1))
+        _, strong = enumerated(reports, gain, prior, points + unknown)
+        _, shuffled = enumerated(identity, gain, prior, [prior] * (n - 1))
+        _, left = enumerated(identity, gain, prior, unknown)
+        alone = enumerated(reports, gain, prior, [])[1]
+        assert abs(Fraction(seen.prior) - before) <= seen.error_bound
+        assert abs(Fraction(seen.randomized) - alone) <= seen.error_bound
+        for found, name, truth in (
+            (seen, "randomized_shuffled", both),
+            (seen, "shuffled", shuffled),
+            (informed, "randomized_shuffled", strong),
+            (informed, "shuffled", left),
+        ):
+            ends = getattr(found, f"{name}_bracket")
+            assert abs(Fraction(getattr(found, name)) - truth) <= found.error_bound < 1e-12, (options, name)
+            assert Fraction(ends.lower) <= truth <= Fraction(ends.upper)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 1), (2, 4), (3, 3), (3, 4), (4, 3), (5, 2)])
+@pytest.mark.parametrize(("keep", "lie"), [(1, 3), (1, 1), (5, 2)])
+def test_uniform_response_equals_the_enumeration_for_tries_distance_and_knowledge(
+    k: int, n: int, keep: int, lie: int
+) -> None:
+    channel = KRRChannel(k, keep, lie)
+    identity = [[Fraction(x == y) for y in range(k)] for x in range(k)]
+    reports = [[Fraction(keep if x == y else lie, channel.total) for y in range(k)] for x in range(k)]
+    even = [Fraction(1, k)] * k
+    for options, gain in [({"tries": t}, tried(k, t)) for t in range(1, k + 1)] + [({"gain": "distance"}, near(k))]:
+        seen = vulnerability(channel, n=n, **options)  # type: ignore[arg-type]
+        for name, table in (("randomized_shuffled", reports), ("shuffled", identity)):
+            truth = enumerated(table, gain, even, [even] * (n - 1))[1]
+            assert abs(Fraction(getattr(seen, name)) - truth) <= seen.error_bound, (options, name)
+        alone = enumerated(reports, gain, even, [])[1]
+        assert abs(Fraction(seen.randomized) - alone) <= seen.error_bound, options
+    for others in product(range(k), repeat=n - 1):
+        counts = histogram(others, k)
+        strong = vulnerability(channel, n=n, adversary="strong", known=counts)
+        truth = enumerated(reports, identity, even, [identity[x] for x in others])[1]
+        assert abs(Fraction(strong.randomized_shuffled) - truth) <= strong.error_bound
+        if keep >= lie:
+            worst = vulnerability(channel, n=n, adversary="strong")
+            assert truth <= Fraction(worst.randomized_shuffled_bracket.upper)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 5), (3, 4), (4, 3)])
+@pytest.mark.parametrize(("keep", "lie"), MASSES)
+def test_exact_fractions_equal_the_full_channel(k: int, n: int, keep: int, lie: int) -> None:
+    full, found = full_vulnerability(k, n, keep, lie), exact_vulnerability(KRRChannel(k, keep, lie), n=n)
+    assert {name: getattr(found, name) for name in full} == full
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 3), (5, 4), (12, 4), (30, 3), (6, 7), (9, 5)])
+def test_the_t_fullest_bins_lie_within_their_bound_of_all_histograms(n: int, k: int) -> None:
+    loads = compositions(n, k)
+    for t in range(1, k):
+        exact = sum(chance(z, [Fraction(1, k)] * k) * sum(sorted(z)[-t:]) for z in loads) - Fraction(t * n, k)
+        found = top_excess(n, k, t)
+        assert abs(Fraction(found.value) - exact) <= found.error_bound <= 1e-12
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    ("n", "shares"), [(5, (3, 1, 1)), (20, (7, 2, 1)), (9, (3, 1, 1, 1)), (25, (8, 1, 1)), (7, (4, 3, 2, 1))]
+)
+def test_the_heaviest_unequal_bin_lies_within_its_bound(n: int, shares: tuple[int, ...], weights: bool) -> None:
+    law = [Fraction(share, sum(shares)) for share in shares]
+    weigh = [1 / share if weights else Fraction(1) for share in law]
+    exact = sum(chance(z, law) * max(a * b for a, b in zip(z, weigh, strict=True)) for z in compositions(n, len(law)))
+    bins = tuple(Bins(1, float(share), float(weight)) for share, weight in zip(law, weigh, strict=True))
+    found = heaviest(n, bins)
+    assert abs(Fraction(found.value) - exact) <= found.error_bound <= 1e-12 * float(exact)
+
+
+def compositions(n: int, k: int) -> list[tuple[int, ...]]:
+    if k == 1:
+        return [(n,)]
+    return [(first, *rest) for first in range(n + 1) for rest in compositions(n - first, k - 1)]
+
+
+def chance(z: tuple[int, ...], law: list[Fraction]) -> Fraction:
+    total = Fraction(factorial(sum(z)))
+    for count, share in zip(z, law, strict=True):
+        total *= share**count / factorial(count)
+    return total
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (2, 3), (7, 3), (30, 3), (12, 4), (9, 5)])

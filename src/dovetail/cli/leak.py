@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
+import numpy as np
+import polars as pl
 import typer
 
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.vulnerability import vulnerability
+from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.randomize.krr import KRR
+
+_NAMES = ("prior", "randomized", "shuffled", "randomized_shuffled")
+_POINTS = 13
 
 
 def register(app: typer.Typer) -> None:
@@ -24,38 +30,112 @@ def _leak(
     k: Annotated[float, typer.Option(help="Values that a person can hold.")],
     p: Annotated[float | None, typer.Option(help="Probability that randomized response keeps the value.")] = None,
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon, instead of --p.")] = None,
+    adversary: Annotated[
+        Literal["uninformed", "strong"], typer.Option(help="strong: knows others' values; see --known.")
+    ] = "uninformed",
+    known: Annotated[
+        str | None,
+        typer.Option(
+            help="strong: how many others hold each value, separated by commas; fewer than n - 1 in all leaves the "
+            "rest unknown. Without it: a bracket for whatever may be known."
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="Probability of each value, separated by commas; default uniform.")
+    ] = None,
+    tries: Annotated[int, typer.Option(help="Guesses that the adversary has.")] = 1,
+    gain: Annotated[
+        Literal["distance"] | None, typer.Option(help="distance: 1 - |guess - value| / (k - 1), for ordered values.")
+    ] = None,
+    certified: Annotated[
+        bool, typer.Option("--certified", help="Prove every error bound (needs the extra `certified`).")
+    ] = False,
+    curve: Annotated[Literal["n"] | None, typer.Option(help="n: also for smaller collections.")] = None,
+    plot: Plot = None,
+    csv: Csv = None,
+    seed: Seed = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Exact Bayes vulnerability: the chance of guessing one person's value in one try.
+    """Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.
 
     Before anything is sent (prior), from the person's own randomized report (randomized), from the unrandomized
     batch in random order (shuffled), and from randomized and shuffled reports (randomized_shuffled). k-ary
-    randomized response, uniform prior, an adversary who knows nothing else.
+    randomized response. A strong adversary subtracts the values she knows: if she knows all others, a shuffle alone
+    hides nothing. `method` says how the numbers were found; beyond every exact sum they are sampled, with an
+    interval that holds up to a chance of one in a million, or bracketed, and the upper end is quoted.
 
-    Example: dovetail leak --n 1000 --k 3 --p 0.8
+    Example: dovetail leak --n 1000 --k 3 --p 0.8 --curve n --plot leak.svg
     """
     if (p is None) == (epsilon0 is None):
         raise ParameterError("give either --p or --epsilon0.")
+    if (plot or csv) and curve is None:
+        raise ParameterError("--plot and --csv draw a curve: add --curve n.")
+    if curve and known is not None:
+        raise ParameterError("--curve n goes over smaller collections, where --known does not fit; drop one of them.")
+    check_places(csv=csv, plot=plot, force=force)
     values, people = whole("k", k, least=2), whole("n", n, least=1)
     channel = KRR(k=values, epsilon=epsilon0).channel() if epsilon0 is not None else KRRChannel.of(values, p or 0.0)
-    answer = vulnerability(channel, n=people)
-    document = {
-        "prior": answer.prior,
-        "randomized": answer.randomized,
-        "shuffled": answer.shuffled,
-        "randomized_shuffled": answer.randomized_shuffled,
+    options: dict[str, Any] = {
+        "prior": None if prior is None else _numbers("prior", prior),
+        "adversary": adversary,
+        "known": None if known is None else _numbers("known", known),
+        "tries": tries,
+        "gain": gain,
+        "certified": certified,
+        "rng": entropy_of(seed),
+    }
+    answer = vulnerability(channel, n=people, **options)
+    document = _document(answer) | {"n": people, "k": values}
+    if curve:
+        sizes = [int(size) for size in np.unique(np.geomspace(1, people, num=_POINTS).round())[:-1]]
+        points = [vulnerability(channel, n=size, **options) for size in sizes] + [answer]
+        table = {"n": [*sizes, people]} | {name: [getattr(at, name) for at in points] for name in _NAMES}
+        files = write_curve(pl.DataFrame(table), "n", csv=csv, plot=plot, force=force, **_drawing(gain, tries))
+        document |= {"curve": table, "files": files}
+    if as_json:
+        print_json(document)
+        return
+    rows = {name: f"{document[name]:.12g}" for name in _NAMES}
+    if answer.method in ("sampled", "bracket"):
+        ends = answer.randomized_shuffled_bracket
+        rows["randomized_shuffled"] += f" (between {ends.lower:.6g} and {ends.upper:.6g})"
+    rows["error_bound"] = f"{answer.error_bound:.1e} ({answer.rounding} rounding), {answer.method}"
+    print_rows("Expected gain of the best guess" if gain else "Chance of guessing one person's value", rows)
+
+
+def _document(answer: Vulnerability) -> dict[str, Any]:
+    ends = {name: getattr(answer, f"{name}_bracket") for name in ("shuffled", "randomized_shuffled")}
+    return {
+        **{name: getattr(answer, name) for name in _NAMES},
+        **{f"{name}_bracket": [end.lower, end.upper] for name, end in ends.items()},
         "error_bound": answer.error_bound,
         "method": answer.method,
         "rounding": answer.rounding,
+        "level": answer.level,
         "source": answer.source,
-        "adversary": "uninformed",
-        "n": people,
-        "k": values,
+        "adversary": answer.adversary,
     }
-    if as_json:
-        print_json(document)
-    else:
-        names = ("prior", "randomized", "shuffled", "randomized_shuffled")
-        rows = {name: f"{document[name]:.12g}" for name in names}
-        rows["error_bound"] = f"{answer.error_bound:.1e} ({answer.rounding} rounding), {answer.method}"
-        print_rows("Chance of guessing one person's value", rows)
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--{name} must be numbers separated by commas, got {text!r}.") from None
+
+
+def _drawing(gain: str | None, tries: int) -> dict[str, Any]:
+    chance = "chance" if tries == 1 else f"chance of a hit in {tries} tries"
+    return {
+        "labels": {
+            "randomized_shuffled": "randomized and shuffled",
+            "shuffled": "shuffled only",
+            "randomized": "randomized only",
+            "prior": "before any report",
+        },
+        "y": "expected gain" if gain else chance,
+        "log_x": True,
+        "log_y": False,
+        "title": "Best guess of one person's value, by number of people",
+    }

@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
 from dovetail.core.checks import whole
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals, binomial_survival, stirling_remainder
+from dovetail.leak.trapezoid import (
+    ROUNDING,
+    Waves,
+    afford,
+    alias,
+    log1p,
+    nodes_for,
+    point,
+    poisson_peak,
+    rotations,
+    shapes,
+    weights_of,
+)
 
-Waves = NDArray[np.complex128]  # (nodes, counts)
-
-TOL = 1e-18  # what each cut may cost, in balls
-ROUNDING = 2e-14  # relative; ten times the worst seen against exact fractions and certified brackets
 HALF_ROUNDING = 4e-15
-MOST_TERMS = 600_000_000  # about ten seconds
 MOST_BALLS = 10**12
 CELLS = 1 << 18  # complex cells held at a time
+COMPILED = 20  # bins: up to here powers are products, in a compiled loop; k products cost k ulps
+
+
+class Cuts(NamedTuple):
+    """What each cut of the sum may cost, in balls; (i) .. (v) of the notes in `expected_excess`."""
+
+    nodes: float = 1e-18
+    dropped: float = 1e-18
+    beyond: float = 1e-18
+    below: float = 1e-18
+    window: float = 1e-18
+
+
+CUTS = Cuts()
 
 
 @dataclass(frozen=True)
@@ -63,12 +85,13 @@ def expected_excess(n: int, k: int) -> ExcessLoad:
     Raises
     ------
     UnsupportedError
-        When the sum has more than 6e8 terms (about ten seconds): for k = 3 that is n above 2.5e7; n = 1e9 is in
-        reach from k = 8 on.
+        When the sum has more than 6e9 terms (about twenty seconds): for k = 3 that is n above 1e8.
 
     Notes
     -----
-    The cuts (i)-(v) of the sum are proved and enter `error_bound`; rounding is not proved.
+    Five cuts are proved and enter `error_bound`: (i) N nodes instead of an integral, (ii) nodes where both powers
+    are negligible, (iii) m beyond the last, (iv) m below the first counted as 1, (v) the end of the Poisson window.
+    Rounding is not proved.
 
     Examples
     --------
@@ -86,7 +109,7 @@ def expected_excess(n: int, k: int) -> ExcessLoad:
         return ExcessLoad(value, HALF_ROUNDING * value, "closed form")
     if balls == 1:
         return ExcessLoad((bins - 1) / bins, 2e-16, "closed form")
-    plan = _plan(balls, bins)
+    plan = plan_load(balls, bins)
     base = (bins * plan.first - balls) / bins
     if plan.last < plan.first:
         return ExcessLoad(base, plan.cuts + ROUNDING * base, "exact sum")
@@ -112,7 +135,7 @@ def half_excess(n: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class LoadPlan:
     """Which terms of the double sum are kept, and what the others can amount to."""
 
     n: int
@@ -126,142 +149,117 @@ class _Plan:
     cuts: float
 
 
-def _plan(n: int, k: int) -> _Plan:
-    point = math.exp(-float(stirling_remainder(n))) / math.sqrt(2.0 * math.pi * n)  # Pois(n; n)
-    nodes, peak = _nodes(n), _peak(n / k)
-    kept, dropped = _kept(nodes, k, peak, point)
-    _afford(n, k, kept * 4.0 * math.sqrt(n * (k - 1)) / k)  # the window is wider still
+def plan_load(n: int, k: int) -> LoadPlan:
+    what = f"The exact maximum load of n = {n:,} balls in k = {k} bins"
+    nodes, peak, scale = nodes_for(n, CUTS.nodes), poisson_peak(n / k), point(n)
+    kept, dropped = _kept(nodes, k, peak, scale)
+    afford(what, kept * 4.0 * math.sqrt(n * (k - 1)) / k)  # the window is wider still
     start, tail = -(-n // k), _above(n, k)
     spill = k * tail  # for m = start, start + 1, ..: at least Pr[max > m]
     never = k * np.log1p(-np.minimum(tail, 1.0))  # log of a bound on Pr[max <= m]
-    first = start + int(np.count_nonzero(never < math.log(TOL)))
+    first = start + int(np.count_nonzero(never < math.log(CUTS.below)))
     left = np.cumsum(spill[::-1])[::-1]
-    last = start + int(np.count_nonzero(left >= TOL)) - 1
+    last = start + int(np.count_nonzero(left >= CUTS.beyond)) - 1
     count = max(0, last - first + 1)
-    end = max(first, last, start + int(np.count_nonzero(spill * max(count, 1) >= TOL))) + 1
-    _afford(n, k, kept * float(end - first))
+    end = max(first, last, start + int(np.count_nonzero(spill * max(count, 1) >= CUTS.window))) + 1
+    afford(what, kept * float(end - first))
     ratios = (n / k) / np.arange(n // k + 1, end + 1, dtype=np.float64)
     law = np.asarray(peak * np.cumprod(ratios)[first - n // k :], dtype=np.float64)
     cuts = (
-        count * (_alias(n, nodes) + dropped / (nodes * point))  # (i), (ii)
+        count * (alias(n, nodes) + dropped / (nodes * scale))  # (i), (ii)
         + _at(left, last + 1 - start)  # (iii)
         + float(np.exp(never[: first - start]).sum())  # (iv)
         + count * _at(spill, end - start)  # (v)
     )
-    return _Plan(n, k, first, last, law, nodes, kept, nodes * point, cuts)
+    return LoadPlan(n, k, first, last, law, nodes, kept, nodes * scale, cuts)
 
 
 def _at(tail: Reals, place: int) -> float:
     """A falling bound, also beyond where it was evaluated: there it is below every tolerance."""
-    return float(tail[place]) if place < tail.size else TOL
-
-
-def _afford(n: int, k: int, terms: float) -> None:
-    if terms > MOST_TERMS:
-        raise UnsupportedError(
-            f"The exact maximum load of n = {n:,} balls in k = {k} bins is a sum of at least {terms:.1e} terms; "
-            f"the limit is {MOST_TERMS:.0e}, about ten seconds. A smaller n gives an upper bound: vulnerability "
-            "falls in n."
-        )
+    return float(tail[place]) if place < tail.size else 1e-18
 
 
 def _above(n: int, k: int) -> Reals:
     """Pr[Bin(n, 1/k) > m] for m = ceil(n/k), .. until it is far below every tolerance."""
-    level = math.log(1e7 * k / TOL)
+    level = math.log(1e25 * k)
     reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * (n / k) * level)  # Bernstein
     start = -(-n // k)
     counts = np.arange(start, min(n, start + math.ceil(reach)) + 1, dtype=np.float64)
     return binomial_survival(counts, n, 1.0 / k, (k - 1) / k)
 
 
-def _alias(n: int, nodes: int) -> float:
-    """(i): sums that differ from n by multiples of N look alike."""
-    u = nodes / n
-    r = math.exp(-n * ((1.0 + u) * math.log1p(u) - u))
-    q = 0.0 if nodes > n else math.exp(-nodes * (nodes - 1) / (2.0 * n))
-    return math.inf if r >= 1.0 or q >= 1.0 else r / (1.0 - r) + q / (1.0 - q)
-
-
-def _nodes(n: int) -> int:
-    nodes = 8
-    while _alias(n, nodes) > TOL:
-        nodes = math.ceil(1.05 * nodes)
-    return nodes
-
-
-def _kept(nodes: int, k: int, peak: float, point: float) -> tuple[int, float]:
+def _kept(nodes: int, k: int, peak: float, scale: float) -> tuple[int, float]:
     """(ii): nodes j = 0 .. kept - 1 are summed; the others count at most `dropped`, times 1/(N Pois(n; n))."""
     sines = np.sin(np.pi * np.arange(nodes // 2 + 1) / nodes)
     with np.errstate(divide="ignore"):
         log_bound = k * (math.log(peak) - np.log(sines))  # falls in j
-    kept = int(np.count_nonzero((log_bound >= math.log(TOL * point)) | (log_bound >= 0.0)))
-    weights = _weights(np.arange(kept, nodes // 2 + 1), nodes)
+    kept = int(np.count_nonzero((log_bound >= math.log(CUTS.dropped * scale)) | (log_bound >= 0.0)))
+    weights = weights_of(np.arange(kept, nodes // 2 + 1), nodes)
     return kept, 2.0 * float((weights * np.exp(log_bound[kept:])).sum())
 
 
-def _weights(j: NDArray[np.int64], nodes: int) -> Reals:
-    return np.where((j == 0) | (2 * j == nodes), 1.0, 2.0)
-
-
-def _peak(mean: float) -> float:
-    """The largest Pois(i; mean), at i = floor(mean)."""
-    mode = math.floor(mean)
-    if mode == 0:
-        return math.exp(-mean)
-    shift = mode * math.log1p((mean - mode) / mode) - (mean - mode)
-    return math.exp(shift - float(stirling_remainder(mode))) / math.sqrt(2.0 * math.pi * mode)
-
-
-def _sums(plan: _Plan) -> Reals:
+def _sums(plan: LoadPlan) -> Reals:
     """For m = first .. last: the sum over kept nodes of weight Re[psi_inf^k - psi_m^k]."""
+    j = np.arange(plan.kept)
+    theta, weights = 2.0 * np.pi * j / plan.nodes, weights_of(j, plan.nodes)
+    exponent, offset = plan.n / plan.k * shapes(theta), plan.first + 1 - plan.n / plan.k
     count = plan.last - plan.first + 1
+    if plan.k <= COMPILED:
+        return np.asarray(few_bins(theta, weights, exponent, plan.law, offset, count, plan.k, np.ones(1)))
     total: Reals = np.zeros(count)
     step = max(1, CELLS // plan.law.size)
-    offset = plan.first + 1 - plan.n / plan.k
     for begin in range(0, plan.kept, step):
-        j = np.arange(begin, min(plan.kept, begin + step))
-        theta = 2.0 * np.pi * j / plan.nodes
-        shape = np.asarray(-2.0 * np.sin(0.5 * theta) ** 2 + 1j * _sine_minus(theta), dtype=np.complex128)
-        exponent = plan.n / plan.k * shape
-        turns = _rotations(theta, offset, plan.law.size)
+        part = slice(begin, begin + step)
+        turns = rotations(theta[part], offset, plan.law.size)
         turns *= plan.law
         missing = np.cumsum(turns[:, ::-1], axis=1)[:, ::-1][:, :count]  # t_m = sum over i > m
-        psi: Waves = np.exp(exponent)
-        differences = _powers(psi[:, None], exponent[:, None], missing, plan.k)
-        total = np.asarray(total + _weights(j, plan.nodes) @ differences)
+        total += weights[part] @ _powers(exponent[part, None], missing, plan.k)
     return total
 
 
-def _rotations(theta: Reals, offset: float, size: int) -> Waves:
-    """e^{I theta (offset + i)} for i = 0 .. size - 1, from two short tables; (theta, size)."""
-    width = max(1, math.isqrt(size))
-    rows = -(-size // width)
-    coarse = np.exp(1j * theta[:, None] * (offset + width * np.arange(rows)))
-    fine = np.exp(1j * theta[:, None] * np.arange(width))
-    return np.ascontiguousarray((coarse[:, :, None] * fine[:, None, :]).reshape(theta.size, -1)[:, :size])
+@njit(cache=True, nogil=True)
+def few_bins(
+    theta: Reals, weights: Reals, exponent: Waves, law: Reals, offset: float, count: int, k: int, terms: Reals
+) -> Reals:
+    """For every m: sum of weight Re[terms_0 psi_inf^k - sum_j terms_j psi_m^(k-j) t_m^j]; terms_0 alone: the maximum.
+
+    One pass per node from the far end of the window; a rotation is a product of two from short tables.
+    """
+    total = np.zeros(count)
+    width = int(np.sqrt(law.size)) + 1
+    fine, coarse = np.empty(width, np.complex128), np.empty(law.size // width + 1, np.complex128)
+    for j in range(theta.size):
+        for i in range(width):
+            fine[i] = np.exp(1j * theta[j] * i)
+        for i in range(coarse.size):
+            coarse[i] = np.exp(1j * theta[j] * (offset + width * i))
+        psi, full, missing = np.exp(exponent[j]), terms[0] * np.exp(k * exponent[j]).real, 0j
+        for high in range(coarse.size - 1, -1, -1):
+            for low in range(min(width, law.size - high * width) - 1, -1, -1):
+                place = high * width + low
+                missing += law[place] * (coarse[high] * fine[low])
+                if place < count:
+                    base = psi - missing
+                    mixed, other = terms[0] + 0j, missing
+                    for i in range(1, terms.size):
+                        mixed = mixed * base + terms[i] * other
+                        other *= missing
+                    power, left = mixed, k - terms.size + 1
+                    while left:
+                        if left & 1:
+                            power *= base
+                        base *= base
+                        left >>= 1
+                    total[place] += weights[j] * (full - power.real)
+    return total
 
 
-def _powers(psi: Waves, exponent: Waves, missing: Waves, k: int) -> Reals:
-    """Re[psi^k - (psi - t_m)^k], without cancellation where t_m is small."""
-    whole_power = np.exp(k * exponent)
-    if k <= 32:
-        return np.asarray((whole_power - (psi - missing) ** k).real)
-    share = missing / psi
+def _powers(exponent: Waves, missing: Waves, k: int) -> Reals:
+    """Re[psi^k - (psi - t_m)^k] for psi = e^exponent, without cancellation where t_m is small."""
+    whole_power, psi = np.exp(k * exponent), np.exp(exponent)
+    share = np.divide(missing, psi, out=np.ones_like(missing), where=np.abs(missing) < 0.5 * np.abs(psi))
     small = np.abs(share) < 0.5
-    near = -(whole_power * np.expm1(k * _log1p(np.where(small, -share, 0.0)))).real
+    near = -(whole_power * np.expm1(k * log1p(np.where(small, -share, 0.0)))).real
     with np.errstate(divide="ignore"):
         far = (whole_power - np.exp(k * np.log(np.where(small, 1.0, psi - missing)))).real
     return np.where(small, near, far)
-
-
-def _log1p(z: Waves) -> Waves:
-    """log(1 + z) to full relative accuracy for |z| < 1/2; numpy's own loses the real part of small z."""
-    x, y = z.real, z.imag
-    return np.asarray(0.5 * np.log1p(2.0 * x + (x * x + y * y)) + 1j * np.arctan2(y, 1.0 + x))
-
-
-def _sine_minus(theta: Reals) -> Reals:
-    """sin(theta) - theta; a series below 0.01."""
-    square = theta * theta
-    series = -theta * square / 6.0 * (1.0 - square / 20.0 * (1.0 - square / 42.0 * (1.0 - square / 72.0)))
-    return np.where(theta < 0.01, series, np.sin(theta) - theta)

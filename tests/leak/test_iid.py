@@ -1,0 +1,127 @@
+"""Any i.i.d. prior: the same answer by window, enumeration, sampling and closed form; the tail keeps its digits."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from tests.statistics import expect_coverage
+
+from dovetail.core.channel import DenseChannel, KRRChannel
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import UnsupportedError
+from dovetail.leak import iid, sampled
+from dovetail.leak.asymptotic import chernoff
+from dovetail.leak.histograms import enumerate_gain, histograms, window_gain
+from dovetail.leak.iid import iid_excess
+from dovetail.leak.load import expected_excess
+from dovetail.leak.vulnerability import vulnerability
+
+SKEWED = np.array([0.4, 0.35, 0.25])
+
+
+def joint(channel: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """diag(prior) R with the law of a report below."""
+    return np.vstack([prior[:, None] * channel, prior @ channel])
+
+
+@pytest.mark.parametrize("n", [2, 17, 1_000, 10**5])
+def test_the_uniform_prior_gives_the_fullest_bin(n: int) -> None:
+    found = iid_excess(joint(np.eye(3), np.full(3, 1 / 3)), n=n)
+    plain = expected_excess(n, 3)
+    assert found.lower <= plain.value / n + plain.error_bound / n
+    assert found.upper >= plain.value / n - plain.error_bound / n
+    assert found.value == pytest.approx(plain.value / n, rel=1e-12)
+
+
+@pytest.mark.parametrize("kinds", [2, 3])
+@pytest.mark.parametrize("n", [1, 2, 9, 60])
+def test_the_window_holds_what_all_histograms_hold(kinds: int, n: int) -> None:
+    law = np.array([0.5, 0.3, 0.2])[:kinds]
+    law = law / law.sum()
+    edge = np.array([[-1.0, 0.5, 0.7], [-0.3, -0.1, 0.9]])[:, :kinds]
+    everything = enumerate_gain(edge, law, n)
+    assert window_gain(edge, law, n, 1e-300) == pytest.approx(everything, rel=1e-12)
+    for least in (1e-3, 1e-6):
+        part = window_gain(edge, law, n, least)
+        assert part <= everything * (1 + 1e-12)
+        assert everything <= part + histograms(n, kinds) * least * n * edge.max()
+
+
+@pytest.mark.parametrize("n", [20, 300, 3_000])
+def test_tiny_leakage_keeps_its_digits(n: int) -> None:
+    # binary response with p = 3/4 and prior (3/4, 1/4): in exact integers
+    found = iid_excess(joint(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.75, 0.25])), n=n)
+    total = Fraction(0)
+    for ones in range(n + 1):  # a 1 has chance 6/16; it speaks 3/16 against 3/16, a 0 speaks 1/16 against 9/16
+        edge = Fraction((n - ones) * (1 - 9), 10) + Fraction(ones * (3 - 3), 6)
+        total += max(Fraction(0), edge) * comb(n, ones) * 6**ones * 10 ** (n - ones)
+    assert total == 0 and found.value == 0.0  # no report can change this guess
+    steep = iid_excess(joint(np.array([[0.75, 0.25], [0.125, 0.875]]), np.array([0.75, 0.25])), n=n)
+    exact = Fraction(0)
+    for ones in range(n + 1):  # weights in 32nds: a 0 is 18 against 1, a 1 is 6 against 7
+        edge = Fraction((n - ones) * (1 - 18), 19) + Fraction(ones, 13)
+        exact += max(Fraction(0), edge) * comb(n, ones) * Fraction(13, 32) ** ones * Fraction(19, 32) ** (n - ones)
+    exact /= n
+    assert 0.0 < exact < Fraction(1, 1000)
+    assert steep.value > 0.0 or exact < Fraction(1, 10**269)
+    if exact > Fraction(1, 10**269):
+        assert abs(Fraction(steep.value) / exact - 1) < Fraction(1, 10**11)
+    assert Fraction(steep.lower) <= exact <= Fraction(steep.upper)
+
+
+def test_the_excess_stays_below_its_chernoff_bound_and_falls_exponentially() -> None:
+    channel, prior = KRRChannel.of(3, 0.7).matrix(), SKEWED
+    rows = joint(channel, prior)
+    edge = (rows[:-1] - rows[0])[1:] / rows[-1]
+    seen = []
+    for n in (10, 100, 1_000, 10**5):
+        found = iid_excess(rows, n=n)
+        assert found.value <= chernoff(edge, rows[-1], n)
+        seen.append(-np.log(found.value) / n)
+    rate = -np.log(chernoff(edge, rows[-1], 10**5)) / 10**5
+    assert rate <= seen[-1] <= 1.05 * rate  # a power of n in front of e^(-nI)
+
+
+def test_a_million_people_with_three_kinds_of_report_take_two_sums() -> None:
+    for prior in ([0.4, 0.4, 0.2], [0.34, 0.33, 0.33]):
+        seen = vulnerability(KRRChannel.of(3, 0.6), n=10**6, prior=prior)
+        assert seen.method == "exact sum"
+        assert seen.randomized_shuffled_leakage > 0.0
+
+
+def test_reports_that_say_the_same_are_one_kind() -> None:
+    # a coin that speaks for 1 only, printed on five kinds of paper
+    coin = np.array([[0.75, 0.25], [0.25, 0.75]])
+    paper = np.repeat(coin, 5, axis=1) * np.tile([0.1, 0.2, 0.3, 0.2, 0.2], 2)
+    plain, many = (vulnerability(DenseChannel(rows), n=10**4).randomized_shuffled_leakage for rows in (coin, paper))
+    assert many == pytest.approx(plain, rel=1e-9)
+
+
+def test_nobody_gains_when_no_report_can_change_the_guess() -> None:
+    assert vulnerability(KRRChannel.of(3, 0.4), n=50, prior=[0.8, 0.1, 0.1]).randomized_shuffled_leakage == 0.0
+
+
+def test_a_sampled_interval_covers_the_enumerated_value(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = joint(KRRChannel.of(4, 0.6).matrix(), np.array([0.3, 0.3, 0.2, 0.2]))
+    truth = iid_excess(rows, n=30)
+    assert truth.method == "enumerated"
+    monkeypatch.setattr(iid, "MOST_HISTOGRAMS", 10)
+    monkeypatch.setattr(sampled, "LEVEL", 0.9)
+    monkeypatch.setattr(sampled, "DRAWS", 1_000)
+    found = [iid_excess(rows, n=30, rng=rng) for _ in range(400)]
+    assert {one.method for one in found} == {"sampled"}
+    expect_coverage([one.lower <= truth.value <= one.upper for one in found], 0.9)
+    assert np.mean([one.value for one in found]) == pytest.approx(truth.value, rel=0.02)  # 5 sigma of 4e5 draws
+    with pytest.raises(AssertionError):  # an interval around the wrong place is caught
+        expect_coverage([one.lower <= 2 * truth.value <= one.upper for one in found], 0.9)
+
+
+def test_without_randomness_nothing_is_sampled(rng: Entropy) -> None:
+    prior = [0.3, 0.2, 0.2, 0.15, 0.15]
+    with pytest.raises(UnsupportedError, match="Pass `rng` to sample"):
+        vulnerability(KRRChannel.of(5, 0.7), n=1_000, prior=prior)
+    seen = vulnerability(KRRChannel.of(5, 0.7), n=1_000, prior=prior, rng=rng)
+    assert seen.method == "sampled" and seen.level == 1.0 - 1e-6
+    assert seen.randomized_shuffled_bracket.contains(seen.randomized_shuffled)
+    assert seen.shuffled_bracket.gap < 1e-12  # shuffling alone is still summed exactly
