@@ -1,34 +1,120 @@
 """Means are exact sums, whatever the size of the reports."""
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
-from tests.statistics import expect_coverage
+from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.estimate.mean import MeanEstimator, estimate_mean
+from dovetail.estimate.mean import MeanEstimator, estimate_mean, sample_mean
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
 LAPLACE = Laplace(lower=-1.0, upper=3.0, epsilon=1.0, grid=0.5)
+TRIALS = 300
 
 
-@pytest.mark.parametrize("size", [10, 1 << 30, 1 << 40, 1 << 57])
-def test_sums_and_squares_never_overflow(size: int, rng: Entropy) -> None:
-    reports = rng.below(2 * size, 3000) - size
-    tally = MeanEstimator(LAPLACE).tally(reports)
-    exact = [int(report) for report in reports]
-    assert tally.counts.tolist() == [sum(exact), sum(report * report for report in exact)]
-    assert tally.n == 3000
+@pytest.mark.parametrize("steps", [8, 1 << 20, 1 << 31])
+def test_sums_and_squares_never_overflow(steps: int, rng: Entropy) -> None:
+    laplace = Laplace(lower=-1.0, upper=3.0, epsilon=1.0, grid=4.0 / steps)
+    reports = rng.below(1 << 58, 3000) - (1 << 57)
+    reports[:1000] %= steps + 1
+    tally = MeanEstimator(laplace).tally(reports)
+    exact = [min(max(int(report), 0), steps) for report in reports]
+    sums = [sum(exact), sum(report * report for report in exact)]
+    assert tally.counts.tolist() == [*sums, exact.count(0), exact.count(steps)]
+    assert tally.n == 3000 and all(type(count) is int for count in tally.counts)
+    estimate = MeanEstimator(laplace).solve(tally)
+    o = float(1 / np.expm1(float(laplace.rate)))
+    stands = [Fraction(z) + Fraction(o) * ((z == steps) - (z == 0)) for z in exact]
+    mean = sum(stands) / 3000
+    sample = sum((r - mean) ** 2 for r in stands) / 2999
+    assert float(estimate.value) == pytest.approx(-1.0 + laplace.step * float(mean), rel=1e-9)
+    assert float(estimate.population_error) == pytest.approx(laplace.step * float(sample / 3000) ** 0.5, rel=1e-9)
 
 
-def test_the_estimate_is_the_decoded_mean_with_the_theorems_errors() -> None:
-    reports = np.array([1, 2, 9, -4])
+def test_the_estimate_is_the_mean_of_what_clamped_reports_stand_for() -> None:
+    reports = np.array([1, 2, 9, -4])  # the last two beyond the edges 8 and 0
     estimate = estimate_mean(LAPLACE, reports)
-    assert float(estimate.value) == -1.0 + 0.5 * 2.0
-    assert float(estimate.standard_error) == pytest.approx(np.sqrt(LAPLACE.noise_variance / 4))
-    spread = max(LAPLACE.noise_variance, 0.25 * reports.var(ddof=1))
-    assert float(estimate.population_error) == pytest.approx(np.sqrt(spread / 4))
+    o = 1 / np.expm1(1 / 8)
+    stands = np.array([1, 2, 8 + o, -o])
+    assert float(estimate.value) == pytest.approx(-1.0 + 0.5 * stands.mean())
+    assert float(estimate.standard_error) == pytest.approx(np.sqrt(LAPLACE.noise_variance * (1 - 2 / 8) / 4))
+    assert estimate.population_error == estimate.standard_error  # the larger of the two: these four are close
     assert estimate.bias_bound == 0.25
+    apart = np.repeat([0, 8], 50)
+    spread = 0.5 * np.sqrt(np.where(apart == 0, -o, 8 + o).var(ddof=1) / 100)
+    assert float(estimate_mean(LAPLACE, apart).population_error) == pytest.approx(spread)
+
+
+def test_the_analyst_may_clamp_what_the_device_did_not(rng: Entropy) -> None:
+    device = BudgetLaplace(lower=1.0, upper=3.0, epsilon=1.0, beta=0.5, rho=0.9, grid=0.25)
+    unclamped = device.noise.randomize(np.linspace(1.0, 3.0, 500), rng)
+    there, here = estimate_mean(device, np.clip(unclamped, 0, 8)), estimate_mean(device.noise, unclamped)
+    assert (there.value, there.standard_error) == (here.value, here.standard_error)
+
+
+def test_one_report_moves_the_estimate_by_little() -> None:
+    calm, wild = np.full(100, 4), np.append(np.full(99, 4), 1 << 40)
+    moved = float(estimate_mean(LAPLACE, wild).value - estimate_mean(LAPLACE, calm).value)
+    assert moved == pytest.approx(0.5 * (4 + 1 / np.expm1(1 / 8)) / 100)
+
+
+@pytest.mark.parametrize("randomizer", [*Laplace.examples(), *BudgetLaplace.examples()], ids=repr)
+def test_means_are_unbiased_and_both_intervals_cover(randomizer: Any, rng: Entropy) -> None:
+    points = rng.below(randomizer.steps + 1, 200 * TRIALS)
+    reports = randomizer.randomize(randomizer.lower + randomizer.step * points, rng)
+    estimates = [estimate_mean(randomizer, batch) for batch in np.split(reports, TRIALS)]
+    truths = randomizer.lower + randomizer.step * points.reshape(TRIALS, -1).mean(axis=1)
+    off = np.array([float(estimate.value) for estimate in estimates]) - truths
+    errors = np.array([float(estimate.standard_error) for estimate in estimates])
+    expect_mean(off, 0.0)
+    expect_mean(off**2 - errors**2, 0.0)  # the squared error is unbiased for the variance
+    middle = randomizer.lower + randomizer.step * randomizer.steps / 2
+    inside = [e.interval(0.95) for e in estimates], [e.population_interval(0.95) for e in estimates]
+    expect_coverage([low <= truth <= high for (low, high), truth in zip(inside[0], truths, strict=True)], 0.95)
+    expect_coverage([low <= middle <= high for low, high in inside[1]], 0.95)
+
+
+def test_tallies_of_clamped_reports_ignore_order_and_add(rng: Entropy) -> None:
+    device = BudgetLaplace.examples()[0]
+    reports, estimator = device.randomize(np.linspace(1.0, 2.0, 300), rng), MeanEstimator(device)
+    whole = estimator.tally(reports).counts.tolist()
+    assert whole == estimator.tally(reports[rng.permutation(300)]).counts.tolist()
+    assert whole == (estimator.tally(reports[:7]) + estimator.tally(reports[7:])).counts.tolist()
+
+
+@pytest.mark.parametrize("randomizer", BudgetLaplace.examples(), ids=repr)
+def test_the_bias_of_the_sample_mean_is_within_its_bound_and_reached_at_the_ends(randomizer: BudgetLaplace) -> None:
+    z = np.arange(randomizer.steps + 1) if randomizer.clamps else np.arange(-2000, 2000)
+    t, m = np.exp(-float(randomizer.rate)), randomizer.steps
+    bound = sample_mean(randomizer, z[:2]).bias_bound - randomizer.rounding
+    variance = sample_mean(randomizer, z[:2]).standard_error ** 2 * 2
+    found = []
+    for point in range(m + 1):
+        law = np.exp(randomizer.log_density(z, randomizer.lower + randomizer.step * point))
+        found.append(randomizer.step * (law @ z - point))
+        assert randomizer.step**2 * (law @ z**2 - (law @ z) ** 2) <= variance * (1 + 1e-12)
+    expected = np.zeros(m + 1)
+    if randomizer.clamps:
+        i = np.arange(m + 1)
+        expected = randomizer.step * t / (1 - t) * (t**i - t ** (m - i)) / (1 + t)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.max(np.abs(found)) == pytest.approx(bound, abs=1e-12)
+
+
+def test_the_sample_mean_is_biased_as_computed_where_the_other_is_not(rng: Entropy) -> None:
+    device = BudgetLaplace(lower=1.0, upper=2.0, epsilon=0.5, beta=0.5, rho=0.9, grid=0.125)
+    batches = device.randomize(np.full(200 * 200, 1.25), rng).reshape(200, 200)
+    plain = [sample_mean(device, batch) for batch in batches]
+    t = np.exp(-1 / 16)
+    expect_mean([e.value for e in plain], 1.25 + 0.125 * t / (1 - t) * (t**2 - t**6) / (1 + t))
+    expect_coverage([bool(low <= 1.25 <= high) for low, high in (e.interval(0.95) for e in plain)], 0.95)
+    assert abs(np.mean([e.value for e in plain]) - 1.25) > 0.15
+    expect_mean([estimate_mean(device, batch).value for batch in batches], 1.25)
 
 
 def test_the_bias_bound_covers_values_between_grid_points(rng: Entropy) -> None:
@@ -44,3 +130,12 @@ def test_the_bias_bound_covers_values_between_grid_points(rng: Entropy) -> None:
 def test_reports_that_are_no_grid_steps_are_refused(bad: object) -> None:
     with pytest.raises(DataError, match="`reports` must be whole grid steps"):
         estimate_mean(LAPLACE, np.array(bad))
+
+
+def test_reports_that_the_randomizer_never_sends_are_refused() -> None:
+    device = BudgetLaplace.examples()[0]
+    for estimate in (estimate_mean, sample_mean):
+        with pytest.raises(DataError, match="must be what budget_laplace sends, got steps from -1 to 9"):
+            estimate(device, np.array([9, 0, -1]))
+        with pytest.raises(DataError, match="no reports"):
+            estimate(device, np.array([], dtype=np.int64))

@@ -1,0 +1,68 @@
+"""Which estimate of the mean: unbiased with more noise, or a median with less noise and a bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+from dovetail.core.estimate import Estimate
+from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.median import estimate_median
+
+
+@final
+@dataclass(frozen=True)
+class ChosenMean:
+    """An estimate of the mean, the estimator behind it and why it was chosen.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    name : "rao-blackwell" or "median"
+    reason : str
+    """
+
+    estimate: Estimate
+    name: Literal["rao-blackwell", "median"]
+    reason: str
+
+
+def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> ChosenMean:
+    r"""The estimate of the mean with the smaller squared error, by their errors and bias bounds.
+
+    .. math:: \text{median if} \quad
+              \min\bigl(\mathrm{se}_{\mathrm{median}}^2 + b_{\mathrm{median}}^2,\ \mathrm{range}^2\bigr)
+              < \mathrm{se}_{\mathrm{RB}}^2 + b_{\mathrm{RB}}^2, \qquad b = \text{bias bound}
+
+    The median of clamped reports lies in the range, so it wins where the unbiased mean has a standard error above
+    the range. Otherwise it saves at most half of the variance, and only where the noise dominates: lambda far above
+    the standard deviation `spread` of the values. That must be public knowledge: it cannot be read off reports under
+    so much noise. As n grows, the bias stays and the unbiased mean wins.
+
+    Parameters
+    ----------
+    spread : float above 0, optional
+        Public bound on the standard deviation of the people's values. Without it half the range.
+
+    Examples
+    --------
+    Everybody within a fiftieth of the range: the median wins until its bias is more than the noise.
+
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.laplace import Laplace
+    >>> laplace = Laplace(lower=0.0, upper=100.0, epsilon=4.0, grid=0.01)
+    >>> reports = laplace.randomize([50.0] * 100_000, rng=simulation(1))
+    >>> [best_mean(laplace, reports[:n], spread=2.0).name for n in (100, 10_000, 100_000)]
+    ['median', 'median', 'rao-blackwell']
+    """
+    mean, median = estimate_mean(randomizer, reports), estimate_median(randomizer, reports, spread=spread)
+    unbiased, biased = (float(e.standard_error) ** 2 + float(e.bias_bound) ** 2 for e in (mean, median))
+    biased = min(biased, (randomizer.upper - randomizer.lower) ** 2)
+    figures = (
+        f"root mean squared error at most {biased**0.5:.3g} (bias at most {float(median.bias_bound):.3g}) for the "
+        f"median, {unbiased**0.5:.3g} for the unbiased mean, n = {mean.n:,}"
+    )
+    if biased < unbiased:
+        return ChosenMean(median, "median", f"the noise dominates: {figures}")
+    return ChosenMean(mean, "rao-blackwell", f"the bias of the median may outweigh what it saves: {figures}")

@@ -1,0 +1,275 @@
+"""RASE's robust shuffler for fleets of devices in disjoint groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from dovetail.core.checks import refuse, whole
+from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.stages import Reports, Shuffler
+from dovetail.shuffle import sensitivity
+from dovetail.shuffle.arrivals import in_roster_order
+from dovetail.shuffle.blocks import agglomerated, cut, equal_blocks
+from dovetail.shuffle.checks import not_negative
+from dovetail.shuffle.graph import checked_edges
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.permutations import Labels, Mixing, checked, inverse
+from dovetail.shuffle.plan import Plan
+from dovetail.shuffle.reference import reference_order
+from dovetail.shuffle.restrict import checked_present, restrict_groups
+from dovetail.shuffle.sattolo import UNPROTECTED
+from dovetail.shuffle.uniform import Uniform, WithinGroups
+
+Refinement = Literal["blocks", "agglomerative"]
+
+_REFINE = {"blocks": equal_blocks, "agglomerative": agglomerated}
+
+
+@dataclass(frozen=True)
+class RASE(Shuffler):
+    r"""The robust shuffler RS: the order of a fleet's reports tells nothing inside the contributors' groups.
+
+    Without refinement reports are shuffled uniformly inside each contributor's own group: alpha = 0, and no report
+    leaves its group. Nothing is better on either side, so this is the default.
+
+    `refine="agglomerative"` is the published mechanism with exact sensitivities and a uniform auxiliary shuffler,
+    `refine="blocks"` the same with the best partition; both are baselines. The reference order is cut into k groups
+    of sensitivity Delta_k. With Delta_0 that of the contributors' own groups (the paper puts w (w + 1) / 2, which is
+    larger for groups with gaps)
+
+    .. math:: \sigma \sim \mathrm{Mallows}(\theta), \quad \theta = \alpha / \Delta_k
+              \qquad \text{if } \alpha \le \Delta_0 \le 10 \alpha \text{ and } \Delta_k > 0,
+              \qquad \text{otherwise } \sigma \text{ uniform.}
+
+    Refinement changes who is protected: alpha holds for the refined groups, which `guarantee` names; the
+    contributors' own groups hold with the exact alpha' = theta Delta_0 of `own_guarantee`, which is larger when they
+    are wider than the refined ones.
+
+    Parameters
+    ----------
+    groups : Groups, disjoint
+        The contributors' own groups, from public data only.
+    mechanism : WithinGroups, Mallows or Uniform
+        What shuffles; `fit` chooses it.
+    refine : "blocks", "agglomerative" or None
+    k : int or None
+        Number of refined groups.
+    reason : str
+        How the branch rule was decided.
+
+    Notes
+    -----
+    Places are those of the public roster 0..n-1, whatever the order of arrival: see `shuffle_arrivals`. A fitted
+    `mechanism` can be saved by itself.
+
+    Examples
+    --------
+    The groups of a home and of an office, shuffled each by itself:
+
+    >>> shuffler = RASE.fit(Groups.from_lists([[0, 3, 1], [2, 4]], 5))
+    >>> shuffler.guarantee.alpha, shuffler.guarantee.groups
+    (0.0, Groups(n=5, groups=2, largest=3))
+
+    Example 1 of the paper: what may flow to the subscriber David is the sanitized batch of Alice and Bob, here two
+    people in one group, whose order then tells nothing.
+
+    >>> RASE.fit([[0, 1]]).log_weight([1, 0]) == RASE.fit([[0, 1]]).log_weight([0, 1])
+    True
+
+    Example 2: along the reference order (1 4 5 6 3 2) the groups {1, 4, 5, 6, 3}, {2} have sensitivity 10, and the
+    refined ones {1, 4, 5}, {6, 3, 2} have 3 (the paper prints 15 and 10, from labels instead of positions).
+
+    >>> groups = Groups.from_lists([[0, 3, 4, 5, 2], [1]], 6)
+    >>> shuffler = RASE.fit(groups, k=2, alpha=6.0, refine="blocks", reference=[0, 3, 4, 5, 2, 1])
+    >>> shuffler.summary()["own_sensitivity"], shuffler.summary()["sensitivity"]
+    (10, 3)
+    >>> shuffler.guarantee.alpha, shuffler.own_guarantee.alpha
+    (6.0, 20.0)
+
+    Example 3: groups of one contributor each (k = n) need no protection, and with one group of everybody (k = 1) the
+    sensitivity is beyond 10 alpha; in both cases Algorithm 2 turns to its auxiliary shuffler.
+
+    >>> RASE.fit(Groups.from_lists([], 6), k=3, alpha=1.0, refine="blocks").mechanism
+    Uniform(n=6)
+    >>> RASE.fit(Groups.from_lists([range(6)], 6), k=3, alpha=1.0, refine="blocks").mechanism
+    Uniform(n=6)
+
+    Source
+    ------
+    Wang, Tao, Zou, RASE: Efficient Privacy-preserving Data Aggregation against Disclosure Attacks for IoTs,
+    Algorithm 2. The uniform default, the blocks and the exact sensitivities are ours.
+    """
+
+    name: ClassVar[str] = "rase"
+    groups: Groups
+    mechanism: WithinGroups | Mallows | Uniform
+    refine: Refinement | None = None
+    k: int | None = None
+    reason: str = field(default="", repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        groups: Any,
+        *,
+        k: int | None = None,
+        alpha: float = 0.0,
+        auxiliary: str = "fisher-yates",
+        refine: Refinement | None = None,
+        reference: ArrayLike | None = None,
+    ) -> Self:
+        """The shuffler for disjoint `groups`, or for the connected components of a relationship graph.
+
+        Parameters
+        ----------
+        groups : Groups, or a graph
+            A graph is pairs of people (m, 2), a square scipy sparse matrix or a networkx graph with nodes 0..n-1.
+        k : int, 1 to n
+            Number of refined groups; only with `refine`.
+        alpha : float, at least 0, nats
+            What the order may tell inside a refined group. Without refinement alpha = 0 is kept whatever is asked.
+        auxiliary : "fisher-yates"
+            The uniform shuffle outside of the branch rule. "sattolo" is refused: see `Sattolo`.
+        refine : "blocks", "agglomerative" or None
+        reference : int array (n,)
+            Public reference order of the refined groups; `range(n)` is the roster. By default people of a group
+            stand together, and neighbours in a graph stand near each other.
+
+        Raises
+        ------
+        UnsupportedError
+            For groups that overlap.
+        """
+        own, grown = _checked_fleet(groups)
+        alpha = not_negative("alpha", alpha)
+        _checked_options(own.n, k, auxiliary, refine, reference)
+        if refine is None:
+            return cls(own, WithinGroups(own))
+        order = reference_order(grown) if reference is None else checked(reference, own.n, "reference")
+        before = int(sensitivity.kendall_by_group(own, inverse(order)).max(initial=0))
+        refined = cut(order, _REFINE[refine](own.n, cast(int, k)))
+        rule = f"alpha = {alpha:g} <= {before:,} <= 10 alpha, and a refined group has two members"
+        if alpha <= before <= 10.0 * alpha and len(refined):
+            return cls(own, Mallows.single(refined, alpha=alpha, reference=order), refine, k, f"Mallows: {rule}")
+        return cls(own, Uniform(own.n), refine, k, f"auxiliary: not ({rule})")
+
+    def __post_init__(self) -> None:
+        _checked_disjoint(self.groups)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of contributors."""
+        return self.groups.n
+
+    @property
+    def guarantee(self) -> OrderPrivacy:
+        """What holds for the groups that are shuffled: the refined ones, if there are any."""
+        promise = self.mechanism.guarantee
+        if not isinstance(self.mechanism, Mallows):
+            return promise
+        beside = f"alpha' = {self.own_alpha:.6g} for the contributors' own groups ({self.groups!r})"
+        return replace(promise, source=f"{promise.source}; holds for the {self.refine} of {self.k:,}; {beside}")
+
+    @property
+    def own_alpha(self) -> float:
+        """alpha' = theta * exact sensitivity of the contributors' own groups, rounded up; 0 for uniform shuffles."""
+        return self.mechanism.exact_alpha(self.groups) if isinstance(self.mechanism, Mallows) else 0.0
+
+    @property
+    def own_guarantee(self) -> OrderPrivacy:
+        """What the same shuffle promises to the contributors' own groups."""
+        return Plan().promise(self.own_alpha, self.groups, self.mechanism.guarantee.source)
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """This shuffler for the contributors that are `present` (n,), in roster order, with the same theta."""
+        here = checked_present(present, self.n)
+        fewer = self.mechanism.restrict(here)
+        own = fewer.groups if isinstance(fewer, WithinGroups) else restrict_groups(self.groups, here, Plan())[0]
+        return replace(self, groups=own, mechanism=fewer)
+
+    def shuffle_arrivals(self, devices: ArrayLike, reports: ArrayLike, rng: Entropy) -> Reports:
+        """The released batch of the reports (m, ..) of some devices (m,), which came in any order.
+
+        Examples
+        --------
+        >>> from dovetail.core.entropy import device
+        >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], device())
+        array([7.5])
+        """
+        present, batch = in_roster_order(devices, reports, n=self.n)
+        return self.restrict(present).shuffle(batch, rng)
+
+    def permutation(self, rng: Entropy) -> Permutation:
+        return self.mechanism.permutation(rng)
+
+    def log_weight(self, permutation: ArrayLike) -> float:
+        return self.mechanism.log_weight(permutation)
+
+    def mixing(self, labels: Labels) -> Mixing:
+        return self.mechanism.mixing(labels)
+
+    def summary(self) -> dict[str, Any]:
+        facts = self.mechanism.summary() | {"shuffler": self.name, "mechanism": self.mechanism.name}
+        if self.refine is None:
+            return facts
+        facts |= {"refine": self.refine, "k": cast(int, self.k), "reason": self.reason, "own_alpha": self.own_alpha}
+        if isinstance(self.mechanism, Mallows):
+            spread = sensitivity.kendall_by_group(self.groups, self.mechanism.line.places)
+            facts |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
+        return facts
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        own = Groups.from_lists([[4, 0, 2], [1, 3]], 5)
+        return (
+            cls.fit(own),
+            cls.fit([[0, 2], [1, 3]]),
+            cls.fit(own, k=2, alpha=1.0, refine="blocks"),
+            cls.fit(own, k=2, alpha=3.0, refine="blocks", reference=[2, 4, 0, 1, 3]),
+            cls.fit(own, k=3, alpha=2.0, refine="agglomerative", reference=[1, 2, 4, 3, 0]),
+            cls.fit(own, k=2, alpha=50.0, refine="blocks"),
+        )
+
+
+def _checked_fleet(groups: Any) -> tuple[Groups, Groups]:
+    """The contributors' disjoint groups, and the groups from which a reference order is grown."""
+    if isinstance(groups, Groups):
+        _checked_disjoint(groups)
+        return groups, groups
+    pairs, n = checked_edges(groups, None)
+    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+    return Groups.from_labels(connected_components(graph, directed=False)[1]), Groups.from_graph(pairs, n=n)
+
+
+def _checked_disjoint(groups: Groups) -> None:
+    if not groups.disjoint:
+        twice = groups.rows.entries - int(groups.grouped.sum())
+        raise UnsupportedError(
+            f"RASE needs disjoint groups, as its system model has them; these overlap ({twice:,} memberships too "
+            "many). Use best_shuffler or Mallows, which bound what the order tells inside overlapping groups."
+        )
+
+
+def _checked_options(n: int, k: int | None, auxiliary: str, refine: str | None, reference: ArrayLike | None) -> None:
+    if auxiliary == "sattolo":
+        raise UnsupportedError(f"`auxiliary` must be 'fisher-yates': {UNPROTECTED}. Sattolo(n) reproduces it.")
+    if auxiliary != "fisher-yates":
+        raise refuse("auxiliary", "'fisher-yates'", auxiliary)
+    if refine is None:
+        if k is not None or reference is not None:
+            raise ParameterError(
+                "`k` and `reference` need `refine`: contributors' own groups are shuffled uniformly."
+            )
+        return
+    if refine not in _REFINE:
+        raise refuse("refine", "'blocks', 'agglomerative' or None", refine)
+    whole("k", k, least=1, most=n)

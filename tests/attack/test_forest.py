@@ -1,0 +1,171 @@
+"""The re-identification attack finds what was planted, finds nothing where nothing is, and says how sure it is."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.statistics import FALSE_ALARM, expect_coverage, rng_of
+
+from dovetail.attack.forest import (
+    ForestAttack,
+    Records,
+    ReidentificationResult,
+    recall_precision,
+    reidentify,
+    release_rounds,
+)
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.stages import Shuffler
+from dovetail.randomize.laplace import Laplace
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+
+N, ROUNDS = 8, 30
+
+
+def signatures(rounds: int = ROUNDS, seed: int = 0) -> NDArray[np.float64]:
+    """Device d draws 10 d watts, give or take 2."""
+    return 10.0 * np.arange(N) + np.random.default_rng(seed).uniform(-2, 2, (rounds, N))
+
+
+def where(values: NDArray[np.float64], devices: NDArray[np.int64]) -> Records:
+    """Records of which the attacker sees the place alone."""
+    places = np.tile(np.arange(N), len(values))
+    return Records({"place": places.astype(float)}, devices.ravel(), np.repeat(np.arange(len(values)), N))
+
+
+def attacked(
+    shuffler: Shuffler, name: str, *, view: Callable[..., Records] = Records.of_rounds, epsilon: float | None = None
+) -> ReidentificationResult:
+    """History without protection; attack on other days, shuffled and randomized."""
+    pytest.importorskip("sklearn")
+    rng, history, today = rng_of(name), signatures(seed=1), signatures(seed=2)
+    noise = None if epsilon is None else Laplace(lower=-2.0, upper=72.0, epsilon=epsilon)
+
+    def release(rng: Entropy) -> Records:
+        values, devices = release_rounds(today, shuffler, randomizer=noise, rng=rng)
+        return view(values, devices=devices)
+
+    attack = ForestAttack.learn(view(history, devices=np.tile(np.arange(N), (ROUNDS, 1))), trees=10, rng=rng)
+    return reidentify(attack, release, trials=20, permutations=99, rng=rng)
+
+
+@dataclass
+class Naive:
+    """A classifier that answers with its first column."""
+
+    def predict(self, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+        return matrix[:, 0].astype(np.int64)
+
+
+@pytest.mark.parametrize("shuffler", [Identity(N), Uniform(N)])
+def test_distinct_signatures_without_noise_are_always_recognized(shuffler: Shuffler) -> None:
+    found = attacked(shuffler, f"distinct {shuffler}")
+    assert (found.recall, found.precision, found.recall_interval) == (1.0, 1.0, (1.0, 1.0))
+    assert (found.recall_by_device == 1.0).all() and (found.recall_reach_by_device == 0.0).all()
+    assert found.chance == 1 / N and found.p_value == 0.01
+    assert (found.features, found.records, found.trials) == (("value",), 20 * N * ROUNDS, 20)
+
+
+def test_a_uniform_shuffle_leaves_nothing_in_the_place() -> None:
+    """Fixed points of a uniform permutation have mean 1 and variance 1, so the recall's law is known."""
+    found = attacked(Uniform(N), "place", view=where)
+    batches = 20 * ROUNDS
+    z = (found.recall * N - 1.0) * math.sqrt(batches)
+    assert abs(z) < 6.2  # false alarm below 1e-9
+    assert found.recall_interval[0] <= found.chance <= found.recall_interval[1]  # seeded; coverage is tested below
+    assert math.erfc(6.2 / math.sqrt(2)) < FALSE_ALARM
+
+
+def test_the_place_tells_everything_without_a_shuffle_and_half_inside_pairs() -> None:
+    assert attacked(Identity(N), "unshuffled", view=where).recall == 1.0
+    pairs = attacked(WithinGroups(Groups.from_labels(np.arange(N) // 2)), "pairs", view=where)
+    # pairs stay or swap, so 2 of N are right with probability 1/2, N / 2 times in each of 600 rounds
+    sigma = 0.5 / math.sqrt(600 * N / 2)
+    assert abs(pairs.recall - 0.5) < 6.2 * sigma and pairs.p_value == 0.01
+
+
+def test_noise_lowers_what_the_attack_reaches() -> None:
+    loud, quiet = (attacked(Identity(N), "noise", epsilon=epsilon).recall for epsilon in (0.5, 50.0))
+    assert loud < 0.3 < 0.8 < quiet
+
+
+def test_the_interval_covers_and_the_p_value_is_calibrated(rng: Entropy) -> None:
+    """200 attacks on shuffled places: their chance level lies in the intervals, and small p-values are rare."""
+    attack = ForestAttack(("place",), N, Naive())
+    values = np.zeros((20, N))
+
+    def release(rng: Entropy) -> Records:
+        return where(*release_rounds(values, Uniform(N), rng=rng))
+
+    results = [reidentify(attack, release, trials=10, permutations=19, rng=rng) for _ in range(200)]
+    expect_coverage([r.recall_interval[0] <= 1 / N <= r.recall_interval[1] for r in results], 0.95)
+    for level in (0.1, 0.5):
+        expect_coverage([r.p_value > level for r in results], 1 - level)
+    assert min(r.p_value for r in results) < 0.2  # and the test is not asleep
+
+
+def test_recall_and_precision_are_those_of_their_definitions(rng: Entropy) -> None:
+    guesses, devices = rng.below(5, 300), rng.below(4, 300)
+    recall, precision = recall_precision(guesses, devices, n=6)
+    for d in range(6):
+        true = ((guesses == d) & (devices == d)).sum()
+        missed, false = ((guesses != d) & (devices == d)).sum(), ((guesses == d) & (devices != d)).sum()
+        assert recall[d] == (true / (true + missed) if true + missed else 0.0)
+        assert precision[d] == (true / (true + false) if true + false else 0.0)
+
+
+def test_devices_that_send_nothing_do_not_lower_the_means() -> None:
+    attack = ForestAttack(("value",), N, Naive())
+    half = Records({"value": np.array([0.0, 1.0, 0.0, 1.0])}, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]))
+    found = reidentify(attack, lambda rng: half, trials=2, permutations=9, rng=simulation(1))
+    assert found.recall == 1.0 and found.recall_by_device.sum() == 2.0
+
+
+def test_a_release_is_a_shuffle_of_every_row(rng: Entropy) -> None:
+    values = signatures()
+    released, devices = release_rounds(values, Uniform(N), rng=rng)
+    np.testing.assert_array_equal(released, np.take_along_axis(values, devices, axis=1))
+    assert (np.sort(devices, axis=1) == np.arange(N)).all() and len(np.unique(devices, axis=0)) > 1
+
+
+def test_the_caller_states_what_the_attacker_sees() -> None:
+    plain = Records.of_rounds(signatures())
+    rich = Records.of_rounds(signatures(), time_of_day=np.arange(ROUNDS), place=True)
+    assert tuple(plain.features) == ("value",)
+    assert tuple(rich.features) == ("value", "time_of_day", "place")
+    np.testing.assert_array_equal(rich.matrix[N], [signatures()[1, 0], 1.0, 0.0])
+    with pytest.raises(ParameterError, match="records with the features"):
+        ForestAttack(("value",), N, Naive()).guess(rich)
+
+
+@pytest.mark.parametrize(
+    ("features", "devices", "wanted"),
+    [
+        ({}, [0, 1], "at least one column"),
+        ({"value": [1.0]}, [0, 1], "'value' must be one finite number for each record"),
+        ({"value": [1.0, math.nan]}, [0, 1], "'value' must be one finite number"),
+        ({"value": [1.0, 2.0]}, [0, -1], "`devices` must be whole numbers"),
+        ({"value": [1.0, 2.0]}, [0.0, 1.0], "`devices` must be whole numbers"),
+        ({"value": []}, [], "'value' must be one finite number"),
+    ],
+)
+def test_records_that_do_not_fit_are_refused(
+    features: dict[str, list[float]], devices: list[int], wanted: str
+) -> None:
+    with pytest.raises(DataError, match=wanted):
+        Records({k: np.array(v) for k, v in features.items()}, np.array(devices), np.zeros(len(devices), int))
+
+
+def test_attacks_that_make_no_sense_are_refused() -> None:
+    attack, records = ForestAttack(("value",), 2, Naive()), Records.of_rounds(signatures())
+    with pytest.raises(DataError, match=r"devices 0\.\.1"):
+        reidentify(attack, lambda rng: records, trials=2, rng=simulation(1))
+    with pytest.raises(ParameterError, match="`trials`"):
+        reidentify(attack, lambda rng: records, trials=1, rng=simulation(1))
+    with pytest.raises(DataError, match="a row for each round"):
+        Records.of_rounds(np.zeros(4))

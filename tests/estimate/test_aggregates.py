@@ -1,0 +1,164 @@
+"""Sums, variances, counts and quantiles: unbiased by exact sums, intervals that cover, refusals that say why."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.statistics import expect_coverage, expect_mean
+
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.estimate import Tally
+from dovetail.estimate.aggregates import (
+    FunctionEstimator,
+    estimate_count_above,
+    estimate_function,
+    estimate_quantile,
+    estimate_sum,
+    estimate_variance,
+)
+from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.metrics import average_aggregation_error, maximum_squared_error
+from dovetail.randomize.budget_laplace import BudgetLaplace
+from dovetail.randomize.laplace import Laplace
+
+CLAMPED = BudgetLaplace(lower=2.0, upper=6.0, epsilon=2.0, beta=0.4, rho=0.9, grid=0.5)
+DEVICES = [CLAMPED, CLAMPED.noise, Laplace(lower=-3.0, upper=5.0, epsilon=8.0, grid=0.5)]
+PEOPLE, TRIALS = 200, 300
+VALUES = 2.0 + 0.5 * (np.arange(PEOPLE) ** 2 % 7)
+
+
+def batches(device: Any, rng: Entropy) -> np.ndarray:
+    return device.randomize(np.tile(VALUES, TRIALS), rng).reshape(TRIALS, PEOPLE)
+
+
+def covered(estimates: list[Any], truth: float) -> list[bool]:
+    return [bool(low <= truth <= high) for low, high in (e.interval(0.95) for e in estimates)]
+
+
+def test_a_tally_of_everything_ignores_order_and_adds(rng: Entropy) -> None:
+    estimator = FunctionEstimator(CLAMPED, np.square)
+    reports = CLAMPED.randomize(VALUES, rng)
+    whole = estimator.tally(reports)
+    np.testing.assert_array_equal(whole.counts, estimator.tally(reports[rng.permutation(PEOPLE)]).counts)
+    parts = estimator.tally(reports[:9]) + estimator.tally(reports[9:])
+    np.testing.assert_array_equal(whole.counts, parts.counts)
+    assert whole.n == parts.n == whole.counts.sum()
+
+
+@pytest.mark.parametrize("function", [np.square, np.exp, lambda x: x > 3.2, lambda x: x == 2.0])
+def test_functions_are_unbiased_by_exact_sums(function: Any) -> None:
+    z = np.arange(CLAMPED.steps + 1)
+    estimator = FunctionEstimator(CLAMPED, function)
+    single = np.array([estimator.solve(Tally(np.eye(z.size, dtype=np.int64)[k], 1)).value for k in z])
+    for point in z:
+        value = 2.0 + 0.5 * point
+        law = np.exp(CLAMPED.log_density(z, value))
+        assert law @ single == pytest.approx(float(function(value)), rel=1e-9, abs=1e-9)
+
+
+def test_the_identity_is_the_mean(rng: Entropy) -> None:
+    reports = CLAMPED.randomize(VALUES, rng)
+    mean, function = estimate_mean(CLAMPED, reports), estimate_function(CLAMPED, reports, lambda x: x)
+    assert float(function.value) == pytest.approx(float(mean.value), rel=1e-12)
+    assert float(function.standard_error) == pytest.approx(float(mean.standard_error), rel=2 / PEOPLE)
+    total = estimate_sum(CLAMPED, reports)
+    assert float(total.value) == pytest.approx(PEOPLE * float(mean.value))
+    assert float(total.standard_error) == pytest.approx(PEOPLE * float(mean.standard_error))
+    assert total.bias_bound == pytest.approx(PEOPLE * 0.25)
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=repr)
+def test_variances_are_unbiased_and_cover(device: Any, rng: Entropy) -> None:
+    estimates = [estimate_variance(device, batch) for batch in batches(device, rng)]
+    expect_mean([e.value for e in estimates], VALUES.var())
+    expect_coverage(covered(estimates, VALUES.var()), 0.95)
+    assert estimates[0].bias_bound == pytest.approx(device.rounding * (device.upper - device.lower + device.rounding))
+
+
+def test_the_rounding_of_values_shifts_a_variance_by_at_most_its_bound(rng: Entropy) -> None:
+    device = Laplace(lower=0.0, upper=4.0, epsilon=1.0, grid=1.0)
+    bound = estimate_variance(device, np.array([1, 2])).bias_bound
+    for _ in range(200):
+        values = rng.below(4001, 5) / 1000
+        assert abs(values.var() - device.nearest(values).var()) <= bound
+
+
+@pytest.mark.parametrize("threshold", [2.5, 3.7, 5.0])
+@pytest.mark.parametrize("device", DEVICES[:2], ids=repr)
+def test_counts_are_unbiased_and_cover(device: Any, threshold: float, rng: Entropy) -> None:
+    truth = np.count_nonzero(threshold <= VALUES)
+    estimates = [estimate_count_above(device, batch, threshold) for batch in batches(device, rng)]
+    expect_mean([e.value for e in estimates], truth)
+    expect_coverage(covered(estimates, truth), 0.95)
+
+
+def test_counts_have_the_stencil_of_three_points() -> None:
+    device, o = Laplace(lower=0.0, upper=5.0, epsilon=5.0, grid=1.0), 1 / np.expm1(1.0)
+    single = [float(estimate_count_above(device, np.array([z]), 3.0).value) for z in range(-2, 8)]
+    np.testing.assert_allclose(single, [0, 0, 0, 0, -o * (o + 1), 1 + o * (o + 1), 1, 1, 1, 1], atol=1e-12)
+    ends = [float(estimate_count_above(device, np.array([0]), 1.0).value)]
+    ends.append(float(estimate_count_above(device, np.array([5]), 5.0).value))
+    np.testing.assert_allclose(ends, [-o, 1 + o], atol=1e-12)
+
+
+def test_naive_counts_of_reports_are_biased(rng: Entropy) -> None:
+    naive = np.count_nonzero(2.0 + 0.5 * batches(CLAMPED, rng) >= 3.5, axis=1)
+    assert abs(naive.mean() - np.count_nonzero(VALUES >= 3.5)) > 20 * naive.std() / np.sqrt(TRIALS)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_intervals_of_quantiles_cover(share: float, rng: Entropy) -> None:
+    device = BudgetLaplace(lower=2.0, upper=6.0, epsilon=8.0, beta=0.1, rho=0.99, grid=0.5, precision="published")
+    assert device.clamps
+    values = np.repeat([2.0, 2.5, 3.5, 5.0, 6.0], [60, 80, 100, 50, 10])
+    truth = np.sort(values)[int(np.ceil(share * 300)) - 1]
+    found = [
+        estimate_quantile(device, batch, share=share)
+        for batch in device.randomize(np.tile(values, 200), rng).reshape(200, 300)
+    ]
+    expect_coverage([q.low <= truth <= q.high for q in found], 0.95)
+    assert all(q.low <= q.value <= q.high for q in found)
+    assert np.mean([q.high - q.low for q in found]) < 3.0
+
+
+def test_quantiles_without_noise_are_the_quantiles() -> None:
+    device = Laplace(lower=0.0, upper=10.0, epsilon=700.0, grid=1.0)
+    reports = np.repeat([1, 4, 9], [100, 800, 100])
+    for share, value in ((0.05, 1.0), (0.5, 4.0), (0.95, 9.0)):
+        quantile = estimate_quantile(device, reports, share=share)
+        assert (quantile.value, quantile.low, quantile.high) == (value, value, value)
+
+
+def test_quantiles_that_the_noise_hides_are_refused(rng: Entropy) -> None:
+    device = Laplace(lower=0.0, upper=1.0, epsilon=0.5)
+    with pytest.raises(UnsupportedError, match=r"leaves the whole range possible\. Use a coarser grid"):
+        estimate_quantile(device, device.randomize(np.full(200, 0.5), rng), share=0.5)
+
+
+def test_bad_input_is_refused() -> None:
+    none = np.array([], dtype=np.int64)
+    for estimate in (estimate_sum, estimate_variance):
+        with pytest.raises(DataError, match="no reports"):
+            estimate(CLAMPED, none)
+    with pytest.raises(DataError, match="no reports"):
+        estimate_count_above(CLAMPED, none, 3.0)
+    with pytest.raises(DataError, match="no reports"):
+        estimate_quantile(CLAMPED, none, share=0.5)
+    for threshold in (2.0, 6.1):
+        with pytest.raises(UnsupportedError, match="`threshold` must lie in"):
+            estimate_count_above(CLAMPED, np.array([1]), threshold)
+    for bad in (0.0, 1.0, float("nan")):
+        with pytest.raises(ParameterError, match="`share` must be"):
+            estimate_quantile(CLAMPED, np.array([1]), share=bad)
+    with pytest.raises(ParameterError, match="`threshold` must be"):
+        estimate_count_above(CLAMPED, np.array([1]), float("nan"))
+
+
+def test_the_measures_of_the_paper_have_their_printed_left_hand_sides() -> None:
+    values, reports = [4.0, 2.0, 1.0, 3.0, 5.0], [9.5, 1.1, 8.4, 2.8, 3.2]
+    assert average_aggregation_error(values, reports) == pytest.approx(np.mean(reports) - np.mean(values))
+    assert maximum_squared_error(values, reports) == pytest.approx(7.4**2)
+    for bad in ([1.0], [1.0] * 4 + [np.nan], [[1.0]] * 5):
+        with pytest.raises(DataError, match="`values` and `reports` must be"):
+            average_aggregation_error(values, bad)

@@ -1,0 +1,130 @@
+"""The median minimises, its bias bound holds, and it is chosen exactly where its bounds are smaller."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from tests.statistics import expect_coverage, expect_mean
+
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.estimate.best_mean import best_mean
+from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
+from dovetail.randomize.budget_laplace import BudgetLaplace
+from dovetail.randomize.laplace import Laplace
+
+NARROW = Laplace(lower=0.0, upper=100.0, epsilon=4.0, grid=0.1)
+
+
+def test_no_other_number_is_likelier(rng: Entropy) -> None:
+    for _ in range(50):
+        reports, scales = rng.below(100, 7) / 10, 1.0 + rng.below(5, 7)
+        found = weighted_median(reports, scales)
+        cost = np.abs(np.append(reports, found)[:, None] - reports) @ (1 / scales)
+        assert cost[-1] <= cost.min() + 1e-12
+
+
+def test_even_numbers_of_reports_have_the_middle_of_the_two() -> None:
+    assert weighted_median([1.0, 2.0, 4.0, 9.0]) == 3.0 == np.median([1.0, 2.0, 4.0, 9.0])
+
+
+def test_the_bias_bound_holds_for_mixtures(rng: Entropy) -> None:
+    for _ in range(200):
+        x = rng.below(1000, 3) / 1000
+        scale, weights = 0.2 + rng.below(1000, 1)[0] / 200, 1.0 + rng.below(50, 3)
+        weights = weights / weights.sum()
+        mean = weights @ x
+        spread = float(np.sqrt(weights @ (x - mean) ** 2))
+
+        def tilt(y: float, x: np.ndarray = x, w: np.ndarray = weights, scale: float = scale) -> float:
+            return float(w @ (np.sign(y - x) * -np.expm1(-np.abs(y - x) / scale)))
+
+        median = brentq(tilt, x.min() - 1, x.max() + 1)
+        assert abs(median - mean) <= median_bias(spread, scale) + 1e-12
+
+
+def test_the_bias_bound_is_not_idle() -> None:
+    x, weights, scale = np.array([0.0, 1.0]), np.array([0.85, 0.15]), 5.0
+    median = brentq(lambda y: float(weights @ (np.sign(y - x) * -np.expm1(-np.abs(y - x) / scale))), -1, 2)
+    spread = float(np.sqrt(0.85 * 0.15))
+    assert abs(median - 0.15) > 0.5 * median_bias(spread, scale)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 51])
+def test_the_variance_of_the_median_is_exact_for_odd_n_and_a_bound_for_even(n: int, rng: Entropy) -> None:
+    u = (rng.words(20_000 * n) >> np.uint64(11)).astype(float).reshape(-1, n) * 2.0**-53 + 2.0**-54
+    draws = np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+    squares = np.median(draws, axis=1) ** 2
+    if n % 2:
+        expect_mean(squares, median_variance(n))
+    else:
+        assert squares.mean() < median_variance(n)
+
+
+def test_the_variance_of_the_median_falls_like_one_over_n() -> None:
+    scaled = [n * median_variance(n) for n in (1, 3, 11, 101, 10_001, 1_000_001)]
+    assert scaled == sorted(scaled, reverse=True) and scaled[-1] == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("n", [25, 400])
+def test_intervals_cover_the_mean_of_a_narrow_crowd(n: int, rng: Entropy) -> None:
+    values = 40.0 + 2.0 * (np.arange(n) % 5 == 0)
+    batches = NARROW.randomize(np.tile(values, 300), rng).reshape(300, n)
+    estimates = [estimate_median(NARROW, batch, spread=1.0) for batch in batches]
+    expect_coverage([bool(low <= values.mean() <= high) for low, high in (e.interval(0.95) for e in estimates)], 0.95)
+    expect_coverage(
+        [bool(low <= values.mean() <= high) for low, high in (e.population_interval(0.95) for e in estimates)], 0.95
+    )
+
+
+def test_the_crossover_is_real(rng: Entropy) -> None:
+    """With few people the median errs less; with many its bias stays and the unbiased mean wins."""
+    device, squared = Laplace(lower=0.0, upper=100.0, epsilon=4.0, grid=1.0), {}
+    for n, trials in ((20, 400), (40_000, 60)):
+        values = np.where(np.arange(n) % 10 == 0, 50.0, 20.0)
+        batches = device.randomize(np.tile(values, trials), rng).reshape(trials, n)
+        for estimate in (estimate_median, estimate_mean):
+            off = np.array([float(estimate(device, batch).value) for batch in batches]) - values.mean()
+            squared[n, estimate.__name__] = off**2
+    small = squared[20, "estimate_mean"].mean() / squared[20, "estimate_median"].mean()
+    large = squared[40_000, "estimate_mean"].mean() / squared[40_000, "estimate_median"].mean()
+    assert small > 1.1 and large < 0.5
+
+
+def test_the_choice_is_the_smaller_bound_and_says_why(rng: Entropy) -> None:
+    reports = NARROW.randomize(np.full(50_000, 50.0), rng)
+    for n in (30, 1000, 50_000):
+        for spread in (0.5, 3.0, None):
+            chosen = best_mean(NARROW, reports[:n], spread=spread)
+            mean, median = estimate_mean(NARROW, reports[:n]), estimate_median(NARROW, reports[:n], spread=spread)
+            total = [float(e.standard_error) ** 2 + float(np.square(e.bias_bound)) for e in (mean, median)]
+            total[1] = min(total[1], 100.0**2)
+            assert chosen.name == ("median" if total[1] < total[0] else "rao-blackwell")
+            assert chosen.estimate == (median if chosen.name == "median" else mean)
+            assert f"n = {n:,}" in chosen.reason
+    assert best_mean(NARROW, reports[:30], spread=0.5).name == "median"
+    assert best_mean(NARROW, reports, spread=3.0).name == "rao-blackwell"
+    assert best_mean(NARROW, reports[:30]).name == "rao-blackwell"
+    wide = Laplace(lower=0.0, upper=100.0, epsilon=0.1)
+    few = wide.randomize(np.full(30, 50.0), rng)
+    assert float(estimate_mean(wide, few).standard_error) > 100.0 and best_mean(wide, few).name == "median"
+
+
+def test_clamped_reports_have_the_clamped_median() -> None:
+    device = BudgetLaplace(lower=1.0, upper=2.0, epsilon=1.0, beta=0.5, rho=0.9, grid=0.25)
+    assert float(estimate_median(device, np.array([0, 0, 0, 2, 4])).value) == 1.0
+    assert float(estimate_median(device.noise, np.array([-9, -7, -5, 2, 40])).value) == 1.0
+
+
+def test_bad_input_is_refused() -> None:
+    for reports in ([], [np.nan], [[1.0]]):
+        with pytest.raises(DataError, match="`reports` must be finite numbers"):
+            weighted_median(reports)
+    for scales in (0.0, [1.0], [1.0, -1.0], [1.0, np.nan]):
+        with pytest.raises(ParameterError, match="`scales` must be"):
+            weighted_median([1.0, 2.0], scales)
+    for spread in (0.0, -1.0, float("nan"), "1"):
+        with pytest.raises(ParameterError, match="`spread` must be"):
+            estimate_median(NARROW, np.array([1]), spread=spread)
+    with pytest.raises(DataError, match="no reports"):
+        estimate_median(NARROW, np.array([], dtype=np.int64))
