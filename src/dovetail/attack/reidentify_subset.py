@@ -1,0 +1,180 @@
+"""The adversary of Theorem 4.2: pick out the places of a release that hold the reports of a few people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest, hypergeom
+
+from dovetail.account.order import exact_alpha, reidentification_bound
+from dovetail.attack.evidence import log_odds, supports
+from dovetail.attack.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
+from dovetail.core.channel import Channel
+from dovetail.core.checks import whole
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.permutations import inverse
+
+_MOST_CELLS = 20_000_000
+
+
+def best_subset_success(channel: Channel, values: ArrayLike, shuffler: Shuffler, *, subset: ArrayLike) -> float:
+    r"""Largest chance of any adversary to name places of which more than half hold the reports of `subset`.
+
+    .. math:: \sum_z \max_{|H| = k} \sum_{\sigma : |\sigma(H) \cap I| > k / 2} \Pr[\sigma]
+              \prod_i W(z_i \mid x_{\sigma(i)})
+
+    The adversary knows all values, the channel and the shuffler. Exact, by listing every order and every release.
+
+    Parameters
+    ----------
+    channel : Channel
+        The randomizer that everybody uses.
+    values : int array (n,), codes of the channel's inputs
+    shuffler : Shuffler of n people
+    subset : int array (k,), the people I looked for
+
+    Raises
+    ------
+    UnsupportedError
+        When there are too many orders and releases to list; `SubsetSearch` serves those.
+
+    Notes
+    -----
+    O(n! m^n) for m reports, times the number of choices: under a second for n = 6 and m = 2.
+
+    Source
+    ------
+    The game of Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.2; its optimal play.
+    """
+    n, reports = shuffler.n, channel.shape[1]
+    held, wanted = truth_of(values, channel.shape[0], shuffler), _subset(subset, n)
+    if math.factorial(min(n, 20)) * max(reports**n, math.comb(n, wanted.size)) > _MOST_CELLS:
+        raise UnsupportedError(
+            f"Listing the orders of {n} people and {reports}^{n} releases exceeds {_MOST_CELLS:,} cells; "
+            "use SubsetSearch, whose success is a lower bound."
+        )
+    choices = np.array(list(combinations(range(n), wanted.size)))
+    orders = np.array(list(permutations(range(n))), dtype=np.int64)
+    law = np.exp([shuffler.log_weight(order) for order in orders])
+    wins = (2 * np.isin(orders, wanted)[:, choices].sum(axis=2) > wanted.size).astype(np.float64)
+    rows = channel.matrix()[held][orders]  # (orders, n, reports)
+    releases = product(range(reports), repeat=n)
+    seats = np.arange(n)
+    return float(sum(((law * rows[:, seats, release].prod(axis=1)) @ wins).max() for release in releases))
+
+
+def subset_bound(
+    randomizer: FrequencyRandomizer, shuffler: Shuffler, *, subset: ArrayLike, group: ArrayLike | None = None
+) -> float:
+    """What Theorem 4.2 allows against `subset` as part of `group` (everybody if absent); 1 where it says nothing."""
+    everybody = np.arange(shuffler.n) if group is None else people("group", group, n=shuffler.n)
+    wanted = _subset(subset, shuffler.n)
+    if not np.isin(wanted, everybody).all():
+        raise DataError("`subset` must be people of `group`.")
+    alpha = exact_alpha(shuffler, Groups.from_lists([everybody.tolist()], shuffler.n))
+    size = np.unique(everybody).size
+    return reidentification_bound(epsilon=randomizer.guarantee.epsilon, alpha=alpha, r=size, k=wanted.size)
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetSearch:
+    r"""Names the k places that most likely hold reports of the subset, each judged by itself.
+
+    .. math:: \mathrm{score}_i = \frac{\sum_v \Pr[\sigma(i) \in I,\, x_{\sigma(i)} = v]\, W(z_i \mid v)}
+                                     {\sum_v \Pr[x_{\sigma(i)} = v]\, W(z_i \mid v)}
+
+    The optimal adversary weighs all places together; this one is optimal when the reports tell nothing and the places
+    are judged for a single person, and its success is a lower bound otherwise.
+
+    Parameters
+    ----------
+    randomizer : FrequencyRandomizer
+        KRR, Hadamard, Unary or LocalHashing.
+    subset : int array (k,)
+    inside, anybody : float arrays (n, values)
+        How often place i held a report of the subset, of anybody, from a person with this value; from `learn`.
+    """
+
+    randomizer: FrequencyRandomizer
+    subset: People
+    inside: NDArray[np.float64]
+    anybody: NDArray[np.float64]
+
+    @classmethod
+    def learn(
+        cls, randomizer: FrequencyRandomizer, values: ArrayLike, shuffler: Shuffler, *, subset: ArrayLike,
+        draws: int = 500, rng: Entropy,
+    ) -> SubsetSearch:  # fmt: skip
+        """From orders that the adversary draws for itself: the shuffler is public. O(n draws)."""
+        held, wanted = truth_of(values, randomizer.k, shuffler), _subset(subset, shuffler.n)
+        seats, anybody = np.arange(held.size), np.zeros((held.size, randomizer.k))
+        inside = np.zeros_like(anybody)
+        for _ in range(whole("draws", draws, least=1)):
+            order = shuffler.permutation(rng)
+            anybody[seats, held[order]] += 1.0
+            inside[inverse(order)[wanted], held[wanted]] += 1.0
+        return cls(randomizer, wanted, inside, anybody)
+
+    def guess(self, reports: Reports, rng: Entropy) -> People:
+        """The k places named."""
+        seen = supports(self.randomizer, reports)
+        if seen.shape != self.inside.shape:
+            raise DataError(f"`reports` must be {len(self.inside):,}, one for each place, got {len(seen):,}.")
+        likelihood = np.where(seen, 1.0, math.exp(-log_odds(self.randomizer)))
+        score = (self.inside * likelihood).sum(axis=1) / (self.anybody * likelihood).sum(axis=1)
+        return np.lexsort((rng.words(score.size), -score))[: self.subset.size].astype(np.int64)
+
+
+def reidentify_subset(
+    search: SubsetSearch,
+    values: ArrayLike,
+    shuffler: Shuffler,
+    *,
+    trials: int = 500,
+    rng: Entropy,
+    progress: Progress = lambda done, total: None,
+) -> Attacked:
+    """Release `trials` times, each in an order of its own, and count the wins.
+
+    Returns
+    -------
+    Attacked
+        `success` is the share of wins with its Clopper-Pearson interval, `chance` what naming random places wins,
+        `by_person` how often the report of each member of the subset was among those named, `vulnerable` the share
+        of members for whom it was in at least `vulnerable_at` of the trials.
+    """
+    held = truth_of(values, search.randomizer.k, shuffler)
+    found = np.zeros((whole("trials", trials, least=1), search.subset.size), dtype=np.bool_)
+    for row in range(trials):
+        order = shuffler.permutation(rng)
+        named = search.guess(search.randomizer.randomize(held, rng)[order], rng)
+        found[row] = np.isin(search.subset, order[named])
+        progress(row + 1, trials)
+    k = search.subset.size
+    wins = int((2 * found.sum(axis=1) > k).sum())
+    interval = binomtest(wins, trials).proportion_ci(LEVEL, method="exact")
+    shares = found.mean(axis=0)
+    return Attacked(
+        "re-identification of a subset",
+        success=wins / trials,
+        chance=float(hypergeom.sf(k // 2, held.size, k, k)),
+        interval=(float(interval.low), float(interval.high)),
+        by_person=shares,
+        vulnerable=float((shares >= VULNERABLE_AT).mean()),
+        shuffles=trials,
+        randomizations=1,
+    )
+
+
+def _subset(subset: ArrayLike, n: int) -> People:
+    wanted = people("subset", subset, n=n)
+    if np.unique(wanted).size < wanted.size:
+        raise DataError("`subset` must name each person once.")
+    return wanted
