@@ -1,4 +1,4 @@
-r"""Theorem 2.3 measured: Hadamard response through the shuffler, at the largest epsilon0 that (epsilon, delta) allows.
+r"""Theorem 2.3 measured: Hadamard response, shuffled, at the largest epsilon0 that (epsilon, delta) allows.
 
 The error is the largest over all symbols, |share - estimate|. Beside it: its Bernstein bound from the exact variance,
 the discrete Laplace mechanism of a trusted curator at the same epsilon (two-sided geometric noise on the counts,
