@@ -20,6 +20,7 @@ _HOME = {
     "dovetail.randomize.unary": ("Unary",),
     "dovetail.randomize.hashing": ("LocalHashing",),
     "dovetail.randomize.laplace": ("Laplace",),
+    "dovetail.randomize.budget_laplace": ("BudgetLaplace",),
     "dovetail.shuffle.groups": ("Groups",),
     "dovetail.shuffle.uniform": ("Identity", "Uniform", "WithinGroups"),
     "dovetail.shuffle.mallows": ("Mallows",),
@@ -28,29 +29,79 @@ _HOME = {
     "dovetail.shuffle.best": ("best_shuffler",),
     "dovetail.shuffle.portfolio": ("best_order",),
     "dovetail.shuffle.saving": ("load", "save"),
-    "dovetail.account.order": ("posterior_interval", "reidentification_bound"),
+    "dovetail.shuffle.rase": ("RASE",),
     "dovetail.estimate.frequency": ("estimate_frequencies",),
     "dovetail.estimate.grouped": ("estimate_group_means", "estimate_groups", "unmix"),
     "dovetail.estimate.mean": ("estimate_mean",),
     "dovetail.estimate.simplex": ("project_to_simplex",),
-    "dovetail.account.amplify": ("amplify",),
-    "dovetail.account.calibrate": ("max_epsilon",),
-    "dovetail.leak.vulnerability": ("vulnerability",),
-    "dovetail.attack.majority": ("majority_vote", "voters"),
+    "dovetail.estimate.best_mean": ("best_mean",),
+    "dovetail.estimate.bootstrap": ("bootstrap_mean",),
+    "dovetail.estimate.median": ("estimate_median",),
+    "dovetail.estimate.aggregates": (
+        "estimate_count_above",
+        "estimate_quantile",
+        "estimate_sum",
+        "estimate_variance",
+    ),
+    "dovetail.estimate.classes": ("estimate_classes",),
+    "dovetail.estimate.local": ("CalibratedTrees", "Debiased", "GroupShares", "hit_rate", "local_error"),
+    "dovetail.account.order": ("posterior_interval", "reidentification_bound"),
+    "dovetail.account.amplify": ("amplify", "list_bounds"),
+    "dovetail.account.calibrate": ("max_epsilon", "min_people"),
+    "dovetail.account.compose": ("compose", "composed_delta"),
+    "dovetail.account.rounds": ("Round",),
+    "dovetail.account.interop": ("renyi_curve", "to_dp_accounting"),
+    "dovetail.account.closed_form.listing": ("closed_forms",),
+    "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
+    "dovetail.leak.exact": ("exact_vulnerability",),
+    "dovetail.attack.majority": ("MajorityVote", "majority_vote", "voters"),
+    "dovetail.attack.forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
+    "dovetail.attack.result": ("Attacked", "mount"),
+    "dovetail.attack.correlation": ("Correlation", "Smoothness", "learn_smoothness"),
+    "dovetail.attack.definetti": ("DeFinetti",),
+    "dovetail.attack.reidentify_subset": (
+        "SubsetSearch",
+        "best_subset_success",
+        "reidentify_subset",
+        "subset_bound",
+    ),
+    "dovetail.plan.collection": ("CollectionPlan", "plan_collection"),
+    "dovetail.plan.compare": ("Comparison", "compare_mechanisms"),
     "dovetail.pipeline.run": ("run",),
+    "dovetail.pipeline.campaign": ("Campaign",),
+    "dovetail.pipeline.rounds": ("Rounds",),
     "dovetail.report.document": ("PrivacyReport",),
+    "dovetail.datasets.appliance": ("appliance_load", "read_refit"),
+    "dovetail.datasets.loads": ("synthetic_loads",),
+    "dovetail.datasets.adult": ("adult",),
+    "dovetail.datasets.twitch": ("twitch", "twitch_friendships"),
+    "dovetail.datasets.california": ("california_housing",),
+    "dovetail.datasets.sml2010": ("sml2010",),
+    "dovetail.datasets.syn": ("nested_crescents",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "KRR",
+    "RASE",
+    "Attacked",
     "Bracket",
+    "BudgetLaplace",
+    "CalibratedTrees",
+    "Campaign",
     "CentralDP",
     "Channel",
+    "CollectionPlan",
+    "Comparison",
+    "Correlation",
+    "DeFinetti",
+    "Debiased",
     "DenseChannel",
     "DovetailError",
     "Entropy",
     "Estimate",
+    "ForestAttack",
+    "GroupShares",
     "Groups",
     "Hadamard",
     "Identity",
@@ -58,53 +109,124 @@ __all__ = [
     "Laplace",
     "LocalDP",
     "LocalHashing",
+    "MajorityVote",
     "Mallows",
     "NoisySort",
     "OrderPrivacy",
     "PlanarLaplace",
     "PrivacyReport",
+    "Records",
+    "Round",
+    "Rounds",
+    "Smoothness",
+    "SubsetSearch",
     "Unary",
     "Uniform",
+    "Vulnerability",
     "WithinGroups",
+    "adult",
     "amplify",
+    "appliance_load",
+    "best_mean",
     "best_order",
     "best_shuffler",
+    "best_subset_success",
+    "bootstrap_mean",
+    "california_housing",
+    "closed_forms",
+    "compare_mechanisms",
+    "compose",
+    "composed_delta",
     "device",
+    "estimate_classes",
+    "estimate_count_above",
     "estimate_frequencies",
     "estimate_group_means",
     "estimate_groups",
     "estimate_mean",
+    "estimate_median",
+    "estimate_quantile",
+    "estimate_sum",
+    "estimate_variance",
+    "exact_vulnerability",
+    "hit_rate",
+    "learn_smoothness",
+    "list_bounds",
     "load",
+    "local_error",
     "majority_vote",
     "max_epsilon",
+    "min_people",
+    "mount",
+    "nested_crescents",
+    "plan_collection",
     "posterior_interval",
     "project_to_simplex",
+    "read_refit",
     "reidentification_bound",
+    "reidentify",
+    "reidentify_subset",
+    "release_rounds",
+    "renyi_curve",
     "run",
     "save",
     "simulation",
+    "sml2010",
+    "subset_bound",
+    "synthetic_loads",
+    "to_dp_accounting",
+    "twitch",
+    "twitch_friendships",
     "unmix",
     "voters",
     "vulnerability",
 ]
 
 if TYPE_CHECKING:
-    from dovetail.account.amplify import amplify
-    from dovetail.account.calibrate import max_epsilon
+    from dovetail.account.amplify import amplify, list_bounds
+    from dovetail.account.calibrate import max_epsilon, min_people
+    from dovetail.account.closed_form.listing import closed_forms
+    from dovetail.account.compose import compose, composed_delta
+    from dovetail.account.interop import renyi_curve, to_dp_accounting
     from dovetail.account.order import posterior_interval, reidentification_bound
-    from dovetail.attack.majority import majority_vote, voters
+    from dovetail.account.rounds import Round
+    from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
+    from dovetail.attack.definetti import DeFinetti
+    from dovetail.attack.forest import ForestAttack, Records, reidentify, release_rounds
+    from dovetail.attack.majority import MajorityVote, majority_vote, voters
+    from dovetail.attack.reidentify_subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
+    from dovetail.attack.result import Attacked, mount
     from dovetail.core.bracket import Bracket
     from dovetail.core.channel import Channel, DenseChannel, KRRChannel
     from dovetail.core.entropy import Entropy, device, simulation
     from dovetail.core.errors import DovetailError
     from dovetail.core.estimate import Estimate
     from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
+    from dovetail.datasets.adult import adult
+    from dovetail.datasets.appliance import appliance_load, read_refit
+    from dovetail.datasets.california import california_housing
+    from dovetail.datasets.loads import synthetic_loads
+    from dovetail.datasets.sml2010 import sml2010
+    from dovetail.datasets.syn import nested_crescents
+    from dovetail.datasets.twitch import twitch, twitch_friendships
+    from dovetail.estimate.aggregates import estimate_count_above, estimate_quantile, estimate_sum, estimate_variance
+    from dovetail.estimate.best_mean import best_mean
+    from dovetail.estimate.bootstrap import bootstrap_mean
+    from dovetail.estimate.classes import estimate_classes
     from dovetail.estimate.frequency import estimate_frequencies
     from dovetail.estimate.grouped import estimate_group_means, estimate_groups, unmix
+    from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, hit_rate, local_error
     from dovetail.estimate.mean import estimate_mean
+    from dovetail.estimate.median import estimate_median
     from dovetail.estimate.simplex import project_to_simplex
-    from dovetail.leak.vulnerability import vulnerability
+    from dovetail.leak.exact import exact_vulnerability
+    from dovetail.leak.vulnerability import Vulnerability, vulnerability
+    from dovetail.pipeline.campaign import Campaign
+    from dovetail.pipeline.rounds import Rounds
     from dovetail.pipeline.run import run
+    from dovetail.plan.collection import CollectionPlan, plan_collection
+    from dovetail.plan.compare import Comparison, compare_mechanisms
+    from dovetail.randomize.budget_laplace import BudgetLaplace
     from dovetail.randomize.hadamard import Hadamard
     from dovetail.randomize.hashing import LocalHashing
     from dovetail.randomize.krr import KRR
@@ -117,6 +239,7 @@ if TYPE_CHECKING:
     from dovetail.shuffle.noisy_sort import NoisySort
     from dovetail.shuffle.planar import PlanarLaplace
     from dovetail.shuffle.portfolio import best_order
+    from dovetail.shuffle.rase import RASE
     from dovetail.shuffle.saving import load, save
     from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

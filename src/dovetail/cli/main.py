@@ -12,7 +12,20 @@ import typer
 from rich.console import Console
 
 from dovetail import __version__
-from dovetail.cli import account, demo, estimate, leak, plan_shuffle, randomize, run, shuffle
+from dovetail.cli import (
+    account,
+    attack,
+    compare,
+    demo,
+    estimate,
+    leak,
+    plan,
+    plan_shuffle,
+    randomize,
+    run,
+    shuffle,
+    study,
+)
 from dovetail.core.errors import DovetailError, StorageError
 
 BAD_INPUT, FAILED = 2, 1
@@ -25,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (run, demo, plan_shuffle, randomize, shuffle, estimate, account, leak):
+for verb in (run, demo, plan, plan_shuffle, compare, randomize, shuffle, estimate, account, leak, attack, study):
     verb.register(app)
 
 
