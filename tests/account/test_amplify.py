@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.account.amplify import SOURCES, amplify, amplify_groups, list_bounds
+from dovetail.account.amplify import SOURCES, amplify, list_bounds
 from dovetail.account.attack_lower import attack_lower
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import ClonePair
@@ -123,17 +123,6 @@ def test_simulated_randomness_takes_the_central_promise_away_too() -> None:
     assert promise.caveats == (SIMULATED,)
 
 
-def test_the_smallest_group_is_quoted() -> None:
-    whole, split = amplify(1.0, n=300, delta=1e-6), amplify_groups(1.0, sizes=[5_000, 300, 700], delta=1e-6)
-    assert split == whole
-
-
-def test_a_group_of_one_keeps_its_local_epsilon() -> None:
-    promise = amplify_groups(1.0, sizes=[5_000, 1], delta=1e-6)
-    assert promise.all == promise.honest == promise.colluding == 1.0
-    assert promise.attack_lower <= 1.0
-
-
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 2.0])
 @pytest.mark.parametrize("n", [1, 30, 10**4, 10**9])
@@ -189,8 +178,6 @@ def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
         with pytest.raises(ParameterError, match="`delta` must be"):
             amplify(1.0, n=10, delta=delta)  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match="`delta` must be"):
-            amplify_groups(1.0, sizes=[1], delta=delta)  # type: ignore[arg-type]
-        with pytest.raises(ParameterError, match="`delta` must be"):
             max_epsilon(epsilon=1.0, n=10, delta=delta)  # type: ignore[arg-type]
     for people in (0, 1.5, 10**13):
         with pytest.raises(ParameterError, match="`n` must be"):
@@ -198,10 +185,6 @@ def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
     for honest in (0, 11, 2.5):
         with pytest.raises(ParameterError, match="`honest` must be"):
             amplify(1.0, n=10, delta=1e-6, honest=honest)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="`sizes` must be"):
-        amplify_groups(1.0, sizes=[], delta=1e-6)
-    with pytest.raises(ParameterError, match="`sizes` must be"):
-        amplify_groups(1.0, sizes=[4, 0], delta=1e-6)
     with pytest.raises(ParameterError, match="`epsilon` must be"):
         max_epsilon(epsilon=0.0, n=10, delta=1e-6)
 
@@ -212,3 +195,19 @@ def test_absurd_deltas_still_get_a_sound_answer(delta: float) -> None:
     assert promise.attack_lower <= promise.epsilon <= 1.0
     assert amplify(1e-300, n=10, delta=delta).epsilon <= 1e-300
     assert max_epsilon(epsilon=0.1, n=10**6, delta=delta) >= 0.1
+
+
+@pytest.mark.parametrize("epsilon0", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("kind", ["krr", "laplace"])
+def test_a_mechanism_s_numerical_bound_is_15_percent_below_the_best_closed_form(kind: str, epsilon0: float) -> None:
+    mechanism = KRR(k=10, epsilon=epsilon0) if kind == "krr" else Laplace(0.0, 1.0, epsilon=epsilon0)
+    bounds = {bound.name: bound.epsilon for bound in list_bounds(mechanism, n=10_000, delta=1e-6)}
+    bennett = bounds["Bennett (law)"]
+    assert bennett is not None and amplify(mechanism, n=10_000, delta=1e-6).epsilon <= 0.85 * bennett
+
+
+@pytest.mark.parametrize("k", [3, 10, 1000])
+@pytest.mark.parametrize("n", [10_000, 1_000_000])
+def test_k_ary_response_is_known_to_a_ten_thousandth(k: int, n: int) -> None:
+    promise = amplify(KRR(k=k, epsilon=2.0), n=n, delta=1e-6)
+    assert promise.attack_lower <= promise.epsilon <= 1.0001 * promise.attack_lower

@@ -109,6 +109,7 @@ BAD = {
     "csv without a curve": ((*ASKED, "--epsilon0", "1", "--csv", "x.csv"), "go with --curve"),
     "picture of no kind": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--plot", "x.gif"), ".png"),
     "curve backwards": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--from", "100", "--to", "10"), "`--to` must be"),
+    "csv of an inverse": ((*ASKED, "--invert", "--epsilon", "1", "--csv", "x.csv"), "go with --curve"),
     "inverse of rounds": ((*ASKED, "--invert", "--epsilon", "1", "--rounds", "3"), "one round"),
     "curve of rounds": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--rounds", "3"), "--curve draws one round"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dovetail.account.approximate import NAME as APPROXIMATE
@@ -16,7 +15,7 @@ from dovetail.account.closed_form.listing import closed_forms
 from dovetail.account.laws.mechanisms import blanket_law, law_bounds, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
-from dovetail.core.checks import privacy_budget, refuse, whole
+from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer
@@ -103,47 +102,6 @@ def amplify(
         source=quoted.source,
         numeric=Bracket(min(quoted.lower or 0.0, _value(quoted)), _value(quoted)),
         attack_lower=min(asked.attack(trusted, near=_value(quoted)), _value(quoted)),
-        caveats=asked.caveats,
-    )
-
-
-def amplify_groups(randomizer: Subject, *, sizes: Iterable[int], delta: float) -> CentralDP:
-    """The central guarantee when reports are shuffled uniformly within public groups, each on its own.
-
-    Two neighbouring collections differ in one group, and the other groups' reports do not depend on the difference,
-    so a person is protected by her own group's size. The smallest group is quoted; alone in a group, a person keeps
-    her local epsilon.
-
-    Parameters
-    ----------
-    randomizer : as in `amplify`
-    sizes : whole numbers (groups,), at least 1 each
-        Honest reports per group.
-    delta : float, at least 0, below 1
-
-    Examples
-    --------
-    >>> amplify_groups(1.0, sizes=[500, 1], delta=1e-6).epsilon
-    1.0
-    """
-    counts = [whole("sizes", size, least=1, most=MOST_PEOPLE) for size in sizes]
-    if not counts:
-        raise refuse("sizes", "at least one group", counts)
-    smallest = min(counts)
-    if smallest > 1:
-        return amplify(randomizer, n=smallest, delta=delta)
-    asked = _Asked.of(randomizer, delta=delta, delta0=0.0, adaptive=False)
-    return CentralDP(
-        all=asked.epsilon0,
-        honest=asked.epsilon0,
-        colluding=asked.epsilon0,
-        delta=asked.delta,
-        n=1,
-        honest_n=1,
-        method="local",
-        source="a group of one is not shuffled: the local guarantee remains",
-        numeric=Bracket(asked.epsilon0, asked.epsilon0),
-        attack_lower=attack_lower(asked.epsilon0, 1, asked.delta),
         caveats=asked.caveats,
     )
 

@@ -82,6 +82,8 @@ def _account(
     """
     people = _whole(n)
     trusted = people if honest is None else whole("honest", _whole(honest), least=1, most=whole("n", people, least=1))
+    if along is None and (csv, plot, start, end) != (None,) * 4:
+        raise ParameterError("--csv, --plot, --from and --to go with --curve.")
     if invert:
         if epsilon is None or epsilon0 is not None:
             raise ParameterError("--invert takes --epsilon (the central epsilon wanted) and no --epsilon0.")
@@ -99,8 +101,6 @@ def _account(
         return
     if epsilon0 is None or epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
-    if along is None and (csv, plot, start, end) != (None,) * 4:
-        raise ParameterError("--csv, --plot, --from and --to go with --curve.")
     check_places(csv=csv, plot=plot, force=force)
     subject = subject_of(randomizer, epsilon0, k=_whole(k))
     if whole("rounds", _whole(rounds), least=1) == 1:

@@ -187,14 +187,11 @@ def _risk_cells(plan: CollectionPlan, step: Step) -> tuple[str, str]:
 def _alternatives(plan: CollectionPlan) -> Table:
     table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits", "but"))
     for row in plan.alternatives:
-        known = row.epsilon0 is not None and row.error95 is not None
-        numbers = (
-            upward(row.epsilon0),
-            upward(row.epsilon),
-            _error(plan, row.error95 or 0.0),
-            f"{row.report_bits:,}",
-        )
-        table.add_row(row.randomizer, *(numbers if known else (ABSENT,) * 4), row.reason)
+        if row.epsilon0 is None or row.error95 is None or row.report_bits is None:
+            table.add_row(row.randomizer, *(ABSENT,) * 4, row.reason)
+            continue
+        numbers = (upward(row.epsilon0), upward(row.epsilon), _error(plan, row.error95), f"{row.report_bits:,}")
+        table.add_row(row.randomizer, *numbers, row.reason)
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, isfinite
+from math import ceil, exp, isfinite, log
 
 from dovetail.account.clones import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
@@ -22,13 +22,25 @@ def unreachable(kinds: Sequence[Family], reasons: Sequence[str], wish: Wish) -> 
         )
     ends = [(error_at(kind, end, wish, n=wish.n), end) for kind in kinds for end in (*kind.breaks, kind.most)]
     floor, epsilon0 = min(ends)
-    people = ceil(1.001 * wish.n * (floor / wish.error) ** 2)
+    if not isfinite(floor):
+        return ParameterError("; ".join(f"{kind.name} cannot do this: {refused(kind, wish)}" for kind in kinds))
+    needed = log(wish.n) + 2.0 * (log(max(floor, 1e-300)) - log(wish.error))
+    people = ceil(1.001 * exp(needed)) if needed < log(MOST_PEOPLE) else MOST_PEOPLE + 1
     enough = people <= MOST_PEOPLE and any(error_at(kind, kind.most, wish, n=people) <= wish.error for kind in kinds)
     more = f", or collect {people:,} people" if enough else ""
     return ParameterError(
         f"`error` must be at least {up(floor)} with n = {wish.n:,}, got {wish.error:g}: even epsilon0 = "
         f"{epsilon0:.3g} leaves that much. Allow an error of {up(floor)}{more}."
     )
+
+
+def refused(kind: Family, wish: Wish) -> str:
+    """Why this kind cannot be built at all."""
+    try:
+        kind.make(kind.most, wish.n)
+    except ParameterError as error:
+        return str(error)
+    return "no epsilon0 reaches this error"
 
 
 def contradiction(cheapest: Candidate, kinds: Sequence[Family], wish: Wish) -> ParameterError:
