@@ -19,7 +19,18 @@ LAYERS = [
     ["core"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
-OPTIONAL = {"statsmodels", "networkx", "pandas", "pyarrow", "matplotlib", "sklearn", "flint", "dp_accounting"}
+OPTIONAL = {
+    "statsmodels",
+    "networkx",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "sklearn",
+    "threadpoolctl",
+    "flint",
+    "dp_accounting",
+    "pooch",
+}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

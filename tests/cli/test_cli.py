@@ -18,7 +18,19 @@ import dovetail as dt
 from dovetail.cli.main import app, invoke
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]
-VERBS = ["run", "demo", "plan-shuffle", "randomize", "shuffle", "estimate", "account", "leak"]
+VERBS = [
+    "run",
+    "demo",
+    "plan",
+    "plan-shuffle",
+    "compare",
+    "randomize",
+    "shuffle",
+    "estimate",
+    "account",
+    "leak",
+    "study",
+]
 
 CONFIG = """schema_version = 1
 mode = "{mode}"
@@ -244,7 +256,6 @@ MISTAKES = {
     "delta one": (["account", "--epsilon0", "1", "--n", "10", "--delta", "1"], "`delta` must be"),
     "more honest than people": ([*ACCOUNT, "--epsilon0", "1", "--honest", "2000"], "`honest` must be"),
     "k one": (["leak", "--n", "10", "--k", "1", "--p", "0.9"], "`k` must be"),
-    "p below chance": (["leak", "--n", "10", "--k", "3", "--p", "0.1"], "0.1"),
     "p and epsilon0": (["leak", "--n", "10", "--k", "3", "--p", "0.9", "--epsilon0", "1"], "give either --p or"),
     "epsilon zero": ([*RANDOMIZE, "--epsilon", "0"], "must be greater than 0"),
     "epsilon infinite": ([*RANDOMIZE, "--epsilon", "inf"], "must be"),

@@ -14,9 +14,10 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.estimate.mean import MeanEstimator
+from dovetail.randomize.budget_laplace import BudgetLaplace
 
 TRIALS, PEOPLE = 400, 1000
-RANDOMIZERS = [*FREQUENCY, *NUMERIC]
+RANDOMIZERS = [*FREQUENCY, *NUMERIC, *BudgetLaplace.examples()]
 
 
 def estimator_of(randomizer: Any) -> Any:
@@ -33,7 +34,7 @@ def some_values(randomizer: Any, n: int) -> np.ndarray:
     """Lopsided values: half of them the first symbol, or on grid points of a numeric range."""
     if hasattr(randomizer, "k"):
         return np.where(np.arange(n) % 2 == 0, 0, np.arange(n) % randomizer.k)
-    return randomizer.decode(np.arange(n) % (randomizer.steps + 1))
+    return randomizer.lower + randomizer.step * (np.arange(n) % (randomizer.steps + 1))
 
 
 def truth_of(randomizer: Any, values: np.ndarray) -> Any:

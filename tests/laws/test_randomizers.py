@@ -11,6 +11,7 @@ from tests.statistics import expect_law, expect_mean
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.rational import WORD, exp_bracket
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
@@ -188,7 +189,7 @@ def test_domain_sizes_outside_the_range_are_refused(kind: Any, k: Any) -> None:
         kind(k=k, epsilon=1.0)
 
 
-@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing, Laplace])
+@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing, Laplace, BudgetLaplace])
 def test_examples_and_names_are_complete(kind: Any) -> None:
     assert len(kind.examples()) >= 3 and isinstance(kind.name, str)
     assert len(set(kind.examples())) == len(kind.examples())

@@ -11,12 +11,14 @@ from tests.shuffle.symmetric import everything, index, largest_change, log_law
 from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import device, simulation
-from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.rase import RASE
+from dovetail.shuffle.sattolo import Sattolo
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 OVERLAPPING = Groups.from_lists([[0, 1, 3], [3, 2, 4]], 5)
@@ -27,6 +29,8 @@ LAWFUL: list[Shuffler] = [
     *WithinGroups.examples(),
     *Mallows.examples(),
     *NoisySort.examples(),
+    *RASE.examples(),
+    *Sattolo.examples(),
     *(fit(OVERLAPPING, alpha=alpha) for fit in (Mallows.fit, NoisySort.fit) for alpha in (0.4, 3.0, 9.0)),
     *(Mallows.fit(PAIRS, alpha=alpha, reference=[2, 4, 3, 1, 0]) for alpha in (1e-11, 2.0, 1e300)),
     *(
@@ -168,8 +172,14 @@ def test_summaries_hold_plain_values(shuffler: Shuffler) -> None:
 
 @over_all
 def test_restricting_keeps_the_promise_and_everybody_present_is_everybody(shuffler: Shuffler) -> None:
-    assert isinstance(shuffler, Identity | Uniform | WithinGroups | Mallows | NoisySort | PlanarLaplace)
+    assert isinstance(
+        shuffler, Identity | Uniform | WithinGroups | Mallows | NoisySort | PlanarLaplace | RASE | Sattolo
+    )
     present = np.arange(shuffler.n) % 3 != 1
+    if isinstance(shuffler, Sattolo) and present.sum() < 2:
+        with pytest.raises(ParameterError, match="`n` must be"):
+            shuffler.restrict(present)
+        return
     fewer = shuffler.restrict(present)
     assert fewer.n == present.sum() and fewer.guarantee.alpha == shuffler.guarantee.alpha
     same = shuffler.restrict(np.ones(shuffler.n, dtype=bool))

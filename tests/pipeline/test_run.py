@@ -13,10 +13,12 @@ from tests.statistics import FALSE_ALARM, expect_coverage, misfit
 
 import dovetail as dt
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
-from dovetail.report.document import Missing, PrivacyReport
+from dovetail.report.document import Measured, Missing, PrivacyReport
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
+RASE = {**BY_AGE, "shuffler": "rase"}
+REFINED = {**RASE, "refine": "blocks", "k": 6, "alpha": 3000.0}
 ALL_FOUR = {**NEAR_AGE, "shuffler": "best", "compare": ["identity", "uniform", "mallows"]}
 QUICK = {"trials": 5, "targets": 100}
 
@@ -56,9 +58,9 @@ def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> No
 
 def test_intervals_cover_the_truth_of_these_people() -> None:
     hits = []
-    for seed in range(200):
-        report = go(rehearsal(seed=seed, shuffle=BY_AGE, estimate={"by": ["age", "town"]}, attack={"targets": 1,
-                    "trials": 2}))  # fmt: skip
+    quick = {"attacks": ["majority"], "targets": 1, "trials": 2}
+    for seed in range(120):
+        report = go(rehearsal(seed=seed, shuffle=BY_AGE, estimate={"by": ["age", "town"]}, attack=quick))
         found = report.lenses.estimates
         assert not isinstance(found.groups, Missing)
         for entry in [found.overall, *found.groups]:
@@ -96,6 +98,15 @@ def test_within_groups_is_quoted_at_its_smallest_group() -> None:
     assert alone.leakage.randomized_shuffled == pytest.approx(alone.leakage.randomized)
 
 
+def test_rase_promises_what_the_shuffler_it_chose_promises() -> None:
+    own, plain = (go(rehearsal(shuffle=shuffle, attack=QUICK)).lenses for shuffle in (RASE, BY_AGE))
+    assert (own.central, own.leakage, own.estimates) == (plain.central, plain.leakage, plain.estimates)
+    assert own.shuffler == "rase" and own.order.guarantee == plain.order.guarantee
+    refined = go(rehearsal(shuffle=REFINED, attack=QUICK)).lenses
+    assert isinstance(refined.central, Missing) and refined.order.guarantee.alpha == 3000.0
+    assert "contributors' own groups" in refined.order.guarantee.source
+
+
 def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
     lenses = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).lenses
     assert lenses.central.honest_n == lenses.central.n - 10
@@ -103,10 +114,14 @@ def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
 
 
 @pytest.mark.parametrize("randomizer", ["hadamard", "unary", "local_hashing"])
-def test_other_randomizers_run_and_say_which_lenses_are_not_for_them(randomizer: str) -> None:
-    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE)).lenses
-    assert isinstance(lenses.leakage, Missing) and randomizer in lenses.leakage.reason
-    assert isinstance(lenses.attack, Missing)
+def test_other_randomizers_have_every_lens_too(randomizer: str) -> None:
+    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).lenses
+    assert not isinstance(lenses.leakage, Missing)
+    assert lenses.leakage.prior < lenses.leakage.randomized_shuffled < lenses.leakage.randomized
+    assert not isinstance(lenses.attacks, Missing) and not isinstance(lenses.learnability, Missing)
+    assert isinstance(lenses.attacks["majority vote"], Measured) and isinstance(
+        lenses.attacks["de Finetti"], Measured
+    )
     value, error, truth = lenses.estimates.overall.value, lenses.estimates.overall.standard_error, 0.35
     assert abs(value[1] - truth) < 6.1 * error[1] + 0.1
 
@@ -158,7 +173,8 @@ def test_a_release_draws_from_the_operating_system_and_knows_no_truth(tmp_path: 
     document = report.document()
     assert document["entropy"] == "device" and document["watermark"]["value"] is document["seed"]["value"] is None
     assert document["local"]["caveats"] == []
-    assert document["attack"]["value"] is None and "truth" in document["attack"]["reason"]
+    for key in ("attack", "attacks", "learnability"):
+        assert document[key]["value"] is None and "truth" in document[key]["reason"]
     assert "truth" not in document["estimates"]["overall"]
     table = pl.read_parquet(tmp_path / "out" / "sanitized.parquet")
     assert table.columns == ["age", "town", "report"] and table.height == 600
@@ -169,7 +185,9 @@ def test_a_uniform_release_has_no_public_columns(tmp_path: Path) -> None:
     assert sanitized(go(release(), ledger=tmp_path)).columns == ["report"]
 
 
-@pytest.mark.parametrize("shuffle", [{"shuffler": "uniform"}, BY_AGE, NEAR_AGE], ids=lambda s: s["shuffler"])
+@pytest.mark.parametrize(
+    "shuffle", [{"shuffler": "uniform"}, BY_AGE, NEAR_AGE, RASE, REFINED], ids=lambda s: s["shuffler"]
+)
 def test_a_repeated_release_gives_the_same_reports_whatever_the_order_of_the_rows(
     tmp_path: Path, shuffle: dict[str, Any]
 ) -> None:

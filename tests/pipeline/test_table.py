@@ -10,7 +10,7 @@ from tests.pipeline.surveys import survey
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.pipeline.config import DataSection
+from dovetail.pipeline.sections import DataSection
 from dovetail.pipeline.table import read_survey
 
 

@@ -1,4 +1,4 @@
-"""Three privacy reports as they are loaded from report.json: a rehearsal, a release, and one with numbers."""
+"""Privacy reports as they are loaded from report.json: a rehearsal, a release, one with numbers, and a stream."""
 
 import math
 from typing import Any
@@ -8,6 +8,7 @@ Document = dict[str, Any]
 N = 6366
 KEEP = 0.8807970779778824  # k-RR, k = 2, epsilon = 2
 UNMIXED = "amplification theorems need a uniform shuffle; this order is not one (FMT 2021, Theorem 3.2)"
+NO_TRUTH = "an attack is measured against the truth, which a release does not hold"
 SIMULATED = "drawn from a simulation seed: protects nobody"
 AGES = [("17.5", 139, 0.0935), ("22.0", 1800, 0.2256), ("27.0", 1931, 0.3278)]
 AGES += [("32.0", 1069, 0.3976), ("37.0", 634, 0.4259), ("42.0", 793, 0.3859)]
@@ -76,9 +77,9 @@ def unshuffled(reason: str) -> Document:
     return leakage(1) | missing
 
 
-def attack(success: float) -> Document:
+def attack(success: float, name: str = "majority vote") -> Document:
     return {
-        "name": "majority vote",
+        "name": name,
         "success": success,
         "chance": 0.6775,
         "interval": [success - 0.0221, success + 0.0213],
@@ -88,6 +89,17 @@ def attack(success: float) -> Document:
         "targets": 400,
         "trials": 50,
         "votes": 25,
+    }
+
+
+def attacked(success: float, learned: float) -> Document:
+    """What a rehearsal measures on itself, as the parts of an entry."""
+    learnability = {"by": "age", "error": learned, "identity": 0.06, "uniform": 0.37, "groups": 6, "draws": 10}
+    unmixed = {"name": "de Finetti", **absent("this order is released")}
+    return {
+        "attack": attack(success),
+        "attacks": [attack(success), attack(success - 0.1234, "correlation"), unmixed],
+        "learnability": [learnability],
     }
 
 
@@ -136,7 +148,7 @@ def rehearsal() -> Document:
         central=central(0.4183, 0.4317, n=139, honest_n=131),
         order=order("within_groups", 0.0, width=0, sensitivity=0, components=6, largest_group=1931),
         leakage=leakage(139),
-        attack=attack(0.6812),
+        **attacked(0.6812, 0.012),
         estimates=estimates(truth=True, groups=True),
     )
     document = {
@@ -161,7 +173,7 @@ def rehearsal() -> Document:
                 central=absent("the order is released as it is: nothing is amplified"),
                 order=order("identity", "inf"),
                 leakage=unshuffled("nothing is shuffled: the local guarantee is all there is"),
-                attack=attack(0.8795),
+                **attacked(0.8795, 0.095),
                 estimates=estimates(truth=True, groups=True),
             ),
             entry(
@@ -169,7 +181,7 @@ def rehearsal() -> Document:
                 central=central(0.0713, 0.0736),
                 order=order("uniform", 0.0),
                 leakage=leakage(N),
-                attack=attack(0.6791),
+                **attacked(0.6791, 0.091),
                 estimates=estimates(truth=True, groups=False),
             ),
             within,
@@ -178,7 +190,7 @@ def rehearsal() -> Document:
                 central=absent(UNMIXED),
                 order=order("mallows", 4.0, theta_n=812.3456, width=3731, sensitivity=2.1e6),
                 leakage=unshuffled(UNMIXED),
-                attack=attack(0.6934),
+                **attacked(0.6934, 0.034),
                 estimates=estimates(truth=True, groups=True, bias=0.004, off=0.3),
             ),
         ],
@@ -240,7 +252,7 @@ def release() -> Document:
         "central": absent(UNMIXED),
         "order": order("mallows", 4.0, theta_n=812.3456, width=3731, sensitivity=2.1e6, components=1),
         "leakage": unshuffled(UNMIXED),
-        "attack": absent("an attack is measured against the truth, which a release does not hold"),
+        **{key: absent(NO_TRUTH) for key in ("attack", "attacks", "learnability")},
         "estimates": estimates(truth=False, groups=True, bias=0.004),
         "comparison": [],
         "release": {"number": 2, "releases": 2, "total_epsilon": 4.0},
@@ -283,5 +295,93 @@ def numeric() -> Document:
             "overall": whole,
             "groups": absent("no public column was declared"),
             "withheld": [],
+        },
+    }
+
+
+def stream(count: int = 8, silent: tuple[int, ...] = (3,), *, truth: bool = False) -> Document:
+    """A release (or a rehearsal) of a mean round by round."""
+    error, stamps = 2.0, list(range(1, count + 1))
+    value = [None if t in silent else 29.0 + math.sin(t) for t in stamps]
+    reach = 1.959964 * error + 0.1
+    series: Document = {
+        "t": stamps,
+        "value": value,
+        "standard_error": [None if v is None else error for v in value],
+        "interval": [None if v is None else [v - reach, v + reach] for v in value],
+        "bias_bound": [None if v is None else 0.1 for v in value],
+        "n": [0 if v is None else 64 for v in value],
+        "absent": [1] * count,
+        "held_back": [63 if v is None else 0 for v in value],
+    }
+    if truth:
+        series["truth"] = [None if v is None else 29.0 for v in value]
+    row = {
+        "from": 1,
+        "to": 4,
+        "value": 29.2,
+        "standard_error": 1.2,
+        "interval": [26.8, 31.6],
+        "n": 192,
+        "missing": [3],
+    }
+    none = absent("no round of this window has an estimate")
+    empty = {
+        "from": 5,
+        "to": 8,
+        "value": none,
+        "standard_error": none,
+        "interval": none,
+        "n": 0,
+        "missing": [5, 6, 7, 8],
+    }
+    return numeric() | {
+        "mode": "rehearsal" if truth else "release",
+        "shuffler": "rase",
+        "randomizer": {
+            "name": "budget_laplace",
+            "epsilon": 1.0,
+            "parameters": {"beta": 0.5, "rho": 0.9},
+            "precision": {
+                "beta": 0.5,
+                "rho": 0.9,
+                "values": [3.9, 178.3],
+                "achieved": [0.505583880161689, 0.7001214646619088],
+                "clamps": True,
+                "guaranteed_threshold": 223.97482663402832,
+                "published_threshold": 4.504440159490333,
+            },
+        },
+        "local": {"epsilon": 7.0, "delta": 0.0, "source": "basic composition of 7 reports", "caveats": []},
+        "order": order("rase", 0.0),
+        "rounds": {
+            "devices": 65,
+            "rounds": count,
+            "reports": 448,
+            "held_back": 63,
+            "absent": count,
+            "missing": 0,
+            "silent": len(silent),
+            "first": 1,
+            "last": count,
+            "alone": 0,
+            "smallest_batch": 8,
+            "cap": 7.5,
+            "largest_spent": 7.0,
+            "devices_at_cap": 60,
+            "local_of_a_round": {"epsilon": 1.0, "delta": 0.0, "source": "Dwork et al. (2006), Proposition 1"},
+            "central_of_a_round": absent("in some round somebody is shuffled with nobody else"),
+            "alpha_of_a_round": 0.0,
+            "alpha_of_all_rounds": 0.0,
+            "series": series,
+        },
+        "windows": {"width": 4, "level": 0.95, "rows": [row, empty]},
+        "estimates": numeric()["estimates"]
+        | {
+            "estimator": {
+                "name": "rao-blackwell",
+                "best": "median",
+                "reason": "in the largest round: noise dominates",
+            }
         },
     }

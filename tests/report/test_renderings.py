@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from tests.report.documents import N, absent, numeric, rehearsal, release, share
+from tests.report.documents import N, absent, numeric, rehearsal, release, share, stream
 
-from dovetail.report.html import render_html
+from dovetail.report.html import charts, render_html
 from dovetail.report.tables import comparison_table
 from dovetail.report.terminal import print_report
 from dovetail.report.words import lenses
 
 Document = dict[str, Any]
-SAMPLES = pytest.mark.parametrize("make", [rehearsal, release, numeric])
+SAMPLES = pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])
 VOID = {"meta", "link"}
 
 
@@ -221,11 +221,45 @@ def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
         "central ε",
         "order α",
         "best guess right",
-        "attack right",
+        "majority vote right",
     ]
+    assert [row[0] for row in table.rows[5:8]] == ["correlation right", "de Finetti right", "± overall"]
+    assert table.rows[-1][0] == "λ by age"
     for text in (text_of(render_html(document)), flat(printed(document, width=400))):
         assert "the order is released as it is: nothing is amplified" in text
         assert "0.0736" in text
+
+
+def test_every_attack_stands_beside_its_chance_level_or_its_reason() -> None:
+    document = rehearsal()
+    for shown in (text_of(render_html(document)), flat(printed(document, width=400))):
+        assert "majority vote 68.12%" in shown and "correlation 55.78%" in shown
+        assert "de Finetti does not apply: this order is released." in shown
+    assert "correlation: 55.78% right, chance level 67.75%" in lenses(document)[4].details
+    chart = charts(document)["attack"].chart
+    assert "mallows: correlation" in chart and "chance level: 67.75%" in chart
+    document["comparison"] = []
+    assert "mallows" not in charts(document)["attack"].chart
+
+
+def test_learnability_stands_between_its_two_ends() -> None:
+    for shown in (text_of(render_html(rehearsal())), flat(printed(rehearsal(), width=400))):
+        assert re.search(r"not shuffled within groups fully shuffled groups\W+age 0.06 0.01 0.37 6", shown)
+
+
+def test_without_the_truth_the_attacks_say_why() -> None:
+    assert "What attackers got" not in render_html(release())
+    shown = flat(printed(release(), width=400))
+    assert "No attack was mounted: an attack is measured against the truth" in shown
+    assert "Learnability by group does not apply: an attack is measured" in shown
+
+
+def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
+    document = rehearsal()
+    document["leakage"] |= {"method": "bracket", "curve": absent("drawn where every number is exact")}
+    assert "in one try is right with probability at most 52.59%" in lenses(document)[3].meaning
+    assert "is right with probability at most 52.59%, against 50%" in text_of(render_html(document))
+    assert "at most 52.59%" not in text_of(render_html(rehearsal()))
 
 
 def test_a_release_without_comparison_has_no_comparison() -> None:

@@ -112,23 +112,19 @@ def majority_vote(
     rng: Entropy,
     progress: Progress = lambda done, total: None,
 ) -> AttackResult:
-    """Randomize and shuffle `trials` times and vote each time: the lens of a report, for KRR.
+    """Randomize and shuffle `trials` times and vote each time: the numbers alone.
 
     `mount(MajorityVote(..), ..)` is the paper's experiment, with what it reaches against each person.
 
     Parameters
     ----------
-    randomizer : KRR
-        Others raise UnsupportedError.
+    randomizer : FrequencyRandomizer
+        KRR, Hadamard, Unary or LocalHashing.
     values : int array (n,), codes 0..k-1
     places : int array (targets, votes) from `voters`
     targets : int array (m,), the people guessed
     trials : int, at least 2
     """
-    if not isinstance(randomizer, KRR):
-        raise UnsupportedError(
-            "The majority vote of a report counts reports that are values themselves: it needs randomizer krr."
-        )
     found = mount(
         MajorityVote(randomizer, targets, places), randomizer, values, shuffler,
         shuffles=whole("trials", trials, least=2), randomizations=1, rng=rng, progress=progress,

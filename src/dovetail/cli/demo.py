@@ -1,14 +1,18 @@
-"""`dovetail demo`: the main job on a real survey that ships with a dependency."""
+"""`dovetail demo`: the main job on a real survey that ships with a dependency, or on a synthetic stream."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+import polars as pl
 import typer
 from rich.console import Console
 
 from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar, write_whole
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.datasets.loads import synthetic_loads
 from dovetail.datasets.redbook import redbook
 from dovetail.pipeline.run import run
 from dovetail.report.terminal import print_report
@@ -45,6 +49,42 @@ def configuration(private: str, *, epsilon: float, seed: int) -> dict[str, Any]:
     }
 
 
+def stream_configuration(*, epsilon: float, seed: int) -> dict[str, Any]:
+    """The rehearsal of a stream: two hours of a fleet, each house shuffled by itself, a budget for half of it."""
+    return {
+        "schema_version": 1,
+        "title": "Appliances of eight houses, minute by minute",
+        "mode": "rehearsal",
+        "seed": seed,
+        "data": {
+            "private": "watts",
+            "person": "device",
+            "time": "minute",
+            "public": ["house"],
+            "lower": 3.9,
+            "upper": 178.3,
+        },
+        "randomize": {"randomizer": "budget_laplace", "epsilon": epsilon, "beta": 0.5, "rho": 0.9},
+        "shuffle": {"shuffler": "rase", "groups": {"labels": "house"}},
+        "promise": {"delta": 1e-6, "cap": 90 * epsilon},
+        "estimate": {"window": 10},
+    }
+
+
+def loads(rng: Entropy) -> pl.DataFrame:
+    """Synthetic loads of 64 appliances in eight houses, as a stream of 120 rounds."""
+    devices, rounds = 64, 120
+    watts = synthetic_loads(devices, rounds, minutes=1.0, start=420.0, rng=rng)
+    return pl.DataFrame(
+        {
+            "device": [f"appliance{place:02d}" for place in range(devices)] * rounds,
+            "house": [f"house{1 + place // 8}" for place in range(devices)] * rounds,
+            "minute": np.repeat(np.arange(1, rounds + 1), devices),
+            "watts": watts.ravel().round(3),
+        }
+    )
+
+
 def _demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-report"),
     private: Annotated[
@@ -52,23 +92,29 @@ def _demo(
         typer.Option(help="Private column: yes or no, or how much in four classes."),
     ] = "affair",
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")] = 2.0,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="A stream of synthetic appliance loads instead of the survey.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the rehearsal.")] = 1,
     save_table: Annotated[
-        Path | None, typer.Option(help="Also write the survey as CSV, to try `dovetail run` on it.")
+        Path | None, typer.Option(help="Also write the table as CSV, to try `dovetail run` on it.")
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.
 
-    Needs the extra `demo` (pip install 'dovetail-privacy[demo]'); nothing is downloaded.
+    Needs the extra `demo` (pip install 'dovetail-privacy[demo]'); nothing is downloaded. With --stream, 64 appliances
+    report every minute for two hours, and no extra is needed.
     """
-    table = redbook()
+    table = loads(simulation(seed)) if stream else redbook()
+    config = stream_configuration(epsilon=epsilon, seed=seed)
+    if not stream:
+        config = configuration(private, epsilon=epsilon, seed=seed)
     if save_table is not None:
-        named = table.with_row_index("id")
+        named = table if stream else table.with_row_index("id")
         write_whole(save_table, named.write_csv, force=force)
     with progress_bar(hidden=as_json) as progress:
-        config = configuration(private, epsilon=epsilon, seed=seed)
         report = run(config, table=table, out=out, force=force, progress=progress)
     document = report.document()
     with after_writing(out):

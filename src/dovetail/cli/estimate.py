@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dovetail.cli.options import Beta, Precision, Rho, given
 from dovetail.cli.output import Json, description_of, print_json
 from dovetail.cli.shuffle import _fit as fit_shuffler
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.pipeline.build import build_randomizer
 from dovetail.pipeline.columns import from_columns, report_columns
-from dovetail.pipeline.config import EstimateSection, ShuffleSection, parse_config, parse_section
+from dovetail.pipeline.config import parse_config, parse_section
+from dovetail.pipeline.sections import NUMERIC, EstimateSection, ShuffleSection
 from dovetail.pipeline.table import read_table
 from dovetail.pipeline.utility import estimates
 from dovetail.report.charts import printable
@@ -33,14 +35,17 @@ def _estimate(
     by: Annotated[str, typer.Option(help="Public columns to estimate by, separated by commas.")] = "",
     min_group_size: Annotated[int, typer.Option(min=2, help="Smaller groups are withheld.")] = 50,
     randomizer: Annotated[
-        Literal["krr", "hadamard", "unary", "local_hashing", "laplace"] | None,
+        Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"] | None,
         typer.Option(help="For tables that do not say how they were made."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="With --randomizer.")] = None,
     categories: Annotated[str | None, typer.Option(help="With --randomizer: separated by commas.")] = None,
-    lower: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
-    upper: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
-    grid: Annotated[float | None, typer.Option(help="With --randomizer laplace.")] = None,
+    lower: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
+    upper: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
+    grid: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
+    beta: Beta = None,
+    rho: Rho = None,
+    precision: Precision = None,
     as_json: Json = False,
 ) -> None:
     """Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.
@@ -51,16 +56,17 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = description_of(reports)
-    if randomizer is None and any(option is not None for option in (epsilon, categories, lower, upper, grid)):
-        raise ParameterError("--epsilon, --categories, --lower, --upper and --grid go with --randomizer.")
+    numbers = {"lower": lower, "upper": upper, "grid": grid, "beta": beta, "rho": rho, "precision": precision}
+    if randomizer is None and given({"epsilon": epsilon, "categories": categories, **numbers}):
+        raise ParameterError("--epsilon, --categories and the options of numbers go with --randomizer.")
     if randomizer is not None:
         listed = [name.strip() for name in categories.split(",")] if categories else None
-        made = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed, "lower": lower, "upper": upper,
-                "grid": grid, "shuffle": made.get("shuffle")}  # fmt: skip
-    if randomizer is not None and randomizer != "laplace" and not categories:
+        made = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed,
+                "shuffle": made.get("shuffle"), **numbers}  # fmt: skip
+    if randomizer is not None and randomizer not in NUMERIC and not categories:
         raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
-    if randomizer == "laplace" and (lower is None or upper is None):
-        raise ParameterError("--randomizer laplace needs --lower and --upper.")
+    if randomizer in NUMERIC and (lower is None or upper is None):
+        raise ParameterError(f"--randomizer {randomizer} needs --lower and --upper.")
     if "randomizer" not in made:
         raise DataError(
             f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
@@ -89,16 +95,14 @@ def _estimate(
 
 
 def _config(made: dict[str, Any]) -> Any:
-    domain = {key: made[key] for key in ("categories", "lower", "upper", "grid") if made.get(key) is not None}
+    domain = given({key: made.get(key) for key in ("categories", "lower", "upper", "grid")})
+    asked = given({key: made.get(key) for key in ("randomizer", "epsilon", "beta", "rho", "precision")})
     return parse_config(
         {
             "schema_version": 1,
             "mode": "rehearsal",
             "data": {"private": "report", **domain},
-            "randomize": {
-                "randomizer": made["randomizer"],
-                **({} if made.get("epsilon") is None else {"epsilon": made["epsilon"]}),
-            },
+            "randomize": asked,
         },
         name="options",
     )

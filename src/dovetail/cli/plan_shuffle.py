@@ -12,7 +12,7 @@ import typer
 
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.errors import DataError, OutputError, ParameterError
-from dovetail.pipeline.build import build_shuffler
+from dovetail.pipeline.build import build_shuffler, mechanism_of
 from dovetail.pipeline.config import nearest as nearest_name
 from dovetail.pipeline.table import numeric, read_table
 from dovetail.report.document import Missing, plain
@@ -51,7 +51,8 @@ def _plan(
         int | None, typer.Option(min=1, help="Groups and edges: number of people; default: the largest.")
     ] = None,
     shuffler: Annotated[
-        Literal["best", "within_groups", "mallows", "noisy_sort", "planar"], typer.Option(help="Which shuffler.")
+        Literal["best", "within_groups", "mallows", "noisy_sort", "planar", "rase"],
+        typer.Option(help="Which shuffler."),
     ] = "best",
     header: Annotated[bool, typer.Option(help="Whether a CSV file names its columns in the first row.")] = True,
     out: Annotated[Path | None, typer.Option(help="Save the fitted shuffler (.npz, public data only).")] = None,
@@ -80,7 +81,7 @@ def _plan(
     if out is not None:
         if out.exists() and not force:
             raise OutputError(f"{out}: exists already; use --force to replace it.")
-        save(fitted, out)
+        save(mechanism_of(fitted), out)
         document["files"] = {"shuffler": str(out)}
     if as_json:
         print_json(plain(document))

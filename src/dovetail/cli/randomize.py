@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import polars as pl
 import typer
 
+from dovetail.cli.options import Beta, Precision, Rho, given
 from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
 from dovetail.pipeline.build import build_randomizer
 from dovetail.pipeline.columns import describe_reports, to_columns
@@ -26,12 +27,16 @@ def _randomize(
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")],
     out: Annotated[Path, typer.Option(help="Parquet file for the reports.")],
     randomizer: Annotated[
-        Literal["krr", "hadamard", "unary", "local_hashing", "laplace"], typer.Option(help="Which randomizer.")
+        Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"],
+        typer.Option(help="Which randomizer."),
     ] = "krr",
     categories: Annotated[str | None, typer.Option(help="Declared categories, separated by commas.")] = None,
-    lower: Annotated[float | None, typer.Option(help="laplace: declared lower bound.")] = None,
-    upper: Annotated[float | None, typer.Option(help="laplace: declared upper bound.")] = None,
-    grid: Annotated[float | None, typer.Option(help="laplace: grid step; default a 1024th of the range.")] = None,
+    lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None,
+    upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None,
+    grid: Annotated[float | None, typer.Option(help="Numbers: grid step; default a 1024th of the range.")] = None,
+    beta: Beta = None,
+    rho: Rho = None,
+    precision: Precision = None,
     public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = "",
     person: Annotated[
         str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")
@@ -53,10 +58,11 @@ def _randomize(
         "person": person,
         "grid": grid,
     }
-    data |= {name: value for name, value in declared.items() if value is not None}
+    data |= given(declared)
+    asked = {"randomizer": randomizer, "epsilon": epsilon, "beta": beta, "rho": rho, "precision": precision}
     mode = {"mode": "release"} if seed is None else {"mode": "rehearsal", "seed": seed}
     config = parse_config(
-        {"schema_version": 1, "data": data, "randomize": {"randomizer": randomizer, "epsilon": epsilon}, **mode},
+        {"schema_version": 1, "data": data, "randomize": given(asked), **mode},
         name="options",
     )
     rng = entropy_of(seed)

@@ -34,6 +34,8 @@ def _run(
 ) -> None:
     """A table goes in; a sanitized table, estimates with errors and a privacy report come out.
 
+    With [data] time the table is a stream of rounds: a series of estimates, window queries and the budget spent.
+
     mode = "rehearsal" knows the truth and is for planning: report.html and report.json, marked as such. mode =
     "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
     first release.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 import typer
 
+from dovetail.cli.options import given
 from dovetail.cli.output import (
     Force,
     Json,
@@ -20,9 +21,10 @@ from dovetail.cli.output import (
     write_reports,
 )
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.build import build_groups, build_shuffler, public_points
+from dovetail.pipeline.build import build_groups, build_shuffler, mechanism_of, public_points
 from dovetail.pipeline.columns import described_columns
-from dovetail.pipeline.config import ShuffleSection, parse_section
+from dovetail.pipeline.config import parse_section
+from dovetail.pipeline.sections import ShuffleSection
 from dovetail.pipeline.table import Survey, read_table
 
 
@@ -35,16 +37,20 @@ def _shuffle(
     reports: Annotated[Path, typer.Argument(help="Reports as `randomize` writes them, or any table with `report`.")],
     out: Annotated[Path, typer.Option(help="Parquet file for the shuffled reports.")],
     shuffler: Annotated[
-        Literal["uniform", "within_groups", "mallows", "noisy_sort", "planar", "best"] | None,
+        Literal["uniform", "within_groups", "mallows", "noisy_sort", "planar", "rase", "best"] | None,
         typer.Option(help="Which shuffler; default: best where groups are given, otherwise uniform."),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Order privacy for mallows and best, nats.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Order privacy, nats; rase: only with --refine.")] = None,
     labels: Annotated[str | None, typer.Option(help="Public column: groups of equal (or near) labels.")] = None,
     points: Annotated[str | None, typer.Option(help="Public columns of coordinates, separated by commas.")] = None,
     radius: Annotated[float | None, typer.Option(help="Groups within this distance.")] = None,
     nearest: Annotated[
         int | None, typer.Option(help="Groups of this many nearest people, the owner included.")
     ] = None,
+    refine: Annotated[
+        Literal["blocks", "agglomerative"] | None, typer.Option(help="rase: refine the groups, as published.")
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="rase: number of refined groups.")] = None,
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
@@ -59,14 +65,14 @@ def _shuffle(
         "radius": radius,
         "nearest": nearest,
     }
-    groups = {name: value for name, value in described.items() if value is not None}
+    groups = given(described)
     shuffler = shuffler or ("best" if groups else "uniform")
     if shuffler == "uniform" and (groups or alpha is not None):
         raise ParameterError(
             "--shuffler uniform takes no groups and no alpha; choose another --shuffler, or drop them."
         )
-    raw: dict[str, Any] = {"shuffler": shuffler} | ({"alpha": alpha} if alpha is not None else {})
-    section = parse_section(ShuffleSection, raw | ({"groups": groups} if groups else {}), name="options")
+    raw = {"shuffler": shuffler, "alpha": alpha, "groups": groups or None, "refine": refine, "k": k}
+    section = parse_section(ShuffleSection, given(raw), name="options")
     rng = entropy_of(seed)
     table = read_table(str(reports))
     if table.height == 0:
@@ -78,7 +84,7 @@ def _shuffle(
     public = table.drop(columns)
     fitted = _fit(section, public, table.height)
     moved = table.select(columns)[fitted.permutation(rng)]
-    released = moved if fitted.name == "uniform" else pl.concat([public, moved], how="horizontal")
+    released = moved if mechanism_of(fitted).name == "uniform" else pl.concat([public, moved], how="horizontal")
     description = {**description_of(reports), "shuffle": section.model_dump(mode="json")}
     simulated = "simulation" in (rng.provenance, description.get("entropy"))
     description["entropy"] = "simulation" if simulated else "device"
@@ -114,4 +120,6 @@ def _fit(section: ShuffleSection, public: pl.DataFrame, n: int) -> Any:
                 raise ParameterError(f"column {name!r} does not stand beside the reports; there: {public.columns}.")
         groups = build_groups(section.groups, survey)
     points = public_points(section.groups, survey)
-    return build_shuffler(section.shuffler, n=n, groups=groups, alpha=section.alpha, points=points)
+    return build_shuffler(
+        section.shuffler, n=n, groups=groups, alpha=section.alpha, points=points, refine=section.refine, k=section.k
+    )

@@ -90,7 +90,7 @@ def studies() -> list[str]:
     """The names of all studies."""
     if not HOME.is_dir():
         raise DataError("studies are part of the source checkout, not of the installed package; run this from there.")
-    return sorted(path.parent.name for path in HOME.glob("*/run.py"))
+    return sorted(path.parent.name for path in HOME.glob("*/run.py") if path.with_name("README.md").exists())
 
 
 def claim_of(name: str) -> str:

@@ -96,7 +96,7 @@ class NumericRandomizer(Randomizer):
     @property
     @abstractmethod
     def noise_variance(self) -> float:
-        """Variance of one decoded report around its value, in squared units of the value."""
+        """Variance of the noise, in squared units of the value: an upper bound for a clamped report, decoded."""
 
     @property
     @abstractmethod

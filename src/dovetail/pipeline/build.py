@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy, device, simulation
 from dovetail.core.errors import ParameterError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
-from dovetail.pipeline.config import GroupsSection, RunConfig
+from dovetail.pipeline.config import RunConfig
+from dovetail.pipeline.sections import GroupsSection
 from dovetail.pipeline.table import Survey
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
@@ -24,6 +27,7 @@ from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.rase import RASE, Refinement
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 Points = NDArray[np.float64]  # (n, d)
@@ -40,12 +44,22 @@ def build_randomizer(
     config: RunConfig, categories: tuple[str, ...] | None
 ) -> FrequencyRandomizer | NumericRandomizer:
     """The randomizer that every device runs."""
-    epsilon = config.randomize.epsilon
     if categories is None:
-        lower, upper = config.data.lower, config.data.upper
-        assert lower is not None and upper is not None
-        return Laplace(lower, upper, epsilon=epsilon, grid=config.data.grid)
-    return build_frequency(config.randomize.randomizer, k=len(categories), epsilon=epsilon)
+        return build_numeric(config)
+    return build_frequency(config.randomize.randomizer, k=len(categories), epsilon=config.randomize.epsilon)
+
+
+def build_numeric(config: RunConfig) -> NumericRandomizer:
+    """The randomizer of a number in the declared range."""
+    data, asked = config.data, config.randomize
+    assert data.lower is not None and data.upper is not None  # the configuration has been checked
+    if asked.randomizer == "laplace":
+        return Laplace(data.lower, data.upper, epsilon=asked.epsilon, grid=data.grid)
+    assert asked.beta is not None and asked.rho is not None
+    return BudgetLaplace(
+        data.lower, data.upper, asked.epsilon, beta=asked.beta, rho=asked.rho,
+        precision=asked.precision or "guaranteed", grid=data.grid,
+    )  # fmt: skip
 
 
 def build_frequency(name: str, *, k: int, epsilon: float) -> FrequencyRandomizer:
@@ -68,9 +82,19 @@ def build_groups(section: GroupsSection, survey: Survey) -> Groups:
 
 
 def build_shuffler(
-    name: str, *, n: int, groups: Groups | None, alpha: float | None, points: Points | None = None
+    name: str,
+    *,
+    n: int,
+    groups: Any,
+    alpha: float | None,
+    points: Points | None = None,
+    refine: Refinement | None = None,
+    k: int | None = None,
 ) -> Shuffler:
-    """A shuffler by its name, fitted to public groups and, where there are some, public points (n, d)."""
+    """A shuffler by its name, fitted to public groups and, where there are some, public points (n, d).
+
+    `rase` takes a graph of people in place of groups; `refine` and `k` are for it alone.
+    """
     if name == "identity":
         return Identity(n)
     if name == "uniform":
@@ -78,6 +102,8 @@ def build_shuffler(
     assert groups is not None  # the configuration has been checked
     if name == "within_groups":
         return WithinGroups(groups)
+    if name == "rase":
+        return RASE.fit(groups, alpha=alpha or 0.0, refine=refine, k=k)
     wanted = math.inf if alpha is None else alpha
     if name == "planar":
         if points is None:
@@ -89,6 +115,11 @@ def build_shuffler(
         "best": best_shuffler,
     }
     return fits[name](groups, alpha=wanted, points=points)
+
+
+def mechanism_of(shuffler: Shuffler) -> Shuffler:
+    """What reorders the batch: RASE decides for one of the others."""
+    return shuffler.mechanism if isinstance(shuffler, RASE) else shuffler
 
 
 def public_points(section: GroupsSection | None, survey: Survey) -> Points | None:

@@ -9,6 +9,7 @@ import polars as pl
 
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.krr import KRR
 
 PREFIX = "report"
@@ -19,7 +20,7 @@ Plan = FrequencyRandomizer | NumericRandomizer
 def to_columns(randomizer: Plan, reports: Reports, categories: list[str] | None) -> pl.DataFrame:
     """Symbols by name, numbers on their own scale, anything wider as it is sent (report_0, report_1, ..)."""
     if isinstance(randomizer, NumericRandomizer):
-        return pl.DataFrame({PREFIX: randomizer.decode(reports)})
+        return pl.DataFrame({PREFIX: randomizer.lower + 2 * randomizer.rounding * reports})
     if isinstance(randomizer, KRR) and categories is not None:
         return pl.DataFrame({PREFIX: pl.Series(list(categories), dtype=pl.String).gather(pl.Series(reports))})
     if reports.ndim == 1:
@@ -73,6 +74,8 @@ def describe_reports(randomizer: Plan, categories: list[str] | None, entropy: st
             "upper": randomizer.upper,
             "grid": 2 * randomizer.rounding,
         }
+        if isinstance(randomizer, BudgetLaplace):
+            domain |= {"beta": randomizer.beta, "rho": randomizer.rho, "precision": randomizer.precision}
     else:
         domain = {"categories": categories}
     made = {"randomizer": randomizer.name, "epsilon": randomizer.guarantee.epsilon, **domain}

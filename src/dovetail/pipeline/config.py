@@ -2,149 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from dovetail.core.errors import ConfigError
+from dovetail.pipeline.sections import (
+    NUMERIC,
+    AttackSection,
+    DataSection,
+    EstimateSection,
+    GroupsSection,
+    PromiseSection,
+    RandomizeSection,
+    Section,
+    ShuffleSection,
+)
 
-RandomizerName = Literal["krr", "hadamard", "unary", "local_hashing", "laplace"]
-ShufflerName = Literal["identity", "uniform", "within_groups", "mallows", "noisy_sort", "planar", "best"]
-Epsilon = Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-Chosen = TypeVar("Chosen", bound="Section")
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, typed, unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class DataSection(Section):
-    """Where the table is, which column is private and what its values may be."""
-
-    path: str | None = None
-    person: str | None = None
-    private: str
-    public: list[str] = []
-    missing: str = "refuse"
-    categories: list[str] | None = None
-    lower: Finite | None = None
-    upper: Finite | None = None
-    grid: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the private column is a number with declared bounds."""
-        return self.lower is not None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if (self.lower is None) != (self.upper is None):
-            raise ValueError("`lower` and `upper` are declared together or not at all")
-        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
-            raise ValueError(f"`lower` must be below `upper`, got {self.lower!r} and {self.upper!r}")
-        if self.numeric and self.categories is not None:
-            raise ValueError("declare either `categories` or `lower` and `upper`, not both")
-        if self.grid is not None and not self.numeric:
-            raise ValueError("`grid` goes with `lower` and `upper`")
-        if self.categories is not None and len(self.categories) < 2:
-            raise ValueError("`categories` must name at least two")
-        if self.categories is not None and len(set(self.categories)) < len(self.categories):
-            raise ValueError("`categories` must be distinct")
-        if self.missing != "refuse" and self.numeric:
-            raise ValueError('`missing` must be "refuse" for numbers: there is no category to put them in')
-        if self.missing != "refuse" and self.categories is not None and self.missing not in self.categories:
-            raise ValueError(f'`missing` must be "refuse" or a declared category, got {self.missing!r}')
-        reserved = [name for name in self.public if re.fullmatch(r"report(_\d+)?", name)]
-        if reserved:
-            raise ValueError(f"public column {reserved[0]!r} has a name that the reports need; rename it")
-        columns = [self.private, *self.public, *([self.person] if self.person else [])]
-        twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
-        if twice:
-            raise ValueError(f"column {twice[0]!r} has more than one role among `private`, `public` and `person`")
-        return self
-
-
-class RandomizeSection(Section):
-    """What happens on the device."""
-
-    randomizer: RandomizerName = "krr"
-    epsilon: Epsilon
-
-
-class GroupsSection(Section):
-    """Who must be indistinguishable by order: equal or near labels, or points within a radius, or nearest points."""
-
-    labels: str | None = None
-    points: Annotated[list[str], Field(min_length=1)] | None = None
-    radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    nearest: Annotated[int, Field(ge=2)] | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The public columns that the groups are made of."""
-        return [self.labels] if self.labels is not None else list(self.points or [])
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if (self.labels is None) == (self.points is None):
-            raise ValueError("`groups` takes either `labels` (one column) or `points` (columns of coordinates)")
-        if self.labels is not None and self.nearest is not None:
-            raise ValueError("`nearest` goes with `points`")
-        if self.points is not None and (self.radius is None) == (self.nearest is None):
-            raise ValueError("`points` takes either `radius` or `nearest`")
-        return self
-
-
-class ShuffleSection(Section):
-    """What happens in between."""
-
-    shuffler: ShufflerName = "uniform"
-    alpha: Annotated[float, Field(ge=0)] | None = None
-    groups: GroupsSection | None = None
-    compare: list[ShufflerName] = []
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        for name in (self.shuffler, *self.compare):
-            if name not in ("identity", "uniform") and self.groups is None:
-                raise ValueError(f"shuffler {name!r} needs `groups`")
-            if name not in ("identity", "uniform", "within_groups") and self.alpha is None:
-                raise ValueError(f"shuffler {name!r} needs `alpha`")
-            if name == "planar" and (self.groups is None or len(self.groups.points or []) != 2):
-                raise ValueError("shuffler 'planar' needs groups of `points` with two coordinates")
-        return self
-
-
-class PromiseSection(Section):
-    """What the central guarantee is stated for."""
-
-    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    honest: Annotated[int, Field(ge=1)] | None = None
-
-
-class EstimateSection(Section):
-    """What the analyst wants."""
-
-    by: list[str] = []
-    min_group_size: Annotated[int, Field(ge=2)] = 50
-
-
-class AttackSection(Section):
-    """The majority vote attack that a rehearsal mounts on itself."""
-
-    similar: list[str] = []
-    votes: Annotated[int, Field(ge=1, le=1000)] = 25
-    trials: Annotated[int, Field(ge=2)] = 50
-    targets: Annotated[int, Field(ge=1)] = 10_000
+Chosen = TypeVar("Chosen", bound=Section)
 
 
 class RunConfig(Section):
@@ -181,12 +59,15 @@ class RunConfig(Section):
             raise ValueError('a release must shuffle: `shuffler` "identity" would publish who sent what')
         if release and "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
-        if self.data.numeric != (self.randomize.randomizer == "laplace"):
-            wanted = "laplace" if self.data.numeric else "krr, hadamard, unary or local_hashing"
+        if self.data.numeric != self.randomize.numeric:
+            wanted = " or ".join(NUMERIC) if self.data.numeric else "krr, hadamard, unary or local_hashing"
             raise ValueError(
                 f"randomizer {self.randomize.randomizer!r} does not fit the private column: use {wanted}"
                 + ("" if self.data.numeric else ", or declare `lower` and `upper` in [data]")
             )
+        if self.estimate.estimator != "rao-blackwell" and not self.data.numeric:
+            raise ValueError("[estimate] estimator is for numbers; shares have one")
+        self._stream_or_table()
         wanted_columns = {
             "[shuffle] groups": self.shuffle.groups.columns if self.shuffle.groups else [],
             "[estimate] by": self.estimate.by,
@@ -200,6 +81,30 @@ class RunConfig(Section):
                     )
         return self
 
+    def _stream_or_table(self) -> None:
+        if self.data.time is None:
+            only = {
+                "[promise] cap": self.promise.cap,
+                "[estimate] window": self.estimate.window,
+                "[shuffle] graph": self.shuffle.graph,
+            }
+            for place, value in only.items():
+                if value is not None:
+                    raise ValueError(f"{place} is for streams: name the column of stamps, [data] time, or remove it")
+            return
+        for place, given in {
+            "[shuffle] compare": bool(self.shuffle.compare),
+            "[estimate] by": bool(self.estimate.by),
+            "[attack]": "attack" in self.model_fields_set,
+        }.items():
+            if given:
+                raise ValueError(f"{place} is for single tables, not for streams; remove it")
+        if self.promise.cap is not None and self.promise.cap < self.randomize.epsilon:
+            raise ValueError(
+                f"[promise] cap must be at least the {self.randomize.epsilon:g} nats of one report, "
+                f"got {self.promise.cap!r}"
+            )
+
 
 def nearest(name: str, known: list[str]) -> str:
     """A hint that names the nearest known word, or lists what is known."""
@@ -210,7 +115,7 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def load_config(path: str | Path) -> RunConfig:
-    """Read and check a TOML file; data paths in it are relative to the file.
+    """Read and check a TOML file; paths in it are relative to the file.
 
     Raises
     ------
@@ -232,10 +137,14 @@ def load_config(path: str | Path) -> RunConfig:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{place}: is not TOML: {error}.") from None
     config = parse_config(raw, name=str(place))
-    if config.data.path is not None and not Path(config.data.path).is_absolute():
-        data = config.data.model_copy(update={"path": str(place.parent / config.data.path)})
-        config = config.model_copy(update={"data": data})
-    return config
+    data = config.data.model_copy(update={"path": _beside(place, config.data.path)})
+    shuffle = config.shuffle.model_copy(update={"graph": _beside(place, config.shuffle.graph)})
+    return config.model_copy(update={"data": data, "shuffle": shuffle})
+
+
+def _beside(config: Path, path: str | None) -> str | None:
+    """A path in a configuration is relative to it."""
+    return None if path is None else str(config.parent / path)
 
 
 def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:

@@ -6,13 +6,15 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
+from dovetail.pipeline.build import mechanism_of
 from dovetail.pipeline.columns import from_columns, to_columns
 from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.ledger import Ledger, Request
@@ -21,6 +23,13 @@ from dovetail.pipeline.table import Survey, as_text, canonical
 from dovetail.report.document import Lenses, Missing
 from dovetail.report.numbers import upward
 from dovetail.shuffle.uniform import Uniform
+
+
+class HasOrder(Protocol):
+    """Anything that promises something about order."""
+
+    @property
+    def guarantee(self) -> OrderPrivacy: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +86,7 @@ def release(
     new_release: bool,
 ) -> Released:
     """The recorded release of this table under these terms, or a fresh one."""
-    keeps_order = not isinstance(shuffler, Uniform)
+    keeps_order = not isinstance(mechanism_of(shuffler), Uniform)
     categories = None if survey.categories is None else list(survey.categories)
 
     def draw() -> pl.DataFrame:
@@ -90,7 +99,7 @@ def release(
     spec = "everybody" if section is None or not keeps_order else section.model_dump_json()
     request = Request(
         table=canonical(survey.identity),
-        terms=_terms(settings) + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        terms=terms(settings) + canonical(pl.DataFrame([*survey.people, *survey.public])),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
         people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
         epsilon=settings.randomize.epsilon,
@@ -111,8 +120,19 @@ def release(
     )
 
 
-def _terms(settings: RunConfig) -> bytes:
+def refuse_still(shuffler: HasOrder) -> None:
+    """A release shuffles: what leaves everybody at their places publishes who sent what."""
+    if not shuffler.guarantee.protects:
+        raise UnsupportedError(
+            "nobody would be shuffled with anybody else, so this release would publish who sent what: use larger "
+            'groups, a finite alpha, or shuffler = "uniform".'
+        )
+
+
+def terms(settings: RunConfig) -> bytes:
     """Everything that shapes the reports; estimates and promises are read off afterwards and may change."""
     chosen = settings.model_dump(mode="json", include={"data", "randomize", "shuffle"})
     chosen["data"].pop("path")
+    chosen["shuffle"].pop("graph")  # its content counts, not where it lies
+    chosen["promise"] = {"cap": settings.promise.cap}
     return json.dumps(chosen, sort_keys=True).encode()

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.pipeline.config import DataSection, nearest
+from dovetail.pipeline.config import nearest
+from dovetail.pipeline.sections import DataSection
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
 _READERS = {".csv": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -76,20 +77,20 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
     DataError
         Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
     """
-    given = read_table(data.path) if table is None else _as_frame(table)
-    frame = _columns(given, data)
+    given = read_table(data.path) if table is None else as_frame(table)
+    frame = columns_of(given, data)
     if frame.height == 0:
         raise DataError("the table has no rows.")
     if data.person is not None:
         _refuse_duplicates(frame[data.person])
     column = frame[data.private]
     for name in data.public:
-        _refuse_missing(frame[name], f"public column {name!r}")
+        refuse_missing(frame[name], f"public column {name!r}")
     for name in numbers:
         numeric(frame[name])
     categories: tuple[str, ...] | None = None
     if data.numeric:
-        values: NDArray[Any] = _bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
+        values: NDArray[Any] = bounded(column, float(data.lower or 0.0), float(data.upper or 0.0))
     else:
         values, categories = _codes(column, data)
     order = rng.permutation(frame.height)
@@ -167,7 +168,8 @@ def _refuse_repeated_names(place: Path) -> None:
         raise DataError(f"{place}: is separated by semicolons; save it with commas.")
 
 
-def _as_frame(table: Any) -> pl.DataFrame:
+def as_frame(table: Any) -> pl.DataFrame:
+    """Any table that speaks Arrow."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     try:
@@ -180,8 +182,9 @@ def _as_frame(table: Any) -> pl.DataFrame:
         raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
 
 
-def _columns(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
-    wanted = [data.private, *data.public, *([data.person] if data.person else [])]
+def columns_of(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
+    """The declared columns and no others."""
+    wanted = [data.private, *data.public, *(name for name in (data.person, data.time) if name)]
     for name in wanted:
         if name not in frame.columns:
             raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
@@ -194,21 +197,22 @@ def _columns(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
 
 
 def _refuse_duplicates(people: pl.Series) -> None:
-    _refuse_missing(people, f"person column {people.name!r}")
+    refuse_missing(people, f"person column {people.name!r}")
     repeated = people.is_duplicated()
     if repeated.any():
         rows = repeated.arg_true()
         raise DataError(
             f"person column {people.name!r}: {people.filter(repeated).n_unique():,} people stand in more than one "
-            f"row (first at rows {_rows(rows)}); one report per person, so keep one row each."
+            f"row (first at rows {rows_of(rows)}); one report per person, so keep one row each."
         )
 
 
-def _refuse_missing(column: pl.Series, what: str) -> None:
+def refuse_missing(column: pl.Series, what: str) -> None:
+    """DataError with a count and the first places when a value is missing."""
     empty = _absent(column)
     if empty.any():
         rows = empty.arg_true()
-        raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {_rows(rows)}).")
+        raise DataError(f"{what}: {len(rows):,} values are missing (first at rows {rows_of(rows)}).")
 
 
 def _absent(column: pl.Series) -> pl.Series:
@@ -218,7 +222,7 @@ def _absent(column: pl.Series) -> pl.Series:
 def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     text = column.cast(pl.String)
     if data.missing == "refuse":
-        _refuse_missing(column, f"private column {column.name!r}")
+        refuse_missing(column, f"private column {column.name!r}")
     else:
         text = pl.select(pl.when(_absent(column)).then(pl.lit(data.missing)).otherwise(text)).to_series()
     categories = data.categories if data.categories is not None else text.unique().sort().to_list()
@@ -229,7 +233,7 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
         shown = ", ".join(repr(value) for value in text.filter(unknown).unique(maintain_order=True)[:3])
         raise DataError(
             f"private column {column.name!r}: {len(rows):,} values are not among the declared categories "
-            f"(first at rows {_rows(rows)}: {shown}); declare them or correct the table."
+            f"(first at rows {rows_of(rows)}: {shown}); declare them or correct the table."
         )
     if len(categories) < 2:
         raise DataError(
@@ -239,14 +243,15 @@ def _codes(column: pl.Series, data: DataSection) -> tuple[NDArray[np.int64], tup
     return codes.to_numpy().astype(np.int64), tuple(categories)
 
 
-def _bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
-    _refuse_missing(column, f"private column {column.name!r}")
+def bounded(column: pl.Series, lower: float, upper: float) -> NDArray[np.float64]:
+    """Private numbers inside the declared range; nothing is clipped."""
+    refuse_missing(column, f"private column {column.name!r}")
     values = numeric(column)
     outside = np.flatnonzero((values < lower) | (values > upper))
     if outside.size:
         raise DataError(
             f"private column {column.name!r}: {outside.size:,} values lie outside the declared "
-            f"[{lower:g}, {upper:g}] (first at rows {_rows(pl.Series(outside))}); "
+            f"[{lower:g}, {upper:g}] (first at rows {rows_of(pl.Series(outside))}); "
             "widen the bounds or correct the table: nothing is clipped silently."
         )
     return values
@@ -259,11 +264,13 @@ def numeric(column: pl.Series) -> NDArray[np.float64]:
     bad = numbers.is_null() | ~numbers.is_finite()
     if bad.any():
         rows = bad.arg_true()
-        raise DataError(f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {_rows(rows)}).")
+        raise DataError(
+            f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)})."
+        )
     return numbers.to_numpy().astype(np.float64)
 
 
-def _rows(rows: pl.Series) -> str:
+def rows_of(rows: pl.Series) -> str:
     """Data rows counted from 1, as a person counts them below the header."""
     return ", ".join(str(int(row) + 1) for row in rows[:3])
 

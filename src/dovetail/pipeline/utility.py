@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports, Shuffler
+from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
-from dovetail.pipeline.config import EstimateSection
+from dovetail.pipeline.sections import EstimateSection
 from dovetail.report.document import Estimates, Missing, Shares
 from dovetail.shuffle.uniform import Identity
 
@@ -35,23 +37,43 @@ def estimates(
 ) -> Estimates:
     """Estimates from released reports; `public` stands beside them only where the shuffler keeps an order."""
     numeric = isinstance(randomizer, NumericRandomizer)
+    estimator: dict[str, str] | Missing = Missing("shares have one estimator")
     if isinstance(randomizer, NumericRandomizer):
-        overall = estimate_mean(randomizer, reports)
+        estimator = chosen_mean(randomizer, reports, wanted)
+        overall = mean_estimator(wanted)(randomizer, reports)
     else:
         overall = estimate_frequencies(randomizer, reports)
     if not wanted.by:
         public = Missing("no grouping column was asked for: list it in [estimate] by")
     if isinstance(public, Missing):
-        return Estimates("mean" if numeric else "share", LEVEL, _shares(overall, labels, _true(truth, randomizer)),
-                         groups=public, withheld=[])  # fmt: skip
+        return Estimates("mean" if numeric else "share", LEVEL, shares_of(overall, labels, _true(truth, randomizer)),
+                         groups=public, withheld=[], estimator=estimator)  # fmt: skip
     parts = [_by_column(randomizer, reports, public[name], shuffler, wanted, labels, truth) for name in wanted.by]
     return Estimates(
         measure="mean" if numeric else "share",
         level=LEVEL,
-        overall=_shares(overall, labels, _true(truth, randomizer)),
+        overall=shares_of(overall, labels, _true(truth, randomizer)),
         groups=[entry for shares, _ in parts for entry in shares],
         withheld=[entry for _, small in parts for entry in small],
+        estimator=estimator,
     )
+
+
+def mean_estimator(wanted: EstimateSection) -> Callable[[NumericRandomizer, Reports], Estimate]:
+    """The estimator of a mean that was asked for."""
+    if wanted.estimator == "best":
+        return lambda randomizer, reports: best_mean(randomizer, reports).estimate
+    return estimate_mean
+
+
+def chosen_mean(randomizer: NumericRandomizer, reports: Reports, wanted: EstimateSection) -> dict[str, str]:
+    """Which estimator of the mean was used, and which one promises the smaller error, with the reason."""
+    best = best_mean(randomizer, reports)
+    return {
+        "name": best.name if wanted.estimator == "best" else "rao-blackwell",
+        "best": best.name,
+        "reason": best.reason,
+    }
 
 
 def _by_column(
@@ -86,7 +108,7 @@ def _by_column(
     for row, group in enumerate(kept):
         part = estimate.group(row)
         true = _true(None if truth is None else truth[places == row], randomizer)
-        entries.append(_shares(part, labels, true, by=column.name, group=str(names[int(group)])))
+        entries.append(shares_of(part, labels, true, by=column.name, group=str(names[int(group)])))
     return entries, withheld
 
 
@@ -111,9 +133,10 @@ def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     return [float(share) for share in np.bincount(truth, minlength=randomizer.k) / len(truth)]
 
 
-def _shares(
+def shares_of(
     estimate: Estimate, labels: list[str], truth: list[float] | None, by: str | None = None, group: str | None = None
 ) -> Shares:
+    """An estimate as the report holds it."""
     low, high = estimate.interval(LEVEL)
     if len(labels) > 1:  # a share lies in [0, 1] whatever the noise says; the unbiased value is left as it is
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

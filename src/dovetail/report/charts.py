@@ -70,22 +70,22 @@ def interval_chart(
     known = [row.truth for row in rows if row.truth is not None]
     seen = [row.lower for row in rows] + [row.upper for row in rows] + [row.value for row in rows] + known
     axis = Axis.around(seen + ([reference.value] if reference else []))
-    legend = [("estimate", names[0])] + ([("truth", names[1])] if known else [])
-    legend += [(reference.kind, reference.label)] if reference else []
-    top = _legend_height(legend)
+    named = [("estimate", names[0])] + ([("truth", names[1])] if known else [])
+    named += [(reference.kind, reference.label)] if reference else []
+    top = legend_height(named)
     bottom = top + ROW * len(rows)
-    parts = [_legend(legend), axis.grid(top, bottom, tick)]
+    parts = [legend(named), axis.grid(top, bottom, tick)]
     if reference:
-        parts.append(_line(reference.kind, axis(reference.value), top, axis(reference.value), bottom))
+        parts.append(line(reference.kind, axis(reference.value), top, axis(reference.value), bottom))
     for place, row in enumerate(rows):
         y = top + ROW * place + 26
         parts.append(_row_text(row.label, row.text, y - 12))
-        parts.append(_line("whisker", axis(row.lower), y, axis(row.upper), y))
-        parts += [_line("whisker", axis(end), y - 4, axis(end), y + 4) for end in (row.lower, row.upper)]
-        parts.append(_dot("estimate", axis(row.value), y))
+        parts.append(line("whisker", axis(row.lower), y, axis(row.upper), y))
+        parts += [line("whisker", axis(end), y - 4, axis(end), y + 4) for end in (row.lower, row.upper)]
+        parts.append(dot("estimate", axis(row.value), y))
         if row.truth is not None:
             parts.append(_diamond(axis(row.truth), y))
-    return _svg(bottom + 24, title, description, parts)
+    return svg(bottom + 24, title, description, parts)
 
 
 def change_chart(
@@ -98,19 +98,19 @@ def change_chart(
 ) -> Markup:
     """From an open dot (before) to a full one (after), one row each, from zero."""
     axis = Axis.around([0.0] + [row.before for row in rows] + [row.after for row in rows if row.after is not None])
-    legend = [("before", names[0]), ("estimate", names[1])]
-    top = _legend_height(legend)
+    named = [("before", names[0]), ("estimate", names[1])]
+    top = legend_height(named)
     bottom = top + ROW * len(rows)
-    parts = [_legend(legend), axis.grid(top, bottom, tick)]
+    parts = [legend(named), axis.grid(top, bottom, tick)]
     for place, row in enumerate(rows):
         y = top + ROW * place + 26
         parts.append(_row_text(row.label, row.text, y - 12))
         if row.after is not None:
-            parts.append(_line("whisker", axis(row.after), y, axis(row.before), y))
-        parts.append(_dot("before", axis(row.before), y))
+            parts.append(line("whisker", axis(row.after), y, axis(row.before), y))
+        parts.append(dot("before", axis(row.before), y))
         if row.after is not None:
-            parts.append(_dot("estimate", axis(row.after), y))
-    return _svg(bottom + 24, title, description, parts)
+            parts.append(dot("estimate", axis(row.after), y))
+    return svg(bottom + 24, title, description, parts)
 
 
 def curve_chart(
@@ -123,8 +123,8 @@ def curve_chart(
     mark: Level | None = None,
 ) -> Markup:
     """Curves over a logarithmic axis, horizontal levels, and one marked place on the axis."""
-    legend = [(curve.kind, curve.label) for curve in curves] + [(level.kind, level.label) for level in levels]
-    top = _legend_height(legend) + 16
+    named = [(curve.kind, curve.label) for curve in curves] + [(level.kind, level.label) for level in levels]
+    top = legend_height(named) + 16
     height, left, right = 170.0, 48.0, RIGHT - 6
     places = [x for curve in curves for x in curve.x] + ([mark.value] if mark else [])
     first, last = math.log10(min(places)), math.log10(max(places))
@@ -137,25 +137,25 @@ def curve_chart(
     def up(y: float) -> float:
         return top + height * (high - y) / ((high - low) or 1.0)
 
-    parts = [_legend(legend)]
+    parts = [legend(named)]
     for value in marks:
-        parts.append(_line("grid", left, up(value), right, up(value)))
-        parts.append(_text("tick end", left - 6, up(value) + 4, tick(value)))
+        parts.append(line("grid", left, up(value), right, up(value)))
+        parts.append(text("tick end", left - 6, up(value) + 4, tick(value)))
     for power in range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1):
         if (power - math.ceil(first - 1e-9)) % (1 + int(last - first) // 6) == 0:
-            parts.append(_line("grid", across(10.0**power), top, across(10.0**power), top + height))
-            parts.append(_text("tick middle", across(10.0**power), top + height + 16, short(10.0**power)))
-    parts.append(_text("tick middle", (left + right) / 2, top + height + 32, "number of people (logarithmic)"))
-    parts += [_line(level.kind, left, up(level.value), right, up(level.value)) for level in levels]
+            parts.append(line("grid", across(10.0**power), top, across(10.0**power), top + height))
+            parts.append(text("tick middle", across(10.0**power), top + height + 16, short(10.0**power)))
+    parts.append(text("tick middle", (left + right) / 2, top + height + 32, "number of people (logarithmic)"))
+    parts += [line(level.kind, left, up(level.value), right, up(level.value)) for level in levels]
     for curve in curves:
         points = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in zip(curve.x, curve.y, strict=True))
         parts.append(Markup('<polyline class="{}" points="{}"/>').format(curve.kind, points))
     if mark:
         x = across(mark.value)
-        parts.append(_line("mark", x, top, x, top + height))
+        parts.append(line("mark", x, top, x, top + height))
         side = "end" if x > (left + right) / 2 else "start"
-        parts.append(_text(f"label {side}", x, top - 5, mark.label))
-    return _svg(top + height + 40, title, description, parts)
+        parts.append(text(f"label {side}", x, top - 5, mark.label))
+    return svg(top + height + 40, title, description, parts)
 
 
 class Axis(NamedTuple):
@@ -179,8 +179,8 @@ class Axis(NamedTuple):
         for value in self.marks:
             side = "start" if value == self.marks[0] else "end" if value == self.marks[-1] else "middle"
             shift = {"start": -8.0, "middle": 0.0, "end": 8.0}[side]
-            parts.append(_line("grid", self(value), top, self(value), bottom))
-            parts.append(_text(f"tick {side}", self(value) + shift, bottom + 16, tick(value)))
+            parts.append(line("grid", self(value), top, self(value), bottom))
+            parts.append(text(f"tick {side}", self(value) + shift, bottom + 16, tick(value)))
         return Markup("").join(parts)
 
 
@@ -218,28 +218,32 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
-def _svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
+def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:
+    """A picture as wide as all others."""
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {:g} {:g}" aria-label="{}">'
         "<title>{}</title><desc>{}</desc>{}</svg>"
     ).format(WIDTH, height, printable(title), printable(title), printable(description), Markup("").join(parts))
 
 
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    """A straight line; `kind` is its class."""
     return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(kind, x1, y1, x2, y2)
 
 
-def _text(kind: str, x: float, y: float, words: str) -> Markup:
+def text(kind: str, x: float, y: float, words: str) -> Markup:
+    """Words at a place; `kind` is their class."""
     return Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>').format(kind, x, y, printable(words))
 
 
-def _row_text(label: str, text: str, y: float) -> Markup:
-    room = max(8, LETTERS - len(text))
+def _row_text(label: str, numbers: str, y: float) -> Markup:
+    room = max(8, LETTERS - len(numbers))
     cut = label if len(label) <= room else label[: room - 1] + "…"
-    return _text("label start", LEFT, y, cut) + _text("value end", RIGHT, y, text)
+    return text("label start", LEFT, y, cut) + text("value end", RIGHT, y, numbers)
 
 
-def _dot(kind: str, x: float, y: float) -> Markup:
+def dot(kind: str, x: float, y: float) -> Markup:
+    """A dot; `kind` is its class."""
     return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4.5"/>').format(kind, x, y)
 
 
@@ -247,19 +251,21 @@ def _diamond(x: float, y: float) -> Markup:
     return Markup('<path class="truth" d="M{:.1f} {:.1f}l5 5l-5 5l-5 -5z"/>').format(x, y - 5)
 
 
-def _legend_height(items: Sequence[tuple[str, str]]) -> float:
+def legend_height(items: Sequence[tuple[str, str]]) -> float:
+    """Room that a legend needs."""
     return 8.0 + 17.0 * len(items)
 
 
-def _legend(items: Sequence[tuple[str, str]]) -> Markup:
+def legend(items: Sequence[tuple[str, str]]) -> Markup:
+    """One line for each mark: its class and what it stands for."""
     parts = []
     for place, (kind, words) in enumerate(items):
         y = 10.0 + 17.0 * place
         if kind == "truth":
             parts.append(_diamond(LEFT + 10, y))
         elif kind in ("estimate", "before"):
-            parts.append(_dot(kind, LEFT + 10, y))
+            parts.append(dot(kind, LEFT + 10, y))
         else:
-            parts.append(_line(kind, LEFT, y, LEFT + 20, y))
-        parts.append(_text("legend start", LEFT + 28, y + 4, words))
+            parts.append(line(kind, LEFT, y, LEFT + 20, y))
+        parts.append(text("legend start", LEFT + 28, y + 4, words))
     return Markup("").join(parts)

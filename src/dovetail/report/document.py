@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from dovetail.attack.majority import AttackResult
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 
 SCHEMA_VERSION = 1
@@ -22,6 +21,10 @@ class Missing:
     """A lens or a number that does not apply, with the reason."""
 
     reason: str
+
+
+NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
+NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
 
 
 @dataclass(frozen=True)
@@ -77,19 +80,62 @@ class Estimates:
     overall: Shares
     groups: list[Shares] | Missing
     withheld: list[dict[str, Any]]
+    estimator: dict[str, str] | Missing = Missing("shares have one estimator")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an attack on values reached, beside naming the commonest value for everybody.
+
+    `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
+    right in at least `vulnerable_at` of the trials. `votes`: reports that are weighed for each guess, at most.
+    """
+
+    name: str
+    success: float
+    chance: float
+    interval: tuple[float, float]
+    vulnerable: float
+    targets: int
+    trials: int
+    votes: int | Missing
+    level: float
+    vulnerable_at: float
+
+
+@dataclass(frozen=True)
+class Learnability:
+    """How far local estimates in the released order are from the truth: 0 is perfect, 1 the uniform guess.
+
+    `identity` and `uniform` are the ends: the same reports without a shuffle, and shuffled over everybody. Means over
+    `draws` releases.
+    """
+
+    by: str
+    error: float
+    identity: float
+    uniform: float
+    groups: int
+    draws: int
 
 
 @dataclass(frozen=True)
 class Lenses:
-    """Everything the report says about one shuffler."""
+    """Everything the report says about one shuffler; the first of `attacks` is the main one."""
 
     shuffler: str
     local: LocalDP
     central: CentralDP | Missing
     order: Order
     leakage: Leakage | Missing
-    attack: AttackResult | Missing
     estimates: Estimates
+    attacks: dict[str, Measured | Missing] | Missing = NO_TRUTH
+    learnability: list[Learnability] | Missing = NO_TRUTH
+
+    @property
+    def attack(self) -> Measured | Missing:
+        """The main attack."""
+        return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
 
 
 @dataclass(frozen=True)
@@ -104,6 +150,8 @@ class PrivacyReport:
         Of the shuffler that was asked for.
     comparison : tuple of Lenses
         Of every shuffler side by side, in rehearsals that ask for it.
+    rounds, windows : dict or Missing
+        Of a stream: the series of estimates with what it cost, and the answers to window queries.
     sanitized : data frame or Missing
         The shuffled reports of a release; a rehearsal has none to give away.
     sanitized_description : dict
@@ -125,6 +173,8 @@ class PrivacyReport:
     release: dict[str, Any] | Missing
     sanitized: pl.DataFrame | Missing = field(repr=False)
     sanitized_description: dict[str, Any] = field(repr=False)
+    rounds: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
+    windows: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     files: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -148,6 +198,8 @@ class PrivacyReport:
             "collection": self.collection,
             "randomizer": self.randomizer,
             **_lenses(self.lenses),
+            "rounds": self.rounds,
+            "windows": self.windows,
             "comparison": [_lenses(lenses) for lenses in self.comparison],
             "assumptions": list(self.assumptions),
             "steps": list(self.steps),
@@ -173,6 +225,10 @@ def _lenses(lenses: Lenses) -> dict[str, Any]:
         "order": _order(lenses.order),
         "leakage": lenses.leakage,
         "attack": lenses.attack,
+        "attacks": lenses.attacks
+        if isinstance(lenses.attacks, Missing)
+        else [{"name": name, **plain(found)} for name, found in lenses.attacks.items()],
+        "learnability": lenses.learnability,
         "estimates": lenses.estimates,
     }
 

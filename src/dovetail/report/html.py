@@ -9,8 +9,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dovetail.report import tables, words
+from dovetail.report.attacked import attack_rows, attack_table, learnability_table
 from dovetail.report.charts import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
 from dovetail.report.numbers import Document, Unit, percent, percent_up, reason, spoken, upward
+from dovetail.report.series import Point, series_chart
+from dovetail.report.stream import MOST_POINTS, budget_table, series_table, thinned, window_table
+from dovetail.report.summary import summary
 
 
 class Figure(NamedTuple):
@@ -38,18 +42,28 @@ def render_html(document: Document) -> str:
         .render(
             document=document,
             lenses=words.lenses(document),
-            summary=words.summary(document),
+            summary=summary(document),
             banner=words.banner(document),
             mode_sentence=words.mode_sentence(document),
             estimates=tables.estimate_table(document),
             groups=tables.group_table(document),
+            attacks=attack_table(document),
+            learned=learnability_table(document),
             comparison=tables.comparison_table(document),
+            stream=_stream_tables(document),
             charts=charts(document),
             config=json.dumps(document["config"], indent=2, ensure_ascii=False, default=str),
             longest_chart=LONGEST_CHART,
             longest_table=LONGEST_TABLE,
         )
     )
+
+
+def _stream_tables(document: Document) -> dict[str, tables.Table]:
+    """The tables of a stream; none for a single collection."""
+    if not words.is_stream(document):
+        return {}
+    return {"series": series_table(document), "windows": window_table(document), "budget": budget_table(document)}
 
 
 def _environment() -> Environment:
@@ -72,6 +86,7 @@ def charts(document: Document) -> dict[str, Figure]:
         "epsilon": _epsilon(document),
         "vulnerability": _vulnerability(document),
         "attack": _attack(document),
+        "series": _series(document),
     }
     return {name: chart for name, chart in drawn.items() if chart}
 
@@ -200,28 +215,45 @@ def _mixed(document: Document) -> int:
 
 
 def _attack(document: Document) -> Figure | None:
-    entries = [entry for entry in document.get("comparison") or () if reason(entry["attack"]) is None]
-    entries = [entry for entry in entries if all(math.isfinite(float(end)) for end in entry["attack"]["interval"])]
-    if not entries:
+    found = attack_rows(document)
+    if not found:
         return None
     rows = [
-        Interval(
-            spoken(entry["shuffler"]),
-            percent(entry["attack"]["success"]),
-            float(entry["attack"]["success"]),
-            *(float(end) for end in entry["attack"]["interval"]),
-        )
-        for entry in entries
+        Interval(label, percent(each["success"]), float(each["success"]), *(float(end) for end in each["interval"]))
+        for label, each in found[:LONGEST_CHART]
     ]
-    chance = float(entries[0]["attack"]["chance"])
-    title = "How often the attack was right"
+    first = found[0][1]
+    chance, title = float(first["chance"]), "How often each attack was right"
     chart = interval_chart(
         rows,
         title=title,
-        description="For each shuffler: measured success with its interval, against guessing without data.",
+        description="Measured success with its interval, against naming the commonest answer for everybody.",
         tick=_share,
-        reference=Level(f"without data: {percent(chance)}", "level-main", chance),
-        names=(f"success with {percent(entries[0]['attack']['level'])} interval", ""),
+        reference=Level(f"chance level: {percent(chance)}", "level-main", chance),
+        names=(f"success with {percent(first['level'])} interval", ""),
+    )
+    return Figure(title, chart)
+
+
+def _series(document: Document) -> Figure | None:
+    if not words.is_stream(document):
+        return None
+    bins = thinned(document, MOST_POINTS)
+    points = [
+        Point(each.middle, each.value, *each.interval, each.truth) if each.known else Point(each.middle, None)
+        for each in bins
+    ]
+    if all(point.value is None for point in points):
+        return None
+    many, level = bins[0].rounds, percent(document["estimates"]["level"])
+    title = "Estimates round by round" if many == 1 else f"Estimates, each the mean of {many:,} rounds"
+    chart = series_chart(
+        points,
+        title=title,
+        description=f"A line of estimates with their {level} intervals; gaps where no device had budget left.",
+        tick=_plain,
+        names=(f"estimate with {level} interval", "truth (rehearsal only)"),
+        across="round",
     )
     return Figure(title, chart)
 

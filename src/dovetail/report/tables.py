@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_CEILING
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
 from dovetail.report.numbers import ABSENT, Document, Unit, percent, percent_up, reason, spoken, upward
+from dovetail.report.words import attacks_of, learned_of
 
 
 class Table(NamedTuple):
@@ -48,6 +49,8 @@ def estimate_table(document: Document) -> Table:
         f"n = {overall['n']:,}. The interval is for exactly these people: the noise is its only source of error "
         "(noise error: standard error). With sampling: the standard error for a population they are drawn from.",
         *_bias_note([overall], unit),
+        *_estimator_note(estimates),
+        *_precision_note(document["randomizer"]),
     ]
     return Table(columns, rows, tuple(notes))
 
@@ -100,6 +103,29 @@ def _bias_note(blocks: Sequence[Document], unit: Unit) -> Iterator[str]:
         yield f"Intervals are widened by up to {reach} for a bias that cannot be excluded."
 
 
+def _estimator_note(estimates: Document) -> Iterator[str]:
+    estimator: Any = estimates.get("estimator")
+    if reason(estimator) is None:
+        yield (
+            f"Estimator: {estimator['name']}. The smaller error is promised by: {estimator['best']} "
+            f"({estimator['reason']})."
+        )
+
+
+def _precision_note(randomizer: Document) -> Iterator[str]:
+    """What single reports achieve, beside what was asked of them."""
+    precision: Any = randomizer.get("precision")
+    if reason(precision) is None:
+        (low, high), (first, last) = precision["values"], precision["achieved"]
+        yield (
+            f"Precision of one report, asked for: within {percent(precision['beta'])} of its value with probability "
+            f"{percent(precision['rho'])}; achieved: {percent(first, ROUND_FLOOR)} at {low:g}, "
+            f"{percent(last, ROUND_FLOOR)} at {high:g}. Every value of the range would take "
+            f"ε = {upward(precision['guaranteed_threshold'])}; Lemma 1 as published says "
+            f"{upward(precision['published_threshold'])}. Reports are {'' if precision['clamps'] else 'not '}clamped."
+        )
+
+
 def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
@@ -126,15 +152,19 @@ def comparison_table(document: Document) -> Table:
         ("central ε", "central", "epsilon", upward),
         ("order α", "order", "alpha", upward),
         ("best guess right", "leakage", "randomized_shuffled", percent_up),
-        ("attack right", "attack", "success", percent),
     ]
     rows = [(words, *(cell(entry[part], key, write) for entry in entries)) for words, part, key, write in lines]
+    for place, attack in enumerate(attacks_of(entries[0]) if entries else ()):
+        found = (attacks_of(entry)[place] for entry in entries)
+        rows.append((f"{attack['name']} right", *(cell(each, "success", percent) for each in found)))
     for words, part in (("± overall", "overall"), ("± widest group", "groups")):
         rows.append((words, *(cell({"reach": _reach(entry["estimates"], part)}, "reach", str) for entry in entries)))
     if shows_truth(document):
         errors = [_group_error(entry["estimates"]) for entry in entries]
         if any(error is not None for error in errors):
             rows.append(("group error, measured", *(error or ABSENT for error in errors)))
+    for place, learned in enumerate(learned_of(entries[0]) if entries else ()):
+        rows.append((f"λ by {learned['by']}", *(f"{learned_of(entry)[place]['error']:.2f}" for entry in entries)))
     marks = (" (chosen)" if entry["shuffler"] == document["shuffler"] else "" for entry in entries)
     columns = ("lens", *(spoken(entry["shuffler"]) + mark for entry, mark in zip(entries, marks, strict=True)))
     return Table(columns, tuple(rows), tuple(f"[{number}] {why}" for why, number in reasons.items()))

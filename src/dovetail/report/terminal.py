@@ -9,10 +9,13 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dovetail.report.attacked import attack_table, learnability_table
 from dovetail.report.charts import printable
 from dovetail.report.numbers import ABSENT, Document, reason, spoken
+from dovetail.report.stream import budget_table, series_table, window_table
+from dovetail.report.summary import summary
 from dovetail.report.tables import Table, comparison_table, estimate_table, group_table
-from dovetail.report.words import banner, lenses, mode_sentence, summary
+from dovetail.report.words import banner, is_stream, lenses, mode_sentence
 
 LONGEST = 30  # rows of a table on the terminal
 
@@ -35,7 +38,14 @@ def print_report(document: Document, console: Console) -> None:
     console.print()
     console.print(_lens_grid(document))
     _print_table("What was learned", estimate_table(document), console)
-    _print_table("Groups", group_table(document), console)
+    if is_stream(document):
+        _print_table("Round by round", series_table(document), console)
+        _print_table("Windows", window_table(document), console)
+        _print_table("What the rounds cost", budget_table(document), console)
+    else:
+        _print_table("Groups", group_table(document), console)
+        _print_table("What attackers got", attack_table(document), console)
+        _print_table("What the order tells about groups", learnability_table(document), console)
     if document.get("comparison"):
         _print_table("The same collection with other shufflers", comparison_table(document), console)
     _print_list("What each step promises", [_step(step) for step in document["steps"]], console)
@@ -65,7 +75,7 @@ def _print_table(heading: str, table: Table, console: Console) -> None:
     if table.rows:
         grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, column in enumerate(table.columns):
-            left = place == 0 or column in ("group", "answer")
+            left = place == 0 or column in ("group", "answer", "missing rounds")
             grid.add_column(_words(column), justify="left" if left else "right", overflow="fold")
         for row in table.rows[:LONGEST]:
             grid.add_row(*(_words(cell) for cell in row))

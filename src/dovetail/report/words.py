@@ -1,11 +1,10 @@
-"""The privacy report in plain words, shared by the page and the terminal."""
+"""The lenses of the privacy report in plain words, shared by the page and the terminal."""
 
 import math
-from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
-from dovetail.report.numbers import Document, Unit, downward, odds, percent, percent_up, reason, spoken, upward
+from dovetail.report.numbers import Document, downward, odds, percent, percent_up, reason, spoken, upward
 
 RANDOMIZERS = {
     "krr": "k-ary randomized response",
@@ -47,29 +46,53 @@ def _absent(name: str, question: str, block: Any) -> Lens:
 
 
 def _local(document: Document) -> Lens:
-    name, question, block = "Local privacy", "What can one report give away, whoever reads it?", document["local"]
+    what = "all reports of one device" if is_stream(document) else "one report"
+    name, question, block = "Local privacy", f"What can {what} give away, whoever reads it?", document["local"]
     if reason(block) is not None:
         return _absent(name, question, block)
     slack = f" (slack δ = {upward(block['delta'])})" if block.get("delta") else ""
+    what = "one report" if not is_stream(document) else "all reports of one device, over all rounds,"
     meaning = (
-        f"Reading one report shifts the odds between any two answers of its owner by a factor of at most "
+        f"Reading {what} shifts the odds between any two answers of its owner by a factor of at most "
         f"{odds(block['epsilon'])}{slack}, even if everybody else cheats."
         if math.isfinite(float(block["epsilon"]))
         else "Nothing is promised: one report may reveal its owner's answer."
     )
-    return Lens(name, question, f"ε = {upward(block['epsilon'])}", meaning, (), (), *_fine_print(block))
+    lines = _round_lines(document, "local_of_a_round", "ε")
+    return Lens(name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, (), *_fine_print(block))
+
+
+def is_stream(document: Document) -> bool:
+    """Whether the report is about rounds of a stream."""
+    return reason(document.get("rounds")) is None
+
+
+def _round_lines(document: Document, key: str, sign: str) -> tuple[str, ...]:
+    """What a single round of a stream promises, beside the promise for all of them."""
+    if not is_stream(document):
+        return ()
+    block = document["rounds"][key]
+    if isinstance(block, dict) and reason(block) is not None:
+        return (f"one round: no bound, {reason(block)}",)
+    return (f"one round: {sign} = {upward(block['epsilon'] if isinstance(block, dict) else block)}",)
 
 
 def _central(document: Document) -> Lens:
-    name, question = "Central privacy", "What can the whole shuffled batch give away about one person?"
+    what = "all shuffled rounds together" if is_stream(document) else "the whole shuffled batch"
+    name, question = "Central privacy", f"What can {what} give away about one person?"
     block = document["central"]
     if reason(block) is not None:
         return _absent(name, question, block)
     slack = f"slack δ = {upward(block['delta'])}"
-    if _amplifies(block):
+    if amplifies(block):
+        what = (
+            "shuffled batches of all rounds together shift the odds about one device's values"
+            if is_stream(document)
+            else "shuffled batch shifts the odds about one person"
+        )
         meaning = (
-            f"If {_honest(block)}, the shuffled batch shifts the odds about one person by a factor of at most "
-            f"{odds(block['epsilon'])} ({slack}), however much is known about everybody else."
+            f"If {honest(block)}, the {what} by a factor of at most {odds(block['epsilon'])} ({slack}), "
+            "however much is known about everybody else."
         )
     else:
         meaning = (
@@ -77,7 +100,8 @@ def _central(document: Document) -> Lens:
             f"{block['honest_n']:,} of the {block['n']:,} people it mixes are assumed honest."
         )
     lines, details = tuple(str(line) for line in block.get("lines", ())), []
-    if reason(block.get("attack_lower")) is None:
+    lines += _round_lines(document, "central_of_a_round", "ε")
+    if reason(block.get("attack_lower")) is None and float(block["attack_lower"]) > 0.0:
         least = downward(block["attack_lower"])
         details.append(
             f"no proof from the local ε alone can promise less than ε = {least}: some randomizer gives that much away"
@@ -92,12 +116,12 @@ def _central(document: Document) -> Lens:
     )
 
 
-def _amplifies(block: Document) -> bool:
+def amplifies(block: Document) -> bool:
     """Whether the shuffled batch promises more than one report does, in the digits that are shown."""
     return upward(block["epsilon"]) != upward(block["colluding"])
 
 
-def _honest(block: Document) -> str:
+def honest(block: Document) -> str:
     """Who has to be honest for the central guarantee that is quoted."""
     n, honest = block["n"], block["honest_n"]
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
@@ -125,7 +149,8 @@ def _order(document: Document) -> Lens:
     if isinstance(summary, dict) and reason(summary) is None:
         kept = [key for key in FITTED if key in summary and reason(summary[key]) is None]  # report.json has the rest
         details += [f"{spoken(key)}: {brief(summary[key])}" for key in kept]
-    return Lens(name, question, f"α = {upward(alpha)}", meaning, (), tuple(details), *_fine_print(block))
+    lines = _round_lines(document, "alpha_of_a_round", "α")
+    return Lens(name, question, f"α = {upward(alpha)}", meaning, lines, tuple(details), *_fine_print(block))
 
 
 def _leakage(document: Document) -> Lens:
@@ -135,10 +160,11 @@ def _leakage(document: Document) -> Lens:
         return _absent(name, question, block)
     shuffled = reason(block["randomized_shuffled"]) is None
     best = percent_up(block["randomized_shuffled"] if shuffled else block["randomized"])
+    most = "at most " if block["method"] == "bracket" else ""
     meaning = (
         "Somebody who finds every answer equally likely beforehand, sees "
         f"{'the shuffled batch' if shuffled else 'the report of one person'} and guesses "
-        f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {best}; "
+        f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {most}{best}; "
         f"without any data it is {percent(block['prior'])}."
     )
     details = [] if shuffled else [f"no number for the released order: {reason(block['randomized_shuffled'])}"]
@@ -167,9 +193,24 @@ def _attack(document: Document) -> Lens:
             f"{percent_up(block['vulnerable'])} of the targets were guessed right in at least "
             f"{percent(block['vulnerable_at'])} of the trials"
         )
+    details += [
+        f"{other['name']}: {percent(other['success'])} right, chance level {percent(other['chance'])}"
+        for other in attacks_of(document)[1:]
+        if reason(other) is None
+    ]
     counts = [f"{block[key]:,} {key}" for key in ("targets", "trials", "votes") if reason(block.get(key)) is None]
     details += [", ".join(counts)] if counts else []
     return Lens(name, question, percent(block["success"]), meaning, (), tuple(details), *_fine_print(block))
+
+
+def attacks_of(entry: Document) -> list[Document]:
+    """The attacks of a shuffler, the main one first; none where they do not apply."""
+    return [] if reason(entry["attacks"]) is not None else list(entry["attacks"])
+
+
+def learned_of(entry: Document) -> list[Document]:
+    """Learnability by column; nothing where it does not apply."""
+    return [] if reason(entry["learnability"]) is not None else list(entry["learnability"])
 
 
 def _fine_print(block: Document) -> tuple[tuple[str, ...], str]:
@@ -197,67 +238,3 @@ def banner(document: Document) -> str:
     if isinstance(mark, str):
         return mark
     return mode_sentence(document) if document["mode"] == "rehearsal" else ""
-
-
-def summary(document: Document) -> tuple[str, ...]:
-    """The report in a handful of sentences: who, how, what it promises, what it leaks, what was learned."""
-    return (*_setting(document), *_promises(document), *_learned(document))
-
-
-def _setting(document: Document) -> Iterator[str]:
-    collection, randomizer = document["collection"], document["randomizer"]
-    kind = (
-        f"a number between {collection['lower']:g} and {collection['upper']:g}"
-        if collection["kind"] == "numeric"
-        else f"one of {len(collection['categories'])} answers"
-    )
-    yield f"{collection['n']:,} people, one private column: {collection['private']} ({kind})."
-    yield (
-        "Every answer is randomized before it leaves its owner "
-        f"({RANDOMIZERS.get(randomizer['name'], spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
-        f"passes the shuffler ({spoken(document['shuffler'])}), and is then estimated."
-    )
-
-
-def _promises(document: Document) -> Iterator[str]:
-    local, central, leakage = document["local"], document["central"], document["leakage"]
-    if reason(local) is None and math.isfinite(float(local["epsilon"])):
-        batch = ""
-        if reason(central) is None:
-            batch = (
-                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {_honest(central)}"
-                if _amplifies(central)
-                else "; under the assumptions below, shuffling adds next to nothing to that promise"
-            )
-        yield f"One report shifts the odds about its owner by a factor of at most {odds(local['epsilon'])}{batch}."
-    if reason(leakage) is None and reason(leakage["randomized_shuffled"]) is None:
-        yield (
-            f"The best possible guess at one person's answer is right with probability "
-            f"{percent_up(leakage['randomized_shuffled'])}, against {percent(leakage['prior'])} without any data."
-        )
-
-    release = document.get("release")
-    if isinstance(release, dict) and release.get("releases", 1) > 1:
-        yield (
-            f"This is release {release['number']} of {release['releases']} about these people; "
-            f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
-        )
-
-
-def _learned(document: Document) -> Iterator[str]:
-    overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
-    if reason(overall) is None:
-        unit, place = Unit.of(measure), _headline(document)
-        error = overall["standard_error"][place]
-        what = "mean" if measure == "mean" else f"share of “{overall['labels'][place]}”"
-        yield (
-            f"The estimated {what} is {unit(overall['value'][place], error)}, with a "
-            f"{percent(document['estimates']['level'])} interval from "
-            f"{unit.interval(overall['interval'][place], error)}."
-        )
-
-
-def _headline(document: Document) -> int:
-    """The component to quote: the second of two answers, else the largest."""
-    values = document["estimates"]["overall"]["value"]
-    return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))

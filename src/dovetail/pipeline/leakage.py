@@ -1,0 +1,127 @@
+"""The leakage lens: exact wherever the sums are short, otherwise an upper bound that says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.channel import Channel
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
+from dovetail.leak.histograms import histograms
+from dovetail.leak.vulnerability import Vulnerability, vulnerability
+from dovetail.pipeline.lenses import smallest_batch
+from dovetail.randomize.krr import KRR
+from dovetail.report.document import Leakage, Missing
+
+MOST_CELLS = 300_000  # of a channel; its reports are compared with each other
+MOST_PEOPLE = 1_000_000  # whom a sum over three kinds of report serves within a second
+MOST_WORK = 5_000_000  # histograms times kinds of report
+
+_UNLISTED = (
+    "Reports are too many kinds to be listed: no local randomizer of this epsilon gives more than k-ary randomized "
+    "response in one report, and randomizing shuffled values gives no more than the values"
+)
+_FEWER = "of {m:,} people: the batch of {n:,} tells no more than {m:,} of its reports and the others apart"
+
+
+def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> Leakage | Missing:
+    """Bayes vulnerability of one person's value under the uniform prior.
+
+    Exact for k-ary randomized response, and for other randomizers while histograms are few. Otherwise the method is
+    "bracket": upper ends, with the blind guess as the lower one.
+    """
+    if not isinstance(randomizer, FrequencyRandomizer):
+        return Missing("exact leakage is for categories; the private column is a number")
+    batch = smallest_batch(shuffler)
+    try:
+        found = _found(randomizer, 1 if isinstance(batch, Missing) else batch)
+    except UnsupportedError as error:
+        return Missing(str(error))
+    if isinstance(batch, Missing):
+        return replace(found, shuffled=batch, randomized_shuffled=batch, curve=batch)
+    return found
+
+
+def _found(randomizer: FrequencyRandomizer, n: int) -> Leakage:
+    channel = _channel(randomizer)
+    if channel is None:
+        return _bracket(randomizer, n, None, _UNLISTED)
+    m = n if isinstance(randomizer, KRR) else _reach(_kinds(channel), n)
+    here = vulnerability(channel, n=m)
+    if m < n:
+        return _bracket(randomizer, n, here, f"{here.source}, {_FEWER.format(m=m, n=n)}")
+    return Leakage(
+        prior=here.prior,
+        randomized=here.randomized,
+        shuffled=here.shuffled,
+        randomized_shuffled=here.randomized_shuffled,
+        error_bound=here.error_bound,
+        method=here.method,
+        rounding=here.rounding,
+        source=here.source,
+        curve=_curve(channel, here, n),
+    )
+
+
+def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | None, source: str) -> Leakage:
+    """Upper ends for n people: from fewer people, where their reports can be summed over, and from the values.
+
+    The shuffled values are those of k-ary randomized response, whose own report is the most that any randomizer of
+    this epsilon gives.
+    """
+    response = vulnerability(KRR(k=randomizer.k, epsilon=randomizer.guarantee.epsilon), n=n)
+    own, ends = response.randomized + response.error_bound, [response.shuffled_bracket.upper]
+    if fewer is not None:
+        own, ends = fewer.randomized, [*ends, fewer.randomized_shuffled_bracket.upper]
+    best = min(own, *ends)
+    return Leakage(
+        prior=response.prior,
+        randomized=own,
+        shuffled=response.shuffled,
+        randomized_shuffled=best,
+        error_bound=(own if fewer is None else best) - response.prior,
+        method="bracket",
+        rounding=response.rounding,
+        source=source,
+        curve=Missing("drawn where every number is exact"),
+    )
+
+
+def _channel(randomizer: FrequencyRandomizer) -> Channel | None:
+    """The channel, unless its reports are too many to be listed."""
+    try:
+        channel: Any = randomizer.channel()
+    except UnsupportedError:
+        return None
+    small = isinstance(randomizer, KRR) or channel.shape[0] * channel.shape[1] <= MOST_CELLS
+    return channel if small else None
+
+
+def _kinds(channel: Channel) -> int:
+    """Reports that say different things."""
+    law = channel.matrix()
+    return int(np.unique(np.round(law / law.sum(axis=0), 12), axis=1).shape[1])
+
+
+def _reach(kinds: int, n: int) -> int:
+    """People, at most n, over whose reports can be summed in no time."""
+    if kinds <= 3:
+        return min(n, MOST_PEOPLE)
+    m = 1
+    while m < n and histograms(m + 1, kinds) * kinds <= MOST_WORK:
+        m += 1
+    return m
+
+
+def _curve(channel: Channel, here: Vulnerability, n: int) -> dict[str, list[float]]:
+    """The vulnerabilities of smaller collections, for the drawing; ends with this one."""
+    sizes = [int(size) for size in np.unique(np.geomspace(1, n, num=13).round())[:-1]]
+    points = [vulnerability(channel, n=size) for size in sizes] + [here]
+    return {
+        "n": [float(size) for size in (*sizes, n)],
+        "shuffled": [point.shuffled for point in points],
+        "randomized_shuffled": [point.randomized_shuffled for point in points],
+    }

@@ -1,0 +1,11 @@
+"""How a long job tells how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Nobody watches."""

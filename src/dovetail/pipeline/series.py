@@ -1,0 +1,130 @@
+"""The rounds of a stream as the report tells them: the series of estimates, the windows, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dovetail.core.errors import ConfigError
+from dovetail.core.estimate import Estimate
+from dovetail.pipeline.batches import Batches
+from dovetail.pipeline.campaign import Campaign
+from dovetail.pipeline.config import RunConfig
+from dovetail.pipeline.rounds import Rounds
+from dovetail.pipeline.stream import Stream
+from dovetail.pipeline.utility import LEVEL
+from dovetail.report.document import Missing, central_document
+from dovetail.shuffle.rase import RASE
+
+NO_CAP = "no cap was set: a device may report in every round"
+SILENT = "every device that had a value has spent its budget"
+
+
+def sent_of(stream: Stream, campaign: Campaign) -> pl.DataFrame:
+    """Who reports in which round (place, time, value), given the cap: public but for the value."""
+    place = stream.rows["device"].replace_strict(stream.roster, range(len(stream.roster)), return_dtype=pl.Int64)
+    rank = pl.int_range(pl.len()).over("place")
+    return stream.rows.with_columns(place=place).filter(rank < campaign.most_reports).drop("device")
+
+
+def true_means(stream: Stream, sent: pl.DataFrame) -> dict[int, float]:
+    """Mean of the values behind the reports of each round, for rehearsals."""
+    means = sent.group_by("time").agg(pl.col("value").mean())
+    return dict(zip(means["time"].to_list(), means["value"].to_list(), strict=True))
+
+
+def rounds_document(
+    settings: RunConfig, rounds: Rounds, sent: pl.DataFrame, truth: dict[int, float] | None, *, provenance: str
+) -> dict[str, Any]:
+    """The series of estimates, and what a round and all of them cost."""
+    campaign, facts = rounds.campaign, rounds.summary()
+    shuffler: Any = campaign.shuffler
+    batches = Batches.of(shuffler, sent, honest=settings.promise.honest)
+    once = campaign.randomizer.guarantee.drawn_from(provenance)
+    central: Any = batches
+    if isinstance(batches, Batches):
+        central = batches.of_a_round(campaign.randomizer, delta=settings.promise.delta)
+        central = central if isinstance(central, Missing) else central.drawn_from(provenance)
+    first, last = rounds.rounds[0].t, rounds.last
+    own = {"own_alpha_of_a_round": shuffler.own_alpha} if isinstance(shuffler, RASE) else {}
+    return {
+        **facts,
+        **own,
+        "first": first,
+        "last": last,
+        "missing": last - first + 1 - len(rounds.rounds),
+        "silent": sum(each.estimate is None for each in rounds.rounds),
+        "alone": batches.alone if isinstance(batches, Batches) else batches,
+        "smallest_batch": batches.smallest if isinstance(batches, Batches) else batches,
+        "cap": Missing(NO_CAP) if math.isinf(campaign.cap) else campaign.cap,
+        "local_of_a_round": {"epsilon": once.epsilon, "delta": once.delta, "source": once.source},
+        "central_of_a_round": central_document(central),
+        "series": _series(rounds, truth),
+    }
+
+
+def _series(rounds: Rounds, truth: dict[int, float] | None) -> dict[str, list[Any]]:
+    """Column by column; null where no device had budget left."""
+    table = rounds.estimates()
+    found = [each.estimate for each in rounds.rounds if each.estimate is not None]
+    estimates = Estimate(
+        value=np.array([float(each.value) for each in found]),
+        standard_error=np.array([float(each.standard_error) for each in found]),
+        n=None,
+        population_error=np.array([float(each.population_error) for each in found]),
+        bias_bound=np.array([float(each.bias_bound) for each in found]),
+    )
+    ends = iter(np.column_stack(estimates.interval(LEVEL)).tolist())
+    columns: dict[str, list[Any]] = {name: table[name].to_list() for name in table.columns}
+    columns["interval"] = [None if value is None else next(ends) for value in columns["value"]]
+    columns["bias_bound"] = [None if each.estimate is None else float(each.estimate.bias_bound)
+                             for each in rounds.rounds]  # fmt: skip
+    return columns if truth is None else columns | {"truth": [truth.get(t) for t in columns["t"]]}
+
+
+def windows_document(rounds: Rounds, width: int | None, truth: dict[int, float] | None) -> dict[str, Any] | Missing:
+    """Windows side by side, counted back from the last round.
+
+    Raises
+    ------
+    ConfigError
+        For a window that is longer than the stream.
+    """
+    if width is None:
+        return Missing("no window was asked for: [estimate] window is the number of rounds in one")
+    first, last = rounds.rounds[0].t, rounds.last
+    if width > last - first + 1:
+        raise ConfigError(
+            f"`estimate.window` must be at most the {last - first + 1:,} rounds from {first:,} to {last:,}, "
+            f"got {width:,}."
+        )
+    ends = range(last, first + width - 2, -width)
+    have = {each.t for each in rounds.rounds if each.estimate is not None}
+    return {
+        "width": width,
+        "level": LEVEL,
+        "rows": [_window(rounds, end, width, have, truth) for end in reversed(ends)],
+    }
+
+
+def _window(rounds: Rounds, end: int, width: int, have: set[int], truth: dict[int, float] | None) -> dict[str, Any]:
+    stamps = range(end - width + 1, end + 1)
+    row: dict[str, Any] = {"from": stamps[0], "to": end}
+    inside = [t for t in stamps if t in have]
+    if not inside:
+        none = Missing("no round of this window has an estimate")
+        return {**row, "value": none, "standard_error": none, "interval": none, "n": 0, "missing": list(stamps)}
+    answer = rounds.window(end, width=width)
+    low, high = answer.estimate.interval(LEVEL)
+    row |= {
+        "value": float(answer.estimate.value),
+        "standard_error": float(answer.estimate.standard_error),
+        "population_error": float(answer.estimate.population_error),
+        "interval": [float(low), float(high)],
+        "n": answer.estimate.n,
+        "missing": list(answer.missing),
+    }
+    return row if truth is None else row | {"truth": float(np.mean([truth[t] for t in inside]))}

@@ -1,0 +1,70 @@
+"""What attackers got and what can be learned about groups: the tables and the chart of a rehearsal."""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from typing import Any
+
+from dovetail.report.numbers import ABSENT, Document, percent, percent_up, reason, spoken
+from dovetail.report.tables import Table
+from dovetail.report.words import attacks_of, learned_of
+
+
+def attack_table(document: Document) -> Table:
+    """Every attack on the chosen shuffler beside the chance level; no rows where nothing was attacked."""
+    attacks = attacks_of(document)
+    if not attacks:
+        return Table((), (), (f"No attack was mounted: {reason(document['attacks'])}.",))
+    known = [attack for attack in attacks if reason(attack) is None]
+    level = percent(known[0]["level"]) if known else ABSENT
+    columns = ("attack", "right", "chance level", f"{level} interval", "nearly always right")
+    rows = tuple((str(attack["name"]), *_cells(attack)) for attack in attacks)
+    notes = [
+        f"{attack['name']} does not apply: {reason(attack)}." for attack in attacks if reason(attack) is not None
+    ]
+    if known:
+        first = known[0]
+        notes.insert(
+            0,
+            f"{first['targets']:,} targets, {first['trials']:,} releases. Chance level: naming the commonest answer "
+            f"for everybody. Nearly always right: share of the targets guessed right in at least "
+            f"{percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
+        )
+    return Table(columns, rows, tuple(notes))
+
+
+def _cells(attack: Document) -> tuple[str, ...]:
+    if reason(attack) is not None:
+        return (ABSENT,) * 4
+    low, high = attack["interval"]
+    interval = f"{percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}"
+    return percent(attack["success"]), percent(attack["chance"]), interval, percent_up(attack["vulnerable"])
+
+
+def learnability_table(document: Document) -> Table:
+    """How far local estimates are off, between no shuffle and a full one; no rows where that does not apply."""
+    learned = learned_of(document)
+    if not learned:
+        return Table((), (), (f"Learnability by group does not apply: {reason(document['learnability'])}.",))
+    columns = ("by", "not shuffled", spoken(document["shuffler"]), "fully shuffled", "groups")
+    rows = tuple(
+        (str(each["by"]), *(f"{each[key]:.2f}" for key in ("identity", "error", "uniform")), f"{each['groups']:,}")
+        for each in learned
+    )
+    note = (
+        "λ: the error of estimates read off the order of the release, the noise taken away. 0 is perfect, 1 is no "
+        "better than a uniform guess. Near the left end groups can be told apart, near the right end they cannot. "
+        f"Means of {learned[0]['draws']:,} releases."
+    )
+    return Table(columns, rows, (note,))
+
+
+def attack_rows(document: Document) -> list[tuple[str, Any]]:
+    """Attacks with an interval that can be drawn, by shuffler and name; without a comparison by name."""
+    entries = document.get("comparison") or [document]
+    many = len(entries) > 1
+    return [
+        (f"{spoken(entry['shuffler'])}: {attack['name']}" if many else str(attack["name"]), attack)
+        for entry in entries
+        for attack in attacks_of(entry)
+        if reason(attack) is None and all(math.isfinite(float(end)) for end in attack["interval"])
+    ]

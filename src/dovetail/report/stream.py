@@ -1,0 +1,191 @@
+"""The rounds of a stream as tables and as a chart: thinned to what an eye can read, which each caption says."""
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING
+from typing import Any, NamedTuple
+
+from dovetail.report.numbers import ABSENT, Document, Unit, percent, reason, upward
+from dovetail.report.tables import Table, shows_truth, typical_error
+
+MOST_POINTS = 120  # of the chart
+MOST_ROWS = 12  # of the table
+
+UNIT = Unit.of("mean")
+
+
+class Bin(NamedTuple):
+    """Consecutive rounds put together: the mean of their estimates, as a window query would answer it."""
+
+    first: int
+    last: int
+    rounds: int
+    value: float
+    error: float
+    interval: tuple[float, float]
+    truth: float | None
+    n: int
+    absent: int
+    held_back: int
+
+    @property
+    def middle(self) -> float:
+        """Where it is drawn."""
+        return (self.first + self.last) / 2
+
+    @property
+    def known(self) -> bool:
+        """Whether any of its rounds has an estimate."""
+        return math.isfinite(self.value)
+
+    @property
+    def label(self) -> str:
+        """Its stamps."""
+        return f"{self.first:,}" if self.first == self.last else f"{self.first:,} to {self.last:,}"
+
+
+def thinned(document: Document, most: int) -> list[Bin]:
+    """The series up to its last estimate, in at most so many bins of equally many rounds.
+
+    The interval of a bin has the half width of its standard error, sqrt(sum se^2) / k, and of its mean bias bound, in
+    the proportion that single rounds have: noise of different rounds is independent.
+    """
+    series = document["rounds"]["series"]
+    count = _until(series)
+    size = max(1, math.ceil(count / most))
+    return [_bin(series, range(start, min(start + size, count)), document) for start in range(0, count, size)]
+
+
+def _until(series: Document) -> int:
+    """Rounds up to the last one with an estimate; all of them where none has one."""
+    known = [place for place, value in enumerate(series["value"]) if value is not None]
+    return known[-1] + 1 if known else len(series["value"])
+
+
+def _bin(series: Document, places: range, document: Document) -> Bin:
+    known = [place for place in places if series["value"][place] is not None]
+    value = error = reach = math.nan
+    if known:
+        value = math.fsum(series["value"][place] for place in known) / len(known)
+        errors = [float(series["standard_error"][place]) for place in known]
+        error = math.sqrt(math.fsum(part * part for part in errors)) / len(known)
+        bias = math.fsum(float(series["bias_bound"][place]) for place in known) / len(known)
+        reach = bias + error * _quantile(series, known[0])
+    truth = [series["truth"][place] for place in known] if "truth" in series and shows_truth(document) else []
+    total = {name: sum(series[name][place] for place in places) for name in ("n", "absent", "held_back")}
+    return Bin(
+        series["t"][places[0]],
+        series["t"][places[-1]],
+        len(places),
+        value,
+        error,
+        (value - reach, value + reach),
+        math.fsum(truth) / len(truth) if truth else None,
+        **total,
+    )
+
+
+def _quantile(series: Document, place: int) -> float:
+    """Standard errors in a half width, read off a round."""
+    low, high = series["interval"][place]
+    error = float(series["standard_error"][place])
+    return ((high - low) / 2 - float(series["bias_bound"][place])) / error if error else 0.0
+
+
+def series_table(document: Document) -> Table:
+    """Estimates round by round, or of several rounds together where there are many."""
+    bins = thinned(document, MOST_ROWS)
+    level, error = percent(document["estimates"]["level"]), _typical(bins)
+    truth = any(each.truth is not None for each in bins)
+    columns: tuple[str, ...] = ("round" if bins[0].rounds == 1 else "rounds", "estimate", f"{level} interval")
+    columns += (("truth",) if truth else ()) + ("reports", "absent", "held back")
+    rows = tuple(
+        (
+            each.label,
+            *_cells(each.value, each.interval, error, each.known),
+            *((UNIT(each.truth, error) if each.truth is not None else ABSENT,) if truth else ()),
+            *(f"{number:,}" for number in (each.n, each.absent, each.held_back)),
+        )
+        for each in bins
+    )
+    notes = []
+    if bins[0].rounds > 1:
+        notes.append(f"Each row is the mean of up to {bins[0].rounds:,} rounds; report.json has them one by one.")
+    rest = document["rounds"]["series"]["t"][_until(document["rounds"]["series"]) :]
+    if rest:
+        notes.append(f"From round {rest[0]:,} to {rest[-1]:,} no device that had a value had budget left.")
+    return Table(columns, rows, tuple(notes))
+
+
+def window_table(document: Document) -> Table:
+    """Answers to window queries; no rows where none was asked for."""
+    windows = document["windows"]
+    if reason(windows) is not None:
+        return Table((), (), (f"Windows do not apply: {reason(windows)}",))
+    rows = windows["rows"]
+    error = typical_error([{"standard_error": [row["standard_error"]]} for row in rows])
+    truth = shows_truth(document) and any("truth" in row for row in rows)
+    columns: tuple[str, ...] = ("window", "estimate", f"{percent(windows['level'])} interval", "noise error")
+    columns += (("truth",) if truth else ()) + ("reports", "missing rounds")
+    return Table(
+        columns,
+        tuple(
+            (
+                f"{row['from']:,} to {row['to']:,}",
+                *_cells(row["value"], row["interval"], error, reason(row["value"]) is None),
+                UNIT(row["standard_error"], error, ROUND_CEILING),
+                *((UNIT(row["truth"], error) if "truth" in row else ABSENT,) if truth else ()),
+                f"{row['n']:,}",
+                missing_rounds(row["missing"]),
+            )
+            for row in rows
+        ),
+        (f"The mean of {windows['width']:,} rounds each, counted back from the last; missing rounds are left out.",),
+    )
+
+
+def missing_rounds(stamps: Sequence[int]) -> str:
+    """Which ones, where there are few; how many, where there are not."""
+    return ", ".join(f"{t:,}" for t in stamps) or "none" if len(stamps) <= 3 else f"{len(stamps):,} rounds"
+
+
+def budget_table(document: Document) -> Table:
+    """What the rounds cost, and what came of them."""
+    rounds = document["rounds"]
+    cap = "none" if reason(rounds["cap"]) is not None else f"ε = {upward(rounds['cap'])}"
+    central = rounds["central_of_a_round"]
+    after = ABSENT if reason(central) is not None else f"ε = {upward(central['epsilon'])}"
+    both = document["central"]
+    together = ABSENT if reason(both) is not None else f"ε = {upward(both['epsilon'])}"
+    rows = (
+        ("local: reports of one device", f"ε = {upward(rounds['local_of_a_round']['epsilon'])}",
+         f"ε = {upward(rounds['largest_spent'])}"),
+        ("central: the shuffled batches", after, together),
+        ("order: who sent which report", f"α = {upward(rounds['alpha_of_a_round'])}",
+         f"α = {upward(rounds['alpha_of_all_rounds'])}"),
+    )  # fmt: skip
+    notes = [
+        f"Budget of a device: {cap}. The device that spent most: ε = {upward(rounds['largest_spent'])}; "
+        f"{rounds['devices_at_cap']:,} of {rounds['devices']:,} devices have reached the cap.",
+        *(f"No central bound for one round: {reason(central)}." for _ in range(reason(central) is not None)),
+        *(f"No central bound for all rounds: {reason(both)}." for _ in range(reason(both) is not None)),
+        _counts(rounds),
+    ]
+    return Table(("promise", "one round", "all rounds"), rows, tuple(notes))
+
+
+def _counts(rounds: Document) -> str:
+    gaps = rounds["missing"] + rounds["silent"]
+    stamps = f"{gaps:,} of {rounds['last'] - rounds['first'] + 1:,} rounds have no estimate"
+    return (
+        f"{rounds['reports']:,} reports in {rounds['rounds']:,} rounds; {rounds['absent']:,} times a device was "
+        f"absent, {rounds['held_back']:,} times it was held back because its budget was spent. {stamps}."
+    )
+
+
+def _cells(value: Any, interval: Any, error: float, known: bool) -> tuple[str, str]:
+    return (UNIT(value, error), UNIT.interval(interval, error)) if known else (ABSENT, ABSENT)
+
+
+def _typical(bins: Sequence[Bin]) -> float:
+    return typical_error([{"standard_error": [each.error for each in bins if each.known]}])

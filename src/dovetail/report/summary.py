@@ -1,0 +1,81 @@
+"""The privacy report in a handful of sentences."""
+
+import math
+from collections.abc import Iterator
+
+from dovetail.report.numbers import Document, Unit, odds, percent, percent_up, reason, spoken, upward
+from dovetail.report.words import RANDOMIZERS, amplifies, honest, is_stream
+
+
+def summary(document: Document) -> tuple[str, ...]:
+    """The report in a handful of sentences: who, how, what it promises, what it leaks, what was learned."""
+    return (*_setting(document), *_promises(document), *_learned(document))
+
+
+def _setting(document: Document) -> Iterator[str]:
+    collection, randomizer = document["collection"], document["randomizer"]
+    kind = (
+        f"a number between {collection['lower']:g} and {collection['upper']:g}"
+        if collection["kind"] == "numeric"
+        else f"one of {len(collection['categories'])} answers"
+    )
+    who = f"{collection['n']:,} people"
+    if is_stream(document):
+        rounds = document["rounds"]
+        who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
+    yield f"{who}, one private column: {collection['private']} ({kind})."
+    yield (
+        "Every answer is randomized before it leaves its owner "
+        f"({RANDOMIZERS.get(randomizer['name'], spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
+        f"passes the shuffler ({spoken(document['shuffler'])}), and is then estimated."
+    )
+
+
+def _promises(document: Document) -> Iterator[str]:
+    local, central, leakage = document["local"], document["central"], document["leakage"]
+    if reason(local) is None and math.isfinite(float(local["epsilon"])):
+        batch = ""
+        if is_stream(document):
+            total, alone = upward(local["epsilon"]), upward(document["rounds"]["local_of_a_round"]["epsilon"])
+            batch = f" (ε = {alone}); the device that reports most often spends ε = {total} over all rounds"
+        elif reason(central) is None:
+            batch = (
+                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {honest(central)}"
+                if amplifies(central)
+                else "; under the assumptions below, shuffling adds next to nothing to that promise"
+            )
+        once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
+        yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
+    if reason(leakage) is None and reason(leakage["randomized_shuffled"]) is None:
+        most = "at most " if leakage["method"] == "bracket" else ""
+        yield (
+            f"The best possible guess at one person's answer is right with probability {most}"
+            f"{percent_up(leakage['randomized_shuffled'])}, against {percent(leakage['prior'])} without any data."
+        )
+
+    release = document.get("release")
+    if isinstance(release, dict) and release.get("releases", 1) > 1:
+        yield (
+            f"This is release {release['number']} of {release['releases']} about these people; "
+            f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
+        )
+
+
+def _learned(document: Document) -> Iterator[str]:
+    overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
+    if reason(overall) is None:
+        unit, place = Unit.of(measure), _headline(document)
+        error = overall["standard_error"][place]
+        over = " over all rounds" if is_stream(document) else ""
+        what = f"mean{over}" if measure == "mean" else f"share of “{overall['labels'][place]}”"
+        yield (
+            f"The estimated {what} is {unit(overall['value'][place], error)}, with a "
+            f"{percent(document['estimates']['level'])} interval from "
+            f"{unit.interval(overall['interval'][place], error)}."
+        )
+
+
+def _headline(document: Document) -> int:
+    """The component to quote: the second of two answers, else the largest."""
+    values = document["estimates"]["overall"]["value"]
+    return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))

@@ -1,0 +1,235 @@
+"""Attacks on files: what is recognized is above chance only where the files say who is who."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import typer.main
+from tests.pipeline.surveys import survey
+
+from dovetail.cli.main import app, invoke
+from dovetail.core.entropy import simulation
+from dovetail.datasets.loads import synthetic_loads
+
+DEVICES, ROUNDS = 6, 60
+QUICK = ["--trees", "20", "--permutations", "99", "--seed", "1"]
+WATTS = ["--features", "watts", "--batch", "minute"]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A history, the days after it, and the same days with senders that have nothing to do with the watts."""
+    monkeypatch.chdir(tmp_path)
+    rng = simulation(2)
+    for name in ("history", "released"):
+        stream(rng).write_csv(f"{name}.csv")
+    released = pl.read_csv("released.csv")
+    mixed = released.with_columns(pl.col("watts").shuffle(seed=1))
+    mixed.write_csv("mixed.csv")
+    return tmp_path
+
+
+def stream(rng: Any) -> pl.DataFrame:
+    """Rounds of six devices."""
+    watts = synthetic_loads(DEVICES, ROUNDS, fleet=3, rng=rng)
+    return pl.DataFrame(
+        {
+            "minute": np.repeat(np.arange(ROUNDS), DEVICES),
+            "device": [f"device{place}" for place in range(DEVICES)] * ROUNDS,
+            "watts": watts.ravel(),
+        }
+    )
+
+
+def attack(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON of an attack."""
+    assert invoke(["attack", "reidentify", *arguments, *QUICK, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def test_raw_loads_are_recognized_far_above_chance_and_mixed_ones_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    raw = attack(capsys, "history.csv", "released.csv", *WATTS)
+    assert raw["chance"] == pytest.approx(1 / DEVICES) and raw["p_value"] == 0.01
+    assert raw["recall_interval"][0] > 3 * raw["chance"] and raw["trials_are"] == "parts of one release"
+    assert raw["records"] == DEVICES * ROUNDS and raw["known_devices"] == len(raw["devices"]) == DEVICES
+    mixed = attack(capsys, "history.csv", "mixed.csv", *WATTS)
+    # right guesses of mixed values are binomial with chance 1/6: 6.1 standard errors
+    assert abs(mixed["recall"] - 1 / 6) < 6.1 * (1 / 6 * 5 / 6 / (DEVICES * ROUNDS)) ** 0.5
+
+
+def test_several_releases_are_trials_and_equal_files_give_equal_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    pair = attack(capsys, "history.csv", "released.csv", "released.csv", *WATTS)
+    assert pair["trials"] == 2 and pair["trials_are"] == "releases"
+    assert pair["recall_interval"] == [pytest.approx(pair["recall"])] * 2
+
+
+def test_only_an_attacker_who_looks_at_places_sees_that_nothing_was_shuffled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = attack(capsys, "history.csv", "mixed.csv", *WATTS, "--place")
+    assert seen["features"] == ["watts", "place"] and seen["recall"] > 0.5
+    assert (
+        attack(capsys, "history.csv", "mixed.csv", "--features", "", "--place", "--batch", "minute")["recall"] == 1.0
+    )
+
+
+def test_help_and_table_are_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    command = typer.main.get_command(app).commands["attack"].commands["reidentify"]  # type: ignore[attr-defined]
+    assert command.help and all(parameter.help for parameter in command.params)
+    assert invoke(["attack", "--help"]) == 0 and "reidentify" in capsys.readouterr().out
+    assert invoke(["attack", "reidentify", "history.csv", "released.csv", *WATTS, *QUICK]) == 0
+    text = capsys.readouterr().out
+    assert "naming the commonest sender" in text and "device0" in text
+
+
+def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
+    assert invoke(["attack", "reidentify", "history.csv", "released.csv", *WATTS]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "dovetail-privacy[attack]" in line
+
+
+MISTAKES: dict[str, tuple[list[str], str]] = {
+    "no such file": (["history.csv", "none.csv", *WATTS], "none.csv: no such file"),
+    "no such column": (["history.csv", "released.csv", "--features", "watt"], "did you mean 'watts'"),
+    "no column of devices": (["history.csv", "released.csv", *WATTS, "--device", "sender"], "no column 'sender'"),
+    "a text feature": (["history.csv", "released.csv", "--features", "device"], "values are no numbers"),
+    "unknown device": (["history.csv", "stranger.csv", *WATTS], "1 devices are not in the history, first 'stranger'"),
+    "one device": (["single.csv", "released.csv", *WATTS], "at least two devices; found 1"),
+    "one batch": (["history.csv", "released.csv", "--features", "watts"], "intervals need at least two releases"),
+    "the same file": (["history.csv", "history.csv", *WATTS], "is the history and a release"),
+    "nothing to look at": (["history.csv", "released.csv", "--features", ""], "--features must name"),
+    "no rows": (["history.csv", "empty.csv", *WATTS], "empty.csv: the table has no rows"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_line_and_status_two(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    released = pl.read_csv("released.csv")
+    released.with_columns(pl.col("device").replace("device0", "stranger")).write_csv("stranger.csv")
+    released.filter(device="device0").write_csv("single.csv")
+    released.clear().write_csv("empty.csv")
+    arguments, hint = MISTAKES[mistake]
+    assert invoke(["attack", "reidentify", *arguments]) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert captured.out == "" and len(lines) == 1 and hint in lines[0], captured.err
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+MECHANISM = ["--private", "secret", "--epsilon", "3", "--seed", "1"]
+SMALL = ["--shuffles", "2", "--randomizations", "5", "--targets", "200"]
+KNOWN = ["--labels", "age", "--similar", "income"]
+
+
+@pytest.fixture
+def people() -> pl.DataFrame:
+    """A survey with an income that goes with the secret."""
+    table = survey()
+    rich = 50 * (table["secret"] == "yes").to_numpy() + np.random.default_rng(1).integers(0, 40, table.height)
+    table = table.with_columns(income=pl.Series(rich))
+    table.write_csv("survey.csv")
+    return table
+
+
+def told(capsys: pytest.CaptureFixture[str], name: str, *arguments: str) -> dict[str, Any]:
+    """The JSON of an attack on values."""
+    assert invoke(["attack", name, "survey.csv", *MECHANISM, *arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+@pytest.mark.parametrize("randomizer", ["krr", "hadamard", "unary", "local_hashing"])
+@pytest.mark.parametrize("name", ["majority", "correlation", "definetti"])
+def test_attacks_on_values_read_an_unshuffled_release_and_not_a_shuffled_one(
+    name: str, randomizer: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # income tells the secret, so people with near incomes vote for it; classes of incomes need their own column
+    pl.read_csv("survey.csv").with_columns(pl.col("income") // 50).write_csv("survey.csv")
+    how = [*KNOWN, *SMALL, "--randomizer", randomizer]
+    plain, mixed = (told(capsys, name, *how, "--shuffler", shuffler) for shuffler in ("identity", "uniform"))
+    assert plain["interval"][0] > plain["chance"] > mixed["interval"][0] - 0.05
+    assert plain["success"] > 0.9 > mixed["success"]
+    assert plain["shuffler"] == "identity" and plain["alpha"] == "inf" and plain["targets"] == 200
+    assert plain["files"]["people"]["value"] is None
+
+
+def test_success_against_each_person_is_written_with_names(
+    people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = told(capsys, "definetti", "--labels", "age", *SMALL, "--person", "id", "--out", "people.csv")
+    assert found["shuffler"] == "within_groups" and found["files"]["people"] == "people.csv"
+    written = pl.read_csv("people.csv")
+    assert written.columns == ["id", "success"] and written["id"].n_unique() == 200
+    assert written["success"].mean() == pytest.approx(found["success"])
+    assert set(written["id"]) <= set(people["id"])
+    rows = told(capsys, "majority", "--labels", "age", *SMALL[:4], "--out", "rows.csv")
+    written = pl.read_csv("rows.csv")
+    assert rows["targets"] == 600 and set(written["row"]) == set(range(1, 601))
+
+
+def test_a_subset_is_found_where_nothing_is_shuffled_and_the_theorem_says_how_often(
+    people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--people", "3, 17,21", "--draws", "20", "--trials", "50"]
+    found = told(capsys, "subset", *how, "--shuffler", "identity")
+    assert found["success"] == 1.0 and found["bound"] == 1.0 and found["chance"] < 0.001 and found["targets"] == 3
+    mixed = told(capsys, "subset", *how)
+    assert mixed["shuffler"] == "uniform" and mixed["interval"][0] <= mixed["chance"]
+
+
+@pytest.mark.parametrize("name", ["majority", "correlation", "definetti", "subset"])
+def test_help_and_table_of_attacks_on_values_are_complete(
+    name: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = typer.main.get_command(app).commands["attack"].commands[name]  # type: ignore[attr-defined]
+    assert command.help and "Example:" in command.help and all(parameter.help for parameter in command.params)
+    more = (
+        ["--people", "1,2", "--draws", "5", "--trials", "5"] if name == "subset" else ["--similar", "income", *SMALL]
+    )
+    assert invoke(["attack", name, "survey.csv", *MECHANISM, *more]) == 0
+    text = capsys.readouterr().out
+    assert "chance" in text and "interval" in text and ("bound" in text) == (name == "subset")
+
+
+VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
+    "no such file": ("majority", ["none.csv", *MECHANISM, *KNOWN], "none.csv: no such file"),
+    "no such private column": ("majority", ["survey.csv", "--private", "secrt", "--epsilon", "3", *KNOWN],
+                               "no column 'secrt'; did you mean 'secret'"),
+    "no such public column": ("definetti", ["survey.csv", *MECHANISM, "--similar", "incom"], "no column 'incom'"),
+    "nothing known": ("majority", ["survey.csv", *MECHANISM], "needs public columns that it knows"),
+    "a class with one member": ("definetti", ["survey.csv", *MECHANISM, "--similar", "hours"],
+                                "people are a class of their own, such as hours"),
+    "nobody within r*": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--radius", "1", "--reach", "0",
+                                      "--shuffler", "uniform", "--targets", "1"], "Nobody is within 0 of any target"),
+    "no numbers": ("correlation", ["survey.csv", *MECHANISM, "--similar", "town"], "600 values are no numbers"),
+    "no numbers within r*": ("majority", ["survey.csv", *MECHANISM, "--labels", "town", "--reach", "1"],
+                             "'town': 600 values are no numbers"),
+    "an order without blocks": ("definetti", ["survey.csv", *MECHANISM, "--labels", "age", "--radius", "1", "--alpha",
+                                              "4", "--shuffler", "mallows"], "mixed evenly"),
+    "reach without groups": ("majority", ["survey.csv", *MECHANISM, "--similar", "income", "--reach", "1"],
+                             "--reach goes with"),
+    "epsilon zero": ("majority", ["survey.csv", "--private", "secret", "--epsilon", "0", *KNOWN],
+                     "`randomize.epsilon` must be"),
+    "a stranger": ("subset", ["survey.csv", *MECHANISM, "--people", "1,x"], "nobody is called 'x'"),
+    "the same person twice": ("subset", ["survey.csv", *MECHANISM, "--people", "1,1"], "name each person once"),
+    "nobody": ("subset", ["survey.csv", *MECHANISM, "--people", ","], "--people must name"),
+    "not CSV": ("majority", ["survey.csv", *MECHANISM, *KNOWN, "--out", "p.parquet"], "use .csv"),
+    "exists already": ("majority", ["survey.csv", *MECHANISM, *KNOWN, *SMALL, "--out", "survey.csv"], "use --force"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", VALUE_MISTAKES)
+def test_a_mistake_about_values_gets_one_line_and_status_two(
+    mistake: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, arguments, hint = VALUE_MISTAKES[mistake]
+    assert invoke(["attack", name, *arguments]) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert captured.out == "" and len(lines) == 1 and hint in lines[0], captured.err

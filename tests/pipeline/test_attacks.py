@@ -1,0 +1,110 @@
+"""Rehearsals attack themselves, beside the chance level, and say what the order tells about groups."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.pipeline.surveys import numeric, rehearsal, survey
+
+import dovetail as dt
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import ConfigError
+from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.pipeline.learnability import local_shares
+from dovetail.report.document import Learnability, Lenses, Measured, Missing
+
+BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
+QUICK = {"trials": 10, "targets": 300}
+
+
+def go(table: pl.DataFrame | None = None, **changes: Any) -> dict[str, Lenses]:
+    """Lenses by shuffler."""
+    report = dt.run(rehearsal(**changes), table=survey() if table is None else table)
+    return {lenses.shuffler: lenses for lenses in (*report.comparison, report.lenses)}
+
+
+def attack(lenses: Lenses, name: str) -> Measured:
+    assert not isinstance(lenses.attacks, Missing)
+    found = lenses.attacks[name]
+    assert isinstance(found, Measured)
+    return found
+
+
+def learned(lenses: Lenses, by: str) -> Learnability:
+    assert not isinstance(lenses.learnability, Missing)
+    return next(entry for entry in lenses.learnability if entry.by == by)
+
+
+def test_every_attack_reads_an_unshuffled_release_and_none_a_uniform_one() -> None:
+    table = survey().with_columns(income=np.random.default_rng(1).integers(0, 150, 600))
+    every = go(
+        table, data={"public": ["age", "income"]}, randomize={"epsilon": 4.0}, estimate={"by": ["age"]},
+        shuffle={**BY_AGE, "compare": ["identity", "uniform"]}, attack={**QUICK, "similar": ["income"]},
+    )  # fmt: skip
+    keep = np.exp(4.0) / (np.exp(4.0) + 1.0)
+    for name in ("correlation", "de Finetti"):
+        found = attack(every["identity"], name)
+        # success is a mean of 3,000 coins that fall right with probability `keep`: 6.1 standard errors
+        assert abs(found.success - keep) < 6.1 * (keep * (1 - keep) / 3000) ** 0.5
+        assert found.interval[0] > found.chance
+        assert attack(every["uniform"], name).interval[0] < found.chance + 0.05
+    blind = attack(every["uniform"], "de Finetti")
+    assert blind.success == pytest.approx(blind.chance)
+
+
+def test_the_main_attack_is_the_first_that_was_asked_for() -> None:
+    document = dt.run(rehearsal(shuffle=BY_AGE, attack=QUICK), table=survey()).document()
+    assert [found["name"] for found in document["attacks"]] == ["majority vote", "correlation", "de Finetti"]
+    assert document["attack"] == document["attacks"][0]
+    assert {"name", "success", "chance", "interval"} <= set(document["attack"])
+    only = dt.run(rehearsal(shuffle=BY_AGE, attack={**QUICK, "attacks": ["definetti"]}), table=survey()).document()
+    assert [found["name"] for found in only["attacks"]] == ["de Finetti"] and only["attack"] == only["attacks"][0]
+
+
+def test_an_attack_that_does_not_apply_says_why() -> None:
+    alpha = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
+    found = go(shuffle=alpha, attack=QUICK)["mallows"].attacks
+    assert not isinstance(found, Missing) and isinstance(found["de Finetti"], Missing)
+    assert "mixed evenly" in found["de Finetti"].reason
+    by_town = go(shuffle={**BY_AGE, "groups": {"labels": "town"}}, attack=QUICK)["within_groups"].attacks
+    assert not isinstance(by_town, Missing) and isinstance(by_town["correlation"], Missing)
+    assert "'town': 600 values are no numbers" in by_town["correlation"].reason
+    assert isinstance(by_town["de Finetti"], Measured)
+    nobody = go(attack=QUICK)["uniform"].attacks
+    assert isinstance(nobody, Missing) and "public columns" in nobody.reason
+    report = dt.run(numeric(rehearsal(shuffle=BY_AGE, attack=QUICK)), table=survey())
+    assert isinstance(report.lenses.attack, Missing) and isinstance(report.lenses.learnability, Missing)
+    with pytest.raises(ConfigError, match="attacks"):
+        go(attack={"attacks": []})
+
+
+@pytest.mark.parametrize("lonely", [1, 3])
+def test_people_like_nobody_else_do_not_stop_the_definetti_attack(lonely: int) -> None:
+    table = survey().with_columns(age=pl.when(pl.col("id") < lonely).then(90 + pl.col("id")).otherwise(pl.col("age")))
+    assert attack(go(table, shuffle=BY_AGE, attack=QUICK)["within_groups"], "de Finetti").targets == 300
+
+
+def test_learnability_lies_between_no_shuffle_and_a_full_one() -> None:
+    every = go(
+        survey(3000), randomize={"epsilon": 4.0}, attack=QUICK, estimate={"by": ["age", "town"]},
+        shuffle={**BY_AGE, "compare": ["identity", "uniform"]},
+    )  # fmt: skip
+    for by, groups in (("age", 4), ("town", 2)):
+        kept, identity, uniform = (learned(every[name], by) for name in ("within_groups", "identity", "uniform"))
+        assert kept.error == identity.error == kept.identity < 0.2, "nothing leaves its group"
+        assert uniform.error == uniform.uniform == kept.uniform and kept.groups == groups
+    # shares of yes by age are 0.2 to 0.5; told nothing, everybody gets the mean, 0.35: off by a mean of 0.1 in 0.15
+    assert 0.4 < learned(every["uniform"], "age").error < 0.9
+    small = go(estimate={"by": ["age"], "min_group_size": 500}, attack=QUICK)["uniform"].learnability
+    assert isinstance(small, Missing) and "min_group_size" in small.reason
+    none = go(estimate={"by": []}, attack=QUICK)["uniform"].learnability
+    assert isinstance(none, Missing) and "list it in" in none.reason
+
+
+def test_local_shares_are_the_debiased_group_shares() -> None:
+    rng, groups = simulation(4), np.arange(200) % 7
+    randomizer = dt.KRR(k=4, epsilon=1.0)
+    reports = randomizer.randomize(np.arange(200) % 4, rng)
+    local = Debiased(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
+    assert local_shares(randomizer, reports, groups) == pytest.approx(local.shares(reports, rng), abs=1e-12)

@@ -1,0 +1,389 @@
+"""A stream of rounds: windows are means of rounds, budgets hold, and what does not fit is refused in time."""
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from tests.statistics import expect_coverage, expect_mean
+
+from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.estimate import Estimate
+from dovetail.core.guarantee import LocalDP
+from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.pipeline.campaign import Campaign
+from dovetail.pipeline.rounds import Rounds
+from dovetail.pipeline.windows import Round, window
+from dovetail.randomize.budget_laplace import BudgetLaplace
+from dovetail.randomize.domain import numbers
+from dovetail.randomize.laplace import Laplace
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.rase import RASE
+
+ROSTER = ("kettle", "oven", "lamp", "fridge")
+OWN = Groups.from_lists([[0, 1], [2, 3]], 4)
+VALUES = {"kettle": 10.0, "oven": 60.0, "lamp": 5.0, "fridge": 25.0}
+
+
+@dataclass(frozen=True)
+class Truth(NumericRandomizer):
+    """The value itself: epsilon is infinite."""
+
+    lower: float = 0.0
+    upper: float = 1024.0
+    name = "truth"
+
+    @property
+    def guarantee(self) -> LocalDP:
+        return LocalDP(math.inf)
+
+    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+        return (numbers(values, self.lower, self.upper) * 64).astype(np.int64)
+
+    def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:
+        return np.where(np.asarray(report) == 64 * np.asarray(value), 0.0, -np.inf)
+
+    def decode(self, reports: ArrayLike) -> NDArray[np.float64]:
+        return np.asarray(reports, dtype=np.float64) / 64
+
+    @property
+    def noise_variance(self) -> float:
+        return 0.0
+
+    @property
+    def rounding(self) -> float:
+        return 1 / 128
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(),)
+
+
+def exact(randomizer: Truth, reports: Reports) -> Estimate:
+    """The mean of reports without noise."""
+    nothing = np.zeros(())
+    return Estimate(randomizer.decode(reports).mean(), nothing, len(reports), nothing)
+
+
+def fleet(cap: float = math.inf, epsilon: float = 1.0) -> Rounds:
+    laplace = Laplace(lower=0.0, upper=100.0, epsilon=epsilon, grid=0.25)
+    return Rounds(Campaign(ROSTER, laplace, RASE.fit(OWN), cap))
+
+
+def long(values: NDArray[np.float64], first: int = 1) -> pl.DataFrame:
+    """Values (rounds, 4) as rows in a random order."""
+    rounds, n = values.shape
+    table = {
+        "device": ROSTER * rounds,
+        "time": np.repeat(np.arange(first, first + rounds), n),
+        "value": values.ravel(),
+    }
+    return pl.DataFrame(table)[simulation(4).permutation(values.size)]
+
+
+@pytest.mark.parametrize(
+    "shuffler",
+    [RASE.fit(OWN), Mallows.fit(OWN, alpha=2.0), RASE.fit(OWN, k=2, alpha=1.0, refine="blocks")],
+    ids=lambda shuffler: shuffler.name,
+)
+@pytest.mark.parametrize("noiseless", [True, False], ids=["identity", "epsilon of 700"])
+def test_without_noise_every_window_is_the_mean_of_the_true_values(shuffler: RASE | Mallows, noiseless: bool) -> None:
+    """Algorithm 3 from end to end. On 8 steps an epsilon of 700 adds noise with probability e^-87 per report."""
+    truth = np.arange(64.0).reshape(16, 4) % 8 * 4
+    loud = Campaign(ROSTER, Laplace(lower=0.0, upper=32.0, epsilon=700.0, grid=4.0), shuffler, math.inf)
+    rounds = Rounds(Campaign(ROSTER, Truth(), shuffler, math.inf, exact) if noiseless else loud)
+    assert len(rounds.submit_table(long(truth), rng=device())) == 16
+    for t in range(1, 17):
+        for width in (1, 2, 4, 8, 16):
+            if width <= t:
+                answer = rounds.window(t, width=width)
+                assert float(answer.estimate.value) == truth[t - width : t].mean()
+                assert float(answer.estimate.standard_error) < 1e-15 and answer.missing == ()
+                assert answer.estimate.n == 4 * width
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        Laplace(lower=0.0, upper=100.0, epsilon=1.0, grid=1.0),
+        BudgetLaplace(lower=4.0, upper=104.0, epsilon=0.5, beta=0.5, rho=0.9, grid=1.0),
+    ],
+    ids=lambda randomizer: str(randomizer.name),
+)
+def test_windows_are_unbiased_with_the_stated_error(randomizer: NumericRandomizer) -> None:
+    """Values on the grid; squared errors are unbiased for squared standard errors."""
+    width, ends = 5, range(5, 2001, 5)
+    truth = np.random.default_rng(1).integers(4, 100, (2000, 4)).astype(float)
+    rounds = Rounds(Campaign(ROSTER, randomizer, RASE.fit(OWN), math.inf))
+    rounds.submit_table(long(truth), rng=simulation(1))
+    answers = [rounds.window(t, width=width).estimate for t in ends]
+    means = [truth[t - width : t].mean() for t in ends]
+    errors = np.array([float(answer.value) for answer in answers]) - means
+    expect_mean(errors, 0.0)
+    expect_mean(errors**2 - np.array([float(answer.standard_error) for answer in answers]) ** 2, 0.0)
+    intervals = [answer.interval(0.9) for answer in answers]
+    expect_coverage([low <= mean <= high for (low, high), mean in zip(intervals, means, strict=True)], 0.9)
+
+
+def test_a_window_says_which_rounds_are_missing() -> None:
+    rounds = fleet()
+    done = {t: rounds.submit(t, VALUES, rng=simulation(t)) for t in (1, 2, 5)}
+    answer = rounds.window(5, width=4)
+    assert answer.missing == (3, 4)
+    held = [each for t in (2, 5) if (each := done[t].estimate) is not None]
+    assert float(answer.estimate.value) == pytest.approx(np.mean([float(each.value) for each in held]))
+    assert answer.estimate.n == 8
+    assert float(answer.estimate.standard_error) == pytest.approx(float(held[0].standard_error) / math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("t", "width", "named"), [(6, 1, "`t`"), (0, 1, "`t`"), (5, 6, "`width`"), (5, 0, "`width`")]
+)
+def test_windows_outside_of_the_rounds_are_refused(t: int, width: int, named: str) -> None:
+    rounds = fleet()
+    rounds.submit(5, VALUES, rng=simulation(1))
+    with pytest.raises((DataError, ParameterError), match=named):
+        rounds.window(t, width=width)
+    with pytest.raises(DataError, match="no round from 2 to 3 has an estimate"):
+        window(rounds.rounds, 3, width=2)
+
+
+def test_only_the_devices_present_are_shuffled_and_counted() -> None:
+    rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
+    done = rounds.submit(1, {"lamp": 8.0, "kettle": 16.0}, rng=device())
+    assert done.estimate is not None and (float(done.estimate.value), done.estimate.n) == (12.0, 2)
+    assert (done.absent, done.held_back) == (2, 0)
+    empty = rounds.submit(2, {}, rng=device())
+    assert empty.estimate is None and empty.absent == 4
+    assert rounds.window(2, width=2).missing == (2,)
+
+
+def test_budgets_add_and_a_spent_device_stops() -> None:
+    rounds = fleet(cap=2.5)
+    for t in range(1, 5):
+        done = rounds.submit(t, VALUES if t > 1 else {"oven": 1.0}, rng=simulation(t))
+    assert rounds.spent == {"kettle": 2.0, "oven": 2.0, "lamp": 2.0, "fridge": 2.0}
+    assert [each.held_back for each in rounds.rounds] == [0, 0, 1, 4]
+    assert done.estimate is None and rounds.window(4, width=2).missing == (4,)
+    assert rounds.guarantee.epsilon == 2.0 and "2 reports" in rounds.guarantee.source
+    facts = rounds.summary()
+    assert (facts["reports"], facts["held_back"], facts["devices_at_cap"], facts["largest_spent"]) == (8, 5, 4, 2.0)
+    assert facts["alpha_of_all_rounds"] == 0.0
+
+
+@pytest.mark.parametrize(("cap", "epsilon", "reports"), [(0.3, 0.1, 2), (3 * 0.1, 0.1, 3), (0.9, 0.7, 1)])
+def test_the_cap_holds_in_exact_arithmetic(cap: float, epsilon: float, reports: int) -> None:
+    """Three times the double .1 is more than the double .3: the third report must not go out."""
+    rounds = fleet(cap=cap, epsilon=epsilon)
+    for t in range(1, 12):
+        rounds.submit(t, VALUES, rng=simulation(t))
+    sent = int(rounds.campaign.most_reports)
+    assert sent == reports
+    assert sent * Fraction(epsilon) <= Fraction(rounds.campaign.cap) < (sent + 1) * Fraction(epsilon)
+    assert rounds.summary()["reports"] == 4 * sent
+    assert Fraction(rounds.guarantee.epsilon) >= sent * Fraction(epsilon)
+
+
+def test_the_estimates_are_a_table() -> None:
+    rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
+    rounds.submit(2, VALUES, rng=device())
+    rounds.submit(3, {}, rng=device())
+    assert rounds.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0), (3, None, None, 0, 4, 0)]
+    assert fleet().estimates().height == 0
+
+
+def test_one_simulated_round_takes_the_promise_away() -> None:
+    rounds = fleet()
+    rounds.submit(1, VALUES, rng=device())
+    assert not rounds.guarantee.caveats
+    rounds.submit(2, VALUES, rng=simulation(1))
+    assert "protects nobody" in str(rounds.guarantee.caveats)
+
+
+def test_a_table_and_single_rounds_give_the_same_estimates() -> None:
+    truth = np.random.default_rng(2).uniform(0, 100, (6, 4))
+    by_table, by_hand = fleet(), fleet()
+    seen: list[tuple[int, int]] = []
+    rng = simulation(9)
+    by_table.submit_table(long(truth), rng=simulation(9), progress=lambda done, total: seen.append((done, total)))
+    for t, row in enumerate(truth, start=1):
+        by_hand.submit(t, dict(reversed(list(zip(ROSTER, row.tolist(), strict=True)))), rng=rng)
+    for one, other in zip(by_table.rounds, by_hand.rounds, strict=True):
+        assert one.t == other.t and one.estimate is not None and other.estimate is not None
+        assert float(one.estimate.value) == float(other.estimate.value)
+    assert seen == [(done, 6) for done in range(1, 7)]
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.lazy])
+def test_any_arrow_table_is_a_stream(convert: Callable[[pl.DataFrame], Any]) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rounds = fleet()
+    rounds.submit_table(convert(long(np.full((3, 4), 50.0), first=7)), rng=simulation(1))
+    assert [each.t for each in rounds.rounds] == [7, 8, 9] and rounds.last == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (pl.col("value").replace(5.0, 101.0), r"`value` must be numbers in \[0.0, 100.0\]; 3 of 12 are not"),
+        (pl.col("value").replace(5.0, math.nan), "3 of 12 are not"),
+        (pl.col("value").replace(5.0, None), "column 'value' must have no empty cells, got 3"),
+        (pl.col("value").cast(pl.String), "column 'value' must hold numbers"),
+        (
+            pl.col("device").replace("lamp", "toaster"),
+            "3 rows name devices that are not on the roster, first 'toaster'",
+        ),
+        (pl.col("device").replace("lamp", "oven"), "3 rows repeat one, the first 'oven' in round 1"),
+        (pl.col("time").cast(pl.Float64), "whole-number stamps"),
+        (pl.col("time") - 1, "`t` must be a whole number, at least 1"),
+    ],
+)
+def test_a_table_with_a_wrong_row_releases_nothing(change: pl.Expr, wanted: str) -> None:
+    rounds = fleet()
+    table = long(np.tile(list(VALUES.values()), (3, 1))).with_columns(change)
+    with pytest.raises((DataError, ParameterError), match=wanted):
+        rounds.submit_table(table, rng=simulation(1))
+    assert rounds.rounds == () and set(rounds.spent.values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "wanted"),
+    [
+        (3, VALUES, "above 3, the last round, got 3: time goes forward"),
+        (2, VALUES, "time goes forward"),
+        (1.5, VALUES, "`t` must be a whole number"),
+        (True, VALUES, "`t` must be a whole number"),
+        (4, {"toaster": 1.0}, "round 4: 1 devices are not on the roster, first 'toaster'"),
+        (4, {"oven": math.nan}, "round 4: `values` must be numbers"),
+        (4, {"oven": -1.0}, "round 4: `values` must be numbers"),
+        (4, {"oven": "1"}, "round 4: `values` must be numbers"),
+        (4, {"oven": None}, "round 4: `values` must be numbers"),
+        (4, {"oven": True, "lamp": 1.0}, "1 of 2 are not, the first of device 'oven'"),
+        (4, {"oven": [1.0, 2.0], "lamp": 1.0}, "1 of 2 are not, the first of device 'oven'"),
+        (4, {"lamp": 1.0, "oven": np.bool_(True)}, "1 of 2 are not, the first of device 'oven'"),
+        (4, {"lamp": 1.0, "oven": 10**400}, "1 of 2 are not, the first of device 'oven'"),
+        (1e300, VALUES, "`t` must be a whole number, at least 1 and at most 9223372036854775807"),
+    ],
+)
+def test_a_wrong_round_changes_nothing_and_may_come_again(t: Any, values: Any, wanted: str) -> None:
+    rounds = fleet()
+    rounds.submit(3, {"oven": 1.0}, rng=simulation(1))
+    with pytest.raises((DataError, ParameterError), match=wanted):
+        rounds.submit(t, values, rng=simulation(1))
+    assert rounds.last == 3 and sum(rounds.spent.values()) == 1.0
+    rounds.submit(4, VALUES, rng=simulation(1))
+
+
+def test_refusals_name_devices_and_no_values() -> None:
+    secret = 1234.5
+    row = {"device": ["oven"], "time": [1], "value": [secret]}
+    for send in (
+        lambda: fleet().submit(1, {"lamp": 1.0, "oven": secret}, rng=simulation(1)),
+        lambda: fleet().submit_table(pl.DataFrame(row), rng=simulation(1)),
+    ):
+        with pytest.raises(DataError, match="the first of device 'oven'") as refused:
+            send()
+        assert str(secret) not in str(refused.value)
+
+
+class Broken(Exception):
+    """What a failing estimator or shuffler raises."""
+
+
+def failing(randomizer: Laplace, reports: Reports) -> Estimate:
+    """An estimator that shows the reports and fails."""
+    raise Broken(reports)
+
+
+@dataclass(frozen=True)
+class NoOrder:
+    """A shuffler that fails."""
+
+    n = len(ROSTER)
+    guarantee = RASE.fit(OWN).guarantee
+
+    def shuffle(self, reports: ArrayLike, rng: Entropy) -> Reports:
+        raise Broken(reports)
+
+    def restrict(self, present: ArrayLike) -> Any:
+        raise Broken(present)
+
+
+@pytest.mark.parametrize("how", ["estimator", "shuffler", "callback", "replay"])
+def test_reports_are_charged_whatever_fails_after_they_are_drawn(how: str) -> None:
+    laplace = Laplace(lower=0.0, upper=100.0, epsilon=1.0)
+    fails = how in ("estimator", "replay")
+    shuffler: Any = NoOrder() if how == "shuffler" else RASE.fit(OWN)
+    rounds = Rounds(Campaign(ROSTER, laplace, shuffler, 2.0, failing if fails else Campaign.estimate))
+    table = pl.DataFrame({"device": ["oven", "lamp"], "time": [1, 1], "value": [1.0, 2.0]})
+
+    def stop(t: int, batch: Reports) -> None:
+        raise Broken(batch)
+
+    for t in range(1, 6):
+        with pytest.raises(Broken) if t < 3 else nullcontext():
+            now = table.with_columns(time=pl.lit(t))
+            if how == "replay":
+                rounds.replay_table(now, {t: np.array([3, 4])} if t < 3 else {})
+            elif how == "callback" and t < 3:
+                rounds.submit_table(now, rng=simulation(t), released=stop)
+            else:
+                rounds.submit(t, {"oven": 1.0, "lamp": 2.0}, rng=simulation(t))
+        assert rounds.last == t and rounds.spent["oven"] == rounds.spent["lamp"] == min(t, 2)
+        with pytest.raises(DataError, match="time goes forward"):
+            rounds.submit(t, VALUES, rng=simulation(t))
+    if how != "callback":
+        assert [each.estimate for each in rounds.rounds] == [None] * 5
+    assert [each.held_back for each in rounds.rounds] == [0, 0, 2, 2, 2]
+
+
+def test_missing_columns_and_empty_tables_are_refused() -> None:
+    with pytest.raises(DataError, match="no column 'value'"):
+        fleet().submit_table(pl.DataFrame({"device": ["oven"], "time": [1]}), rng=simulation(1))
+    with pytest.raises(DataError, match="no rows"):
+        fleet().submit_table(long(np.ones((1, 4))).clear(), rng=simulation(1))
+    with pytest.raises(DataError, match="devices must be String"):
+        fleet().submit_table(pl.DataFrame({"device": [1], "time": [1], "value": [1.0]}), rng=simulation(1))
+    late = pl.DataFrame({"device": ["oven"], "time": pl.Series([2**63], dtype=pl.UInt64), "value": [1.0]})
+    with pytest.raises(ParameterError, match="`t` must be a whole number, at least 1 and at most"):
+        fleet().submit_table(late, rng=simulation(1))
+    numbered = Rounds(Campaign((0, 1, 2, 3), fleet().campaign.randomizer, RASE.fit(OWN), math.inf))
+    with pytest.raises(DataError, match="devices must be Int64 as on the roster, got Boolean"):
+        numbered.submit_table(
+            pl.DataFrame({"device": [True, False], "time": [1, 1], "value": [1.0, 2.0]}), rng=simulation(1)
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"cap": 0.5}, "`cap` must be at least the 1 nats"),
+        ({"cap": math.nan}, "`cap` must be"),
+        ({"roster": ("a", "b", "a", "c")}, "1 are repeated"),
+        ({"roster": ("a", "b", "c", 5)}, "got int, str"),
+        ({"roster": ()}, "got nobody"),
+        ({"roster": "abcd"}, "`roster` must be a sequence of names, got str"),
+        ({"roster": b"abcd"}, "`roster` must be a sequence of names, got bytes"),
+        ({"roster": None}, "`roster` must be a sequence of names, got NoneType"),
+        ({"roster": 4}, "`roster` must be a sequence of names, got int"),
+        ({"roster": ("a", "b")}, "`shuffler` must be fitted for the 2 devices, got 4"),
+    ],
+)
+def test_impossible_campaigns_are_refused(options: dict[str, Any], wanted: str) -> None:
+    given: dict[str, Any] = {"roster": ROSTER, "cap": math.inf} | options
+    with pytest.raises((DataError, ParameterError), match=wanted):
+        Campaign(randomizer=Laplace(lower=0.0, upper=1.0, epsilon=1.0), shuffler=RASE.fit(OWN), **given)
+
+
+def test_rounds_without_an_estimate_are_missing() -> None:
+    with pytest.raises(DataError, match="has an estimate"):
+        window([Round(1, None, 4, 0, False)], 1, width=1)
