@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,47 @@ def test_the_interval_covers_and_the_p_value_is_calibrated(rng: Entropy) -> None
     assert min(r.p_value for r in results) < 0.2  # and the test is not asleep
 
 
+@dataclass
+class Nearest:
+    """A classifier that knows the mean value of each device."""
+
+    means: NDArray[np.float64]
+
+    def predict(self, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.asarray(np.abs(matrix[:, :1] - self.means).argmin(axis=1))
+
+
+def held_values(epsilon: float, *, known: bool, rng: Entropy) -> ReidentificationResult:
+    """Ten trials on devices that hold one value each, which the attacker knows or has in a wrong order."""
+    values = (rng.below(1000, N) + 0.5) / 1000
+    history = values if known else values[rng.permutation(N)]
+    attack = ForestAttack(("value",), N, Nearest(history))
+    noise = Laplace(lower=0.0, upper=1.0, epsilon=epsilon)
+
+    def release(rng: Entropy) -> Records:
+        return Records.of_rounds(release_rounds(np.tile(values, (6, 1)), Identity(N), randomizer=noise, rng=rng)[0])
+
+    return reidentify(attack, release, trials=10, permutations=19, rng=rng)
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 30.0, 700.0])
+def test_the_p_value_is_valid_where_rounds_and_trials_repeat_the_values(epsilon: float, rng: Entropy) -> None:
+    """Exchangeable devices, values that stay over rounds and trials: false alarms are as rare as the level says."""
+    results = [held_values(epsilon, known=False, rng=rng) for _ in range(300)]
+    for level in (0.05, 0.1, 0.5):
+        expect_coverage([r.p_value > level for r in results], 1 - level)
+    assert min(r.p_value for r in results) < 0.3 and held_values(epsilon, known=True, rng=rng).p_value == 0.05
+
+
+def test_who_always_names_the_same_device_reaches_chance_and_no_more() -> None:
+    """Also where that device sends most of the records."""
+    attack = ForestAttack(("value",), 9, Naive())
+    devices = np.array([0] * 80 + [1] * 10 + [2] * 10 + [3])
+    records = Records({"value": np.zeros(devices.size)}, devices, np.zeros(devices.size, int))
+    found = reidentify(attack, lambda rng: records, trials=2, permutations=99, rng=simulation(1))
+    assert found.recall == found.chance == 0.25 and found.p_value == 1.0
+
+
 def test_recall_and_precision_are_those_of_their_definitions(rng: Entropy) -> None:
     guesses, devices = rng.below(5, 300), rng.below(4, 300)
     recall, precision = recall_precision(guesses, devices, n=6)
@@ -147,16 +189,15 @@ def test_the_caller_states_what_the_attacker_sees() -> None:
     ("features", "devices", "wanted"),
     [
         ({}, [0, 1], "at least one column"),
-        ({"value": [1.0]}, [0, 1], "'value' must be one finite number for each record"),
-        ({"value": [1.0, math.nan]}, [0, 1], "'value' must be one finite number"),
+        ({"value": [1.0]}, [0, 1], "must be one number for each record"),
+        ({"value": [1.0, math.nan]}, [0, 1], "`value` must be finite numbers; 1 of 2 are not"),
+        ({"value": ["a", "b"]}, [0, 1], "`value` must be finite numbers, got values of type"),
         ({"value": [1.0, 2.0]}, [0, -1], "`devices` must be whole numbers"),
         ({"value": [1.0, 2.0]}, [0.0, 1.0], "`devices` must be whole numbers"),
-        ({"value": []}, [], "'value' must be one finite number"),
+        ({"value": []}, [], "`value` must be one number for each record"),
     ],
 )
-def test_records_that_do_not_fit_are_refused(
-    features: dict[str, list[float]], devices: list[int], wanted: str
-) -> None:
+def test_records_that_do_not_fit_are_refused(features: dict[str, list[Any]], devices: list[int], wanted: str) -> None:
     with pytest.raises(DataError, match=wanted):
         Records({k: np.array(v) for k, v in features.items()}, np.array(devices), np.zeros(len(devices), int))
 
@@ -167,5 +208,20 @@ def test_attacks_that_make_no_sense_are_refused() -> None:
         reidentify(attack, lambda rng: records, trials=2, rng=simulation(1))
     with pytest.raises(ParameterError, match="`trials`"):
         reidentify(attack, lambda rng: records, trials=1, rng=simulation(1))
-    with pytest.raises(DataError, match="a row for each round"):
-        Records.of_rounds(np.zeros(4))
+    for bad in (np.zeros(4), np.zeros((0, 3)), [["a"]], [[1.0, 2.0], [1.0]], [[math.nan]]):
+        with pytest.raises(DataError, match="`values` must"):
+            Records.of_rounds(bad)
+        with pytest.raises(DataError, match="`values` must"):
+            release_rounds(bad, Identity(4), rng=simulation(1))
+    with pytest.raises(DataError, match="`values` must have 3 devices, as the shuffler, got 4"):
+        release_rounds(np.zeros((2, 4)), Identity(3), rng=simulation(1))
+
+
+@pytest.mark.parametrize("devices", [np.zeros((2, 3), int), np.zeros((3, 2), int).T.ravel(), [[0, 1], [0, 1]]])
+def test_senders_and_times_have_the_shape_of_the_rounds(devices: Any) -> None:
+    values = np.zeros((3, 2))
+    with pytest.raises(DataError, match=r"`devices` must have the shape of `values`, \(3, 2\), got"):
+        Records.of_rounds(values, devices=devices)
+    for times in (5.0, [1.0, 2.0]):
+        with pytest.raises(DataError, match="`time_of_day` must be one number for each round"):
+            Records.of_rounds(values, time_of_day=times)

@@ -1,5 +1,6 @@
 """Sums, variances, counts and quantiles: unbiased by exact sums, intervals that cover, refusals that say why."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -130,17 +131,48 @@ def test_quantiles_without_noise_are_the_quantiles() -> None:
         assert (quantile.value, quantile.low, quantile.high) == (value, value, value)
 
 
-def test_quantiles_that_the_noise_hides_are_refused(rng: Entropy) -> None:
-    device = Laplace(lower=0.0, upper=1.0, epsilon=0.5)
-    with pytest.raises(UnsupportedError, match=r"leaves the whole range possible\. Use a coarser grid"):
-        estimate_quantile(device, device.randomize(np.full(200, 0.5), rng), share=0.5)
+@pytest.mark.parametrize(("epsilon", "n"), [(0.5, 200), (2.0, 30), (8.0, 5)])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_intervals_of_quantiles_cover_whatever_the_noise_hides(
+    epsilon: float, n: int, share: float, rng: Entropy
+) -> None:
+    """Every answer counts: where nothing can be told the interval is the whole range."""
+    device = Laplace(lower=0.0, upper=10.0, epsilon=epsilon, grid=1.0)
+    values = 10.0 * (np.arange(n) % 10 == 0)
+    truth = np.sort(values)[int(np.ceil(share * n)) - 1]
+    found = [
+        estimate_quantile(device, batch, share=share)
+        for batch in device.randomize(np.tile(values, 300), rng).reshape(300, n)
+    ]
+    expect_coverage([q.low <= truth <= q.high for q in found], 0.95)
+    assert any((q.low, q.high) == (0.0, 10.0) for q in found)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 1.0,
+        lambda x: x[:3],
+        lambda x: 1 if x > 3 else 0,
+        math.sqrt,
+        np.log,
+        lambda x: x * np.nan,
+        lambda x: np.array(["a"] * x.size),
+        "a",
+    ],
+)
+def test_functions_that_are_not_elementwise_and_finite_are_refused(function: Any) -> None:
+    device = Laplace(lower=0.0, upper=10.0, epsilon=5.0, grid=1.0)
+    with pytest.raises(ParameterError, match="`function` must be a function that maps an array of numbers"):
+        estimate_function(device, np.array([1, 2]), function)
 
 
 def test_bad_input_is_refused() -> None:
     none = np.array([], dtype=np.int64)
     for estimate in (estimate_sum, estimate_variance):
-        with pytest.raises(DataError, match="no reports"):
-            estimate(CLAMPED, none)
+        for empty in (none, []):
+            with pytest.raises(DataError, match="no reports"):
+                estimate(CLAMPED, empty)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no reports"):
         estimate_count_above(CLAMPED, none, 3.0)
     with pytest.raises(DataError, match="no reports"):
@@ -159,6 +191,6 @@ def test_the_measures_of_the_paper_have_their_printed_left_hand_sides() -> None:
     values, reports = [4.0, 2.0, 1.0, 3.0, 5.0], [9.5, 1.1, 8.4, 2.8, 3.2]
     assert average_aggregation_error(values, reports) == pytest.approx(np.mean(reports) - np.mean(values))
     assert maximum_squared_error(values, reports) == pytest.approx(7.4**2)
-    for bad in ([1.0], [1.0] * 4 + [np.nan], [[1.0]] * 5):
-        with pytest.raises(DataError, match="`values` and `reports` must be"):
+    for bad in ([1.0], [1.0] * 4 + [np.nan], [[1.0]] * 5, ["a"] * 5, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(DataError, match="`reports` must be finite numbers"):
             average_aggregation_error(values, bad)

@@ -57,6 +57,6 @@ def test_bad_input_is_refused(rng: Entropy) -> None:
         bootstrap_mean(CLAMPED, np.array([], dtype=np.int64), rng=rng)
     with pytest.raises(ParameterError, match="`level` must be"):
         bootstrap_mean(CLAMPED, np.array([1, 2]), resamples=2, rng=rng).population_interval(1.0)
-    for bad in ([], [1.0], [[np.nan]]):
+    for bad in ([], [1.0], [[np.nan]], [["a"]], [[1.0, 2.0], [1.0]]):
         with pytest.raises(DataError, match="`resamples` must be finite"):
             average_of_resamples(bad)

@@ -1,6 +1,9 @@
 """Budget classes count by their size; anything else is another question and has to be asked for by name."""
 
+from typing import Any
+
 import numpy as np
+import polars as pl
 import pytest
 from tests.statistics import expect_coverage, expect_mean
 
@@ -66,6 +69,23 @@ def test_classes_that_nobody_knows_or_that_hide_nobody_are_refused(rng: Entropy)
         estimate_classes(KINDS, reports[:150], LABELS[:150])
     with pytest.raises(UnsupportedError, match="'open' has 1 members"):
         combine_classes(two(n=1))
+
+
+@pytest.mark.parametrize("labels", [LABELS, LABELS.tolist(), LABELS.astype(object), pl.Series(LABELS.tolist())])
+def test_labels_are_text_in_any_array(labels: Any, rng: Entropy) -> None:
+    assert estimate_classes(KINDS, collect(rng), labels).weights == {"open": 0.75, "shy": 0.25}
+
+
+def test_names_that_are_no_text_are_refused() -> None:
+    text, numbers = {"1": KINDS["shy"], "2": KINDS["open"]}, {1: KINDS["shy"], 2: KINDS["open"]}
+    reports = np.array([1, 2, 3, 4])
+    for randomizers, labels in ((text, [1, 1, 2, 2]), (numbers, [1, 1, 2, 2]), (numbers, ["1", "1", "2", "2"])):
+        with pytest.raises(DataError, match="must name classes by text"):
+            estimate_classes(randomizers, reports, labels)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="must name classes by text"):
+        estimate_classes(text, reports, ["1", "1", None, "2"])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="at least one class"):
+        estimate_classes({}, np.array([], dtype=np.int64), [])
 
 
 def test_bad_input_is_refused(rng: Entropy) -> None:

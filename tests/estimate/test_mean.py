@@ -137,5 +137,14 @@ def test_reports_that_the_randomizer_never_sends_are_refused() -> None:
     for estimate in (estimate_mean, sample_mean):
         with pytest.raises(DataError, match="must be what budget_laplace sends, got steps from -1 to 9"):
             estimate(device, np.array([9, 0, -1]))
-        with pytest.raises(DataError, match="no reports"):
-            estimate(device, np.array([], dtype=np.int64))
+        for empty in (np.array([], dtype=np.int64), []):
+            with pytest.raises(DataError, match="no reports"):
+                estimate(device, empty)  # type: ignore[arg-type]
+
+
+def test_the_sample_mean_of_unclamped_reports_is_their_mean(rng: Entropy) -> None:
+    reports = LAPLACE.randomize(np.full(300, 1.0), rng)
+    plain = sample_mean(LAPLACE, reports)
+    assert float(plain.value) == pytest.approx(LAPLACE.decode(reports).mean())
+    assert float(plain.standard_error) ** 2 == pytest.approx(LAPLACE.noise_variance / 300)
+    assert plain.bias_bound == LAPLACE.rounding

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from tests.statistics import expect_coverage, expect_mean
+from tests.statistics import expect_coverage, expect_mean, rng_of
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.estimate.best_mean import best_mean
+from dovetail.estimate.classes import combine_classes
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
+from dovetail.pipeline.windows import Round, window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
@@ -26,6 +28,66 @@ def test_no_other_number_is_likelier(rng: Entropy) -> None:
 
 def test_even_numbers_of_reports_have_the_middle_of_the_two() -> None:
     assert weighted_median([1.0, 2.0, 4.0, 9.0]) == 3.0 == np.median([1.0, 2.0, 4.0, 9.0])
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 3.0, 7.0])
+def test_ties_are_found_whatever_the_weights_round_to(scale: float) -> None:
+    for n in range(2, 60):
+        numbers = np.arange(n) ** 1.5
+        assert weighted_median(numbers, scale) == np.median(numbers) == weighted_median(numbers, np.full(n, scale))
+    # weights 1 / .1 and 1 / .3 + 1 / .3 + 1 / .3 balance, but not in their last digits
+    assert weighted_median([0.0, 4.0, 5.0, 9.0], [0.1 * scale, *[0.3 * scale] * 3]) == 2.0
+
+
+def reports_law(device: BudgetLaplace, values: np.ndarray) -> np.ndarray:
+    """Exact law (m + 1,) of the median of an odd number of clamped reports: Poisson-binomial counts below."""
+    law = np.exp([device.log_density(np.arange(device.steps + 1), float(value)) for value in values])
+    counts = np.eye(1, values.size + 1)[0][:, None] * np.ones(device.steps + 1)  # how many reports are at most z
+    for below in np.minimum(law.cumsum(axis=1), 1.0):
+        counts = counts * (1.0 - below) + np.vstack((np.zeros(below.size), counts[:-1] * below))
+    return np.diff(counts[(values.size + 1) // 2 :].sum(axis=0), prepend=0.0)
+
+
+@pytest.mark.parametrize("n", [1, 3, 5, 25, 101])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 30.0])
+def test_the_bounds_hold_for_few_people_by_exact_sums(epsilon: float, n: int, rng: Entropy) -> None:
+    """Everybody at an end, in the middle, near an end, at both ends, anywhere (not infinitely many)."""
+    device = BudgetLaplace(0.0, 40.0, epsilon, 0.001, 0.9999, precision="published", grid=1.0)
+    assert device.clamps
+    crowds = [np.zeros(n), np.full(n, 40.0), np.full(n, 20.0), 1.0 * rng.below(3, n), 40.0 * (rng.below(7, n) == 0),
+              1.0 * rng.below(41, n)]  # fmt: skip
+    for values in crowds:
+        estimate = estimate_median(device, np.zeros(n, dtype=int), spread=max(float(values.std()), 1e-3))
+        law, points = reports_law(device, values), np.arange(41.0)
+        centre = law @ points
+        assert abs(centre - values.mean()) <= estimate.bias_bound + 1e-9
+        assert np.sqrt(np.abs(law) @ (points - centre) ** 2) <= estimate.standard_error + 1e-9
+        assert np.sqrt(np.abs(law) @ (points - values.mean()) ** 2) <= estimate.bias_bound + 1e-9
+
+
+def test_the_bias_of_few_reports_is_real_and_the_mixture_alone_would_miss_it() -> None:
+    """Five people at 1 of 100 under wide noise: clamping lifts their median by a fifth of the range."""
+    device = BudgetLaplace(0.0, 100.0, 1.0, 0.001, 0.9999, precision="published", grid=1.0)
+    bias = reports_law(device, np.ones(5)) @ np.arange(101.0) - 1.0
+    estimate = estimate_median(device, np.zeros(5, dtype=int), spread=1.0)
+    assert bias > 19.0 > 10.0 * (median_bias(1.0, 100.0) + device.step + device.rounding)
+    assert bias < estimate.bias_bound < 100.0
+
+
+def test_averages_of_medians_cover() -> None:
+    """144 rounds of few people near an end, and 40 classes of them: the noise is averaged away, the bias is not."""
+    laplace = Laplace(0.0, 100.0, epsilon=1.0)
+    rng = rng_of("averages of medians")
+    for n in (5, 20):
+        batches = laplace.randomize(np.ones(144 * n), rng).reshape(144, n)
+        medians = [estimate_median(laplace, batch, spread=1.0) for batch in batches]
+        rounds = [Round(t, each, 0, 0, True) for t, each in enumerate(medians, start=1)]
+        mean = window(rounds, 144, width=144).estimate
+        for each in (mean, combine_classes({str(t): each for t, each in enumerate(medians[:40])}).overall):
+            low, high = each.interval(0.95)
+            assert low <= 1.0 <= high
+        of_many = median_bias(1.0, 100.0) + 1.5 * laplace.step
+        assert float(mean.value - 1.96 * mean.standard_error) - of_many > 1.0  # the bias of few is in the bound
 
 
 def test_the_bias_bound_holds_for_mixtures(rng: Entropy) -> None:
@@ -97,8 +159,8 @@ def test_the_choice_is_the_smaller_bound_and_says_why(rng: Entropy) -> None:
         for spread in (0.5, 3.0, None):
             chosen = best_mean(NARROW, reports[:n], spread=spread)
             mean, median = estimate_mean(NARROW, reports[:n]), estimate_median(NARROW, reports[:n], spread=spread)
-            total = [float(e.standard_error) ** 2 + float(np.square(e.bias_bound)) for e in (mean, median)]
-            total[1] = min(total[1], 100.0**2)
+            noise = float(median.standard_error)
+            total = [float(mean.standard_error**2 + mean.bias_bound**2), noise**2 + (median.bias_bound - noise) ** 2]
             assert chosen.name == ("median" if total[1] < total[0] else "rao-blackwell")
             assert chosen.estimate == (median if chosen.name == "median" else mean)
             assert f"n = {n:,}" in chosen.reason
@@ -117,14 +179,30 @@ def test_clamped_reports_have_the_clamped_median() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    for reports in ([], [np.nan], [[1.0]]):
+    for reports in ([], [np.nan], [[1.0]], ["a"], [True], [[1.0], [1.0, 2.0]]):
         with pytest.raises(DataError, match="`reports` must be finite numbers"):
             weighted_median(reports)
-    for scales in (0.0, [1.0], [1.0, -1.0], [1.0, np.nan]):
-        with pytest.raises(ParameterError, match="`scales` must be"):
+    for scales in (0.0, [1.0], [1.0, -1.0], [1.0, np.nan], "a", [[1.0], [1.0, 2.0]]):
+        with pytest.raises((DataError, ParameterError), match="`scales` must be"):
             weighted_median([1.0, 2.0], scales)
     for spread in (0.0, -1.0, float("nan"), "1"):
         with pytest.raises(ParameterError, match="`spread` must be"):
             estimate_median(NARROW, np.array([1]), spread=spread)
     with pytest.raises(DataError, match="no reports"):
         estimate_median(NARROW, np.array([], dtype=np.int64))
+
+
+@pytest.mark.parametrize("upper", [1.0, 1e12, 1e100])
+def test_the_largest_budget_and_ranges_do_not_overflow(upper: float) -> None:
+    """Warnings are errors."""
+    for grid in (upper, upper / 1024):
+        laplace = Laplace(0.0, upper, epsilon=700.0, grid=grid)
+        for spread in (None, upper / 100):
+            estimate = estimate_median(laplace, np.array([0, 1, 1]), spread=spread)
+            assert 0.0 <= estimate.standard_error <= estimate.bias_bound <= upper
+
+
+def test_the_error_of_a_median_inside_the_range_is_at_most_half_the_range() -> None:
+    laplace = Laplace(0.0, 3000.0, epsilon=9.0)
+    estimate = estimate_median(laplace, laplace.nearest([10.0, 20.0, 2990.0]))
+    assert estimate.standard_error <= 1500.0

@@ -104,9 +104,10 @@ def test_bad_input_is_refused() -> None:
     for reports in ([1.5], [float("nan")], ["a"], [[0.5]]):
         with pytest.raises(DataError, match="`reports` must be"):
             rao_blackwell(reports, **good)
-    for bad in ({"scale": 0.0}, {"scale": float("nan")}, {"lower": float("-inf")}):
-        with pytest.raises(ParameterError, match="must be"):
-            rao_blackwell([0.5], **{**good, **bad})
+    for bad in ({"scale": 0.0}, {"scale": float("nan")}, {"lower": float("-inf")}, {"lower": 1.0}, {"lower": 2.0}):
+        for reports in ([0.5], []):
+            with pytest.raises(ParameterError, match="must be"):
+                rao_blackwell(reports, **{**good, **bad})
     fine = Laplace(lower=0.0, upper=1.0, epsilon=1.0, grid=2.0**-21)
     with pytest.raises(UnsupportedError, match="Use a coarser grid"):
         ClampedGrid.of(fine).histogram(np.array([0]))

@@ -94,8 +94,9 @@ def test_the_precision_of_a_report_stands_beside_what_was_asked_for() -> None:
 def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose() -> None:
     table = loads(rounds=20, devices=60)
     report = go(rehearsal(randomize={"epsilon": 2.0}), table)
+    device = dt.BudgetLaplace(4.0, 104.0, epsilon=2.0, beta=0.5, rho=0.9)
     rounds = report.document()["rounds"]
-    assert rounds["central_of_a_round"]["epsilon"] == dt.amplify(2.0, n=20, delta=1e-6).epsilon
+    assert rounds["central_of_a_round"]["epsilon"] == dt.amplify(device, n=20, delta=1e-6).epsilon
     assert rounds["smallest_batch"] == 20 and rounds["alone"] == 0
     expected = compose([Round(2.0, 16, times=20)], delta=1e-6)  # sizes are rounded down to powers of two
     assert not isinstance(report.lenses.central, Missing)

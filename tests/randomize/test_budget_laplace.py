@@ -117,6 +117,7 @@ def test_at_the_guaranteed_threshold_every_value_has_its_precision(lower: float,
     assert min(precise.precision_at(value) for value in values) >= 0.8
     below = BudgetLaplace(**public, epsilon=threshold * (1 - 1e-9))
     assert below.clamps
+    # a sufficient epsilon, not the smallest:
     # unclamped just below the threshold, rounding may leave too little: the bound uses the whole half step
     k = np.floor(Fraction(0.75) * Fraction(abs(nearest)) / Fraction(below.step) - Fraction(1, 2))
     t = np.exp(-float(below.rate))
@@ -154,7 +155,7 @@ def test_ranges_that_touch_or_cross_zero_have_no_guaranteed_precision(lower: flo
 
 
 def test_a_grid_too_coarse_for_the_interval_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"Use a grid of at most 0\.5"):
+    with pytest.raises(UnsupportedError, match=r"cannot be guaranteed by our bound .* Use a grid of at most 0\.5"):
         BudgetLaplace(1.0, 3.0, epsilon=1.0, beta=0.25, rho=0.9, grid=1.0)
     assert not BudgetLaplace(1.0, 3.0, epsilon=700.0, beta=0.25, rho=0.9, grid=0.5).clamps
 
@@ -193,3 +194,19 @@ def test_values_and_reports_outside_the_range_are_refused(rng: Entropy) -> None:
             randomizer.decode(reports)
     with pytest.raises(DataError, match="`values` must be"):
         randomizer.precision_at(3.0)
+    for noise in (randomizer, randomizer.noise):
+        for bad in (0.9, [np.nan], ["0"], [True]):
+            with pytest.raises(DataError, match="`report` must be whole grid steps"):
+                noise.log_density(bad, 1.0)
+    for bad in ([np.nan], ["3"], [True], [[1], [1, 2]]):
+        with pytest.raises(DataError, match="`reports` must be finite numbers"):
+            randomizer.noise.decode(bad)
+
+
+def test_a_refused_precision_may_yet_be_reached_which_the_refusal_does_not_deny() -> None:
+    """On two steps the values that rounding would move out of their interval are not the smallest ones."""
+    public: dict[str, Any] = {"lower": 0.3, "upper": 2.7, "beta": 0.9, "rho": 0.9, "grid": 1.2}
+    with pytest.raises(UnsupportedError, match="cannot be guaranteed by our bound"):
+        BudgetLaplace(**public, epsilon=300.0)
+    same = BudgetLaplace(**public, epsilon=300.0, precision="published")
+    assert not same.clamps and min(same.precision_at(value) for value in np.linspace(0.3, 2.7, 501)) > 0.9

@@ -179,6 +179,24 @@ def test_missing_contributors_keep_theta_and_alpha() -> None:
     assert "some are missing" in fewer.guarantee.source
 
 
+def test_a_restricted_fleet_says_how_many_refined_groups_it_has() -> None:
+    """Nine people in four blocks 3 2 2 2; some are missing, twice."""
+    shuffler = RASE.fit(Groups.from_lists([range(9)], 9), k=4, alpha=20.0, refine="blocks", reference=range(9))
+    assert isinstance(shuffler.mechanism, Mallows) and "20 <= 36" in shuffler.reason
+    here = np.array([True, True, False, True, False, True, True, False, False])
+    fewer = shuffler.restrict(here)
+    assert (fewer.n, fewer.k, fewer.summary()["k"]) == (5, 3, 3) and "agglom" not in fewer.guarantee.source
+    assert "holds for the blocks of 3" in fewer.guarantee.source
+    assert fewer.reason == "Mallows: as fitted for the whole fleet"
+    least = fewer.restrict(np.array([True, False, True, False, False]))
+    assert (least.k, least.reason) == (2, fewer.reason)
+    assert shuffler.restrict(np.ones(9, bool)).k == 4
+    outside = RASE.fit(OWN, k=2, alpha=50.0, refine="blocks").restrict(np.array([True, True, False, True, True]))
+    assert outside.mechanism == Uniform(4) and outside.k is outside.summary()["k"] is None
+    assert outside.reason == "auxiliary: as fitted for the whole fleet"
+    assert RASE.fit(OWN).restrict(np.array([True, True, False, True, True])).reason == ""
+
+
 def test_a_graph_is_cut_into_its_connected_components() -> None:
     networkx = pytest.importorskip("networkx")
     path = networkx.Graph([(0, 3), (3, 1), (2, 4)])
@@ -197,6 +215,7 @@ def test_a_graph_is_cut_into_its_connected_components() -> None:
         ({"refine": "blocks", "alpha": 1.0}, ParameterError, "`k` must be"),
         ({"refine": "blocks", "k": True, "alpha": 1.0}, ParameterError, "`k` must be"),
         ({"refine": "kmeans", "k": 2}, ParameterError, "`refine` must be"),
+        ({"refine": ["blocks"], "k": 2}, ParameterError, "`refine` must be"),
         ({"k": 2}, ParameterError, "need `refine`"),
         ({"alpha": -1.0}, ParameterError, "`alpha` must be"),
         ({"alpha": math.nan}, ParameterError, "`alpha` must be"),
@@ -227,6 +246,11 @@ def test_overlapping_groups_are_refused_with_the_reason() -> None:
 def test_impossible_arrivals_are_refused(devices: list[int], reports: list[int], wanted: str) -> None:
     with pytest.raises(DataError, match=wanted):
         in_roster_order(devices, reports, n=5)
+
+
+def test_arrivals_of_nobody_say_so() -> None:
+    with pytest.raises(DataError, match="at least one person, got nobody"):
+        RASE.fit(OWN).shuffle_arrivals([], [], device())
 
 
 @over_all

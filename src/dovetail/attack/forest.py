@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from dovetail.core.arrays import floats
 from dovetail.core.checks import refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.core.stages import NumericRandomizer, Shuffler
-from dovetail.shuffle.inside import uniform_inside
 
 Features = Mapping[str, ArrayLike]  # name -> number of each record (m,)
 Devices = NDArray[np.int64]  # (m,), 0..n-1
@@ -45,13 +45,15 @@ class Records:
     def __post_init__(self) -> None:
         if not self.features:
             raise DataError("`features` must name at least one column.")
-        columns = {name: np.asarray(column, dtype=np.float64) for name, column in self.features.items()}
+        columns = {name: floats(name, column) for name, column in self.features.items()}
         devices, batches = np.asarray(self.devices), np.asarray(self.batches)
         for name, column in {**columns, "devices": devices, "batches": batches}.items():
-            if column.shape != devices.shape or column.ndim != 1 or not column.size or not np.isfinite(column).all():
-                raise DataError(f"{name!r} must be one finite number for each record, got shape {column.shape}.")
+            if column.shape != devices.shape or column.ndim != 1 or not column.size:
+                raise DataError(f"`{name}` must be one number for each record, got shape {column.shape}.")
         if devices.dtype.kind not in "iu" or devices.min() < 0:
             raise DataError(f"`devices` must be whole numbers 0..n-1, got {devices.dtype}.")
+        if batches.dtype.kind not in "iu":
+            raise DataError(f"`batches` must be whole numbers, got {batches.dtype}.")
         object.__setattr__(self, "features", columns)
 
     @classmethod
@@ -71,17 +73,20 @@ class Records:
         place : bool
             Whether the attacker sees the place in the batch. Without it a shuffle cannot make a difference.
         """
-        table = np.asarray(values, dtype=np.float64)
-        if table.ndim != 2:
-            raise DataError(f"`values` must have a row for each round, got shape {table.shape}.")
+        table = _rounds(values)
         rounds, n = table.shape
-        seats = np.tile(np.arange(n), rounds)
+        senders = np.tile(np.arange(n), (rounds, 1)) if devices is None else np.asarray(devices)
+        if senders.shape != table.shape:
+            raise DataError(f"`devices` must have the shape of `values`, {table.shape}, got {senders.shape}.")
         features: dict[str, Any] = {"value": table.ravel()}
         if time_of_day is not None:
-            features["time_of_day"] = np.repeat(np.asarray(time_of_day, dtype=np.float64), n)
+            times = floats("time_of_day", time_of_day)
+            if times.shape != (rounds,):
+                raise DataError(f"`time_of_day` must be one number for each round, got shape {times.shape}.")
+            features["time_of_day"] = np.repeat(times, n)
         if place:
-            features["place"] = seats.astype(np.float64)
-        return cls(features, seats if devices is None else np.ravel(devices), np.repeat(np.arange(rounds), n))
+            features["place"] = np.tile(np.arange(n, dtype=np.float64), rounds)
+        return cls(features, senders.ravel(), np.repeat(np.arange(rounds), n))
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -142,10 +147,10 @@ class ReidentificationResult:
     recall_interval, precision_interval : (float, float)
         At `level`, over repeated releases of the same values (Student t over trials).
     chance : float
-        Share of the commonest sender: what naming it always reaches.
+        One over the number of devices with records: the most that the recall of a guess which does not look can be.
     p_value : float
-        Share of reassignments of senders within batches that make the guesses at least as often right (permutation
-        test, counting the observed one): small when the features tell something.
+        Share of relabellings of the devices that have a recall at least as large, counting the observed one: small
+        when the history tells who is who.
     recall_by_device, precision_by_device : float arrays (n,)
     recall_reach_by_device, precision_reach_by_device : float arrays (n,)
         Half widths of their intervals.
@@ -187,8 +192,10 @@ def release_rounds(
     -------
     reports : float array (rounds, n), devices : int array (rounds, n)
     """
-    table = np.asarray(values, dtype=np.float64)
-    orders = np.array([shuffler.permutation(rng) for _ in table]).reshape(table.shape)
+    table = _rounds(values)
+    if table.shape[1] != shuffler.n:
+        raise DataError(f"`values` must have {shuffler.n:,} devices, as the shuffler, got {table.shape[1]:,}.")
+    orders = np.array([shuffler.permutation(rng) for _ in table])
     noisy = table if randomizer is None else randomizer.decode(randomizer.randomize(table.ravel(), rng))
     return np.take_along_axis(noisy.reshape(table.shape), orders, axis=1), orders
 
@@ -212,7 +219,14 @@ def reidentify(
         Draws the records of one sanitized release, such as `Records.of_rounds(*release_rounds(..))`.
     trials : int, at least 2
     permutations : int, at least 1
-        Reassignments of the test against chance; the smallest p-value is 1 / (permutations + 1).
+        Relabellings of the test against chance; the smallest p-value is 1 / (permutations + 1).
+
+    Notes
+    -----
+    The test is a permutation test whose null is that the devices are exchangeable: the history tells nothing about
+    which of them is which. A relabelling holds for all rounds and trials at once, because a device goes on as it
+    began and every trial releases the same values. So k devices have k! relabellings, and with fewer than five of
+    them, or with one device alone that is recognized, the p-value cannot be small.
 
     Source
     ------
@@ -221,17 +235,17 @@ def reidentify(
     whole("trials", trials, least=2)
     whole("permutations", permutations, least=1)
     scores = np.empty((trials, 2, attack.n))
-    hits = np.zeros(permutations + 1, dtype=np.int64)
-    sent = np.zeros(attack.n, dtype=np.int64)
+    pairs = []
     for trial in range(trials):
         records = release(rng)
         if int(records.devices.max()) >= attack.n:
             raise DataError(f"`release` must hold devices 0..{attack.n - 1}, which the attacker knows.")
         guesses = attack.guess(records)
         scores[trial] = recall_precision(guesses, records.devices, n=attack.n)
-        hits += _hits(guesses, records, permutations, rng)
-        sent += np.bincount(records.devices, minlength=attack.n)
+        pairs.append((guesses, records.devices))
         progress(trial + 1, trials)
+    guesses, devices = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    sent = np.bincount(devices, minlength=attack.n)
     means, reach = _over_trials(scores)
     overall, wide = _over_trials(scores[:, :, sent > 0].mean(axis=2))
     spans = [(max(0.0, float(m - r)), min(1.0, float(m + r))) for m, r in zip(overall, wide, strict=True)]
@@ -240,8 +254,8 @@ def reidentify(
         precision=float(overall[1]),
         recall_interval=spans[0],
         precision_interval=spans[1],
-        chance=float(sent.max() / sent.sum()),
-        p_value=float((hits >= hits[0]).mean()),
+        chance=1.0 / np.count_nonzero(sent),
+        p_value=_p_value(guesses, devices, permutations, rng),
         recall_by_device=means[0],
         precision_by_device=means[1],
         recall_reach_by_device=reach[0],
@@ -270,13 +284,22 @@ def _over_trials(scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     return scores.mean(axis=0), float(stdtrit(trials - 1, 0.5 + LEVEL / 2)) * spread
 
 
-def _hits(guesses: Devices, records: Records, permutations: int, rng: Entropy) -> NDArray[np.int64]:
-    """Right guesses, and those under each reassignment of the senders within batches."""
-    by = np.argsort(records.batches, kind="stable")
-    guesses, devices = guesses[by], records.devices[by]
-    starts = np.concatenate(([0], np.cumsum(np.unique(records.batches, return_counts=True)[1])))
-    result = np.empty(permutations + 1, dtype=np.int64)
-    result[0] = (guesses == devices).sum()
-    for row in range(1, permutations + 1):
-        result[row] = (guesses == devices[uniform_inside(starts, rng)]).sum()
-    return result
+def _p_value(guesses: Devices, devices: Devices, permutations: int, rng: Entropy) -> float:
+    """Share of relabellings of the devices, the observed one among them, whose recall is at least the observed."""
+    names, who, sent = np.unique(devices, return_inverse=True, return_counts=True)
+    weights = 1.0 / sent[who]
+
+    def reached(labels: Devices) -> float:
+        return float(weights[guesses == labels[who]].sum())
+
+    least = reached(names) * (1.0 - 1e-9)  # ties count, whatever the sums round to
+    as_large = [reached(names[rng.permutation(names.size)]) >= least for _ in range(permutations)]
+    return (1 + sum(as_large)) / (permutations + 1)
+
+
+def _rounds(values: ArrayLike) -> NDArray[np.float64]:
+    """`values` (rounds, n) as finite floats, at least one of each."""
+    table = floats("values", values)
+    if table.ndim != 2 or not table.size:
+        raise DataError(f"`values` must have a row for each round, got shape {table.shape}.")
+    return table

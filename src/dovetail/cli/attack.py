@@ -48,7 +48,7 @@ def _reidentify(
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the forest and the test reproducible.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Re-identification by a random forest: who sent each report, against naming the commonest sender.
+    """Re-identification by a random forest: who sent each report, against a guess that does not look.
 
     Intervals are over releases; a single release is cut into up to ten parts of whole rounds (--batch). Needs the
     extra `attack`.
@@ -113,8 +113,8 @@ def _print(document: dict[str, Any]) -> None:
     rows = {
         "recall": _with_interval(document, "recall"),
         "precision": _with_interval(document, "precision"),
-        "chance": f"{percent(document['chance'])}: naming the commonest sender",
-        "p-value": f"{document['p_value']:.3g}: how often guesses about reassigned senders are right as often",
+        "chance": f"{percent(document['chance'])}: a guess that does not look",
+        "p-value": f"{document['p_value']:.3g}: how often guesses about relabelled devices are right as often",
         "features": printable(", ".join(document["features"])),
         "records": f"{document['records']:,} of {document['known_devices']:,} known devices",
         "intervals": f"{level}, over {document['trials']:,} {document['trials_are']}",

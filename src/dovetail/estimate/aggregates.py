@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtri
 
-from dovetail.core.checks import probability, real
+from dovetail.core.checks import probability, real, refuse
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Estimate, Tally, Values
 from dovetail.core.stages import Estimator, NumericRandomizer, Reports
@@ -45,7 +45,7 @@ class FunctionEstimator(Estimator):
     ----------
     randomizer : NumericRandomizer with geometric noise, at most 2^20 grid steps
     function : callable
-        f at an array of numbers on the value's scale, elementwise.
+        f at an array of numbers on the value's scale, elementwise and finite.
 
     Notes
     -----
@@ -63,7 +63,7 @@ class FunctionEstimator(Estimator):
         grid, n = ClampedGrid.of(self.randomizer), np.asarray(tally.n)
         _some(n)
         points = np.asarray(self.randomizer.lower + grid.step * np.arange(grid.steps + 1))
-        values = np.asarray(self.function(points), dtype=np.float64)
+        values = self._at(points)
         shift = values.mean()  # unbiasedness survives a shift, and digits survive better after one
         f: Values = values - shift
         h = grid.unbiased(f)
@@ -78,6 +78,18 @@ class FunctionEstimator(Estimator):
             n=tally.n,
             population_error=np.sqrt(np.maximum(noise, sample) / n),
         )
+
+    def _at(self, points: Values) -> Values:
+        """f at the grid points; ParameterError where it does not work elementwise or is not finite."""
+        wanted = "a function that maps an array of numbers to as many finite numbers"
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self.function(points), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise refuse("function", f"{wanted} ({error})", self.function) from error
+        if values.shape != points.shape or not np.isfinite(values).all():
+            raise refuse("function", wanted, self.function)
+        return values
 
 
 def estimate_function(randomizer: NumericRandomizer, reports: Reports, function: Function) -> Estimate:
@@ -182,7 +194,8 @@ class Quantile:
     value, low, high : float
         Grid points on the value's scale.
     level : float
-        The interval covers at least with this probability (normal approximation of counts).
+        The interval covers at least with this probability (normal approximation of counts). The whole range means
+        that the noise hides the quantile at this budget and grid: use a coarser grid, more people or more epsilon.
     n : int
     """
 
@@ -202,18 +215,13 @@ def estimate_quantile(
               \text{interval} = \{ c : \hat F(c) + z\,\mathrm{se} \ge p,\ \hat F(c - 1) - z\,\mathrm{se} < p \}
 
     The value is read off the monotone regression of the unbiased F; the interval inverts tests of one grid point
-    each, so it covers whatever the values are. For the quantile 1/2 of a narrow crowd under wide noise,
-    `estimate_median` is far more precise, but biased.
+    each, so it covers whatever the values are; where the noise leaves everything possible it is the whole range. For
+    the quantile 1/2 of a narrow crowd under wide noise, `estimate_median` is far more precise, but biased.
 
     Parameters
     ----------
     share : float strictly between 0 and 1
     level : float strictly between 0 and 1
-
-    Raises
-    ------
-    UnsupportedError
-        When the noise leaves the whole range possible: the quantile cannot be read off at this budget and grid.
 
     Examples
     --------
@@ -231,11 +239,6 @@ def estimate_quantile(
     reached = np.append(below + z * error >= p, True)  # c can be high enough
     needed = np.insert(below - z * error < p, 0, True)  # c - 1 can be too low
     possible = np.flatnonzero(reached & needed)
-    if possible[0] == 0 and possible[-1] == grid.steps:
-        raise UnsupportedError(
-            f"The {share:g} quantile cannot be told from {steps.size:,} reports: on a grid of {grid.steps:,} steps "
-            "the noise leaves the whole range possible. Use a coarser grid, more people or a larger epsilon."
-        )
     smooth = isotonic_regression(below).x
     best = int(np.argmax(np.append(smooth, np.inf) >= p))
     low, high = min(best, possible[0]), max(best, possible[-1])

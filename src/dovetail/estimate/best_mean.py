@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot
 from typing import Literal, final
 
 from dovetail.core.estimate import Estimate
@@ -32,13 +33,14 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
     r"""The estimate of the mean with the smaller squared error, by their errors and bias bounds.
 
     .. math:: \text{median if} \quad
-              \min\bigl(\mathrm{se}_{\mathrm{median}}^2 + b_{\mathrm{median}}^2,\ \mathrm{range}^2\bigr)
+              \mathrm{se}_{\mathrm{median}}^2 + (b_{\mathrm{median}} - \mathrm{se}_{\mathrm{median}})^2
               < \mathrm{se}_{\mathrm{RB}}^2 + b_{\mathrm{RB}}^2, \qquad b = \text{bias bound}
 
-    The median of clamped reports lies in the range, so it wins where the unbiased mean has a standard error above
-    the range. Otherwise it saves at most half of the variance, and only where the noise dominates: lambda far above
-    the standard deviation `spread` of the values. That must be public knowledge: it cannot be read off reports under
-    so much noise. As n grows, the bias stays and the unbiased mean wins.
+    b - se is the bias of the median of many reports: that of few is part of its noise (see `estimate_median`) and
+    counts once. The median of clamped reports lies in the range, so it wins where the unbiased mean has a standard
+    error of about the range. Otherwise it saves at most half of the variance, and only where the noise dominates:
+    lambda far above the standard deviation `spread` of the values. That must be public knowledge: it cannot be read
+    off reports under so much noise. As n grows, the bias stays and the unbiased mean wins.
 
     Parameters
     ----------
@@ -57,11 +59,11 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
     ['median', 'median', 'rao-blackwell']
     """
     mean, median = estimate_mean(randomizer, reports), estimate_median(randomizer, reports, spread=spread)
-    unbiased, biased = (float(e.standard_error) ** 2 + float(e.bias_bound) ** 2 for e in (mean, median))
-    biased = min(biased, (randomizer.upper - randomizer.lower) ** 2)
+    noise, bias = float(median.standard_error), float(median.bias_bound - median.standard_error)
+    biased, unbiased = hypot(noise, bias), hypot(float(mean.standard_error), float(mean.bias_bound))
     figures = (
-        f"root mean squared error at most {biased**0.5:.3g} (bias at most {float(median.bias_bound):.3g}) for the "
-        f"median, {unbiased**0.5:.3g} for the unbiased mean, n = {mean.n:,}"
+        f"root mean squared error about {biased:.3g} (bias at most {bias:.3g}) for the median, {unbiased:.3g} for "
+        f"the unbiased mean, n = {mean.n:,}"
     )
     if biased < unbiased:
         return ChosenMean(median, "median", f"the noise dominates: {figures}")

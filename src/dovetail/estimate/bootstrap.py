@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.arrays import floats
 from dovetail.core.checks import probability, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
@@ -103,7 +104,7 @@ def average_of_resamples(resamples: ArrayLike) -> float:
     >>> round(average_of_resamples([[1.1, 2.8, 1.1, 3.2, 2.8], [9.5, 2.8, 3.2, 3.2, 1.1]]), 2)
     3.08
     """
-    table: Any = np.asarray(resamples, dtype=np.float64)
-    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+    table = floats("resamples", resamples)
+    if table.ndim != 2 or table.size == 0:
         raise DataError(f"`resamples` must be finite numbers (B, n), got shape {table.shape}.")
     return float(table.mean(axis=1).mean())

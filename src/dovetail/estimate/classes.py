@@ -96,7 +96,7 @@ def estimate_classes(
     ----------
     randomizers : mapping from class name to the randomizer of that class
     reports : int array (n,)
-    labels : array (n,) of class names, one per report
+    labels : array (n,) of class names, one per report; names are text
 
     Examples
     --------
@@ -110,10 +110,12 @@ def estimate_classes(
     >>> bool(low < 4.0 < high), result.weights
     (True, {'open': 0.5, 'shy': 0.5})
     """
-    batch, names = np.asarray(reports), np.asarray(labels)
+    batch, names = np.asarray(reports), np.asarray(labels, dtype=object)
     if names.ndim != 1 or batch.shape[:1] != names.shape:
         raise DataError(f"`labels` must name a class for each report, got shapes {names.shape} and {batch.shape}.")
-    unknown = sorted({str(name) for name in names.tolist()} - set(randomizers))
+    if not all(isinstance(name, str) for name in (*randomizers, *names.tolist())):
+        raise DataError("`randomizers` and `labels` must name classes by text.")
+    unknown = sorted(set(names.tolist()) - set(randomizers))
     if unknown:
         raise DataError(f"`labels` must be among {sorted(randomizers)}, got {unknown[0]!r}.")
     members = {name: batch[names == name] for name in randomizers}

@@ -95,8 +95,8 @@ def estimate_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     return estimator.solve(estimator.tally(reports))
 
 
-def sample_mean(randomizer: BudgetLaplace, reports: Reports) -> Estimate:
-    r"""The plain mean of the reports as they were sent (SE of the paper on RASE): biased where they are clamped.
+def sample_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
+    r"""The plain mean of the reports as they were sent (SE of the paper on RASE): biased where devices clamp.
 
     .. math:: \mathbb E[z] - x = \frac{o\, (t^{i} - t^{m - i})}{1 + t} \text{ steps}, \qquad
               |\text{bias}| \le \frac{o\, (1 - t^m)}{1 + t}
@@ -115,10 +115,10 @@ def sample_mean(randomizer: BudgetLaplace, reports: Reports) -> Estimate:
     if steps.size < 1:
         raise DataError("there are no reports to estimate from: n must be at least 1.")
     noise, bias = randomizer.noise_variance, randomizer.rounding
-    if randomizer.clamps:
+    if isinstance(randomizer, BudgetLaplace) and randomizer.clamps:
         o = grid.overshoot  # t = o / (1 + o)
         noise = min(noise, (randomizer.upper - randomizer.lower) ** 2 / 4.0)
-        bias += grid.step * o * (1.0 + o) / (1.0 + 2.0 * o) * -np.expm1(-float(randomizer.rate * grid.steps))
+        bias += grid.step * o * (1.0 + o) / (1.0 + 2.0 * o) * -np.expm1(-randomizer.epsilon)  # t^m = e^-epsilon
     spread = steps.var(ddof=1) * grid.step**2 if steps.size > 1 else 0.0
     return Estimate(
         value=np.asarray(randomizer.lower + grid.step * steps.mean()),

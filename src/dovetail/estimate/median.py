@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log, log1p
+from math import exp, hypot, inf, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betaln
 
+from dovetail.core.arrays import floats
 from dovetail.core.checks import positive, refuse
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
@@ -40,33 +41,42 @@ def weighted_median(reports: ArrayLike, scales: ArrayLike = 1.0) -> float:
     ------
     Wang, Tao, Zou, RASE, equations (12) to (14) and Example 4.
     """
-    z, lam = np.asarray(reports, dtype=np.float64), np.asarray(scales, dtype=np.float64)
-    if z.ndim != 1 or z.size < 1 or not np.isfinite(z).all():
+    z, lam = floats("reports", reports), floats("scales", scales)
+    if z.ndim != 1 or z.size < 1:
         raise DataError(f"`reports` must be finite numbers, one-dimensional, at least one, got shape {z.shape}.")
-    if lam.shape not in ((), z.shape) or not (np.isfinite(lam) & (lam > 0.0)).all():
+    if lam.shape not in ((), z.shape) or not (lam > 0.0).all():
         raise refuse("scales", f"{z.size:,} finite numbers above 0, or one", scales)
     order = np.argsort(z)
-    upto = np.cumsum((1.0 / np.broadcast_to(lam, z.shape))[order])
-    first = int(np.searchsorted(upto, upto[-1] / 2.0))
-    last = first + int(upto[first] == upto[-1] / 2.0)
+    upto = np.cumsum((lam.min() / np.broadcast_to(lam, z.shape))[order])
+    half, slack = upto[-1] / 2.0, 2.0**-52 * z.size  # the sums round by less than slack
+    first = int(np.searchsorted(upto, half * (1.0 - slack)))
+    last = first + int(upto[first] <= half * (1.0 + slack))
     return float(0.5 * z[order[first]] + 0.5 * z[order[last]])
 
 
 def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> Estimate:
     r"""The median of the reports as an estimate of the mean of the values, with a bound on its bias.
 
-    .. math:: |\mathrm{median} - \mathrm{mean}| \le -\lambda \log\Bigl(1 - \frac{s^2}{2 \lambda^2} e^{s/\lambda}\Bigr)
+    .. math:: |\mathrm{med} - \mathrm{mean}| \le b
+              = -\lambda \log\Bigl(1 - \frac{s^2}{2 \lambda^2} e^{s/\lambda}\Bigr)
               \approx \frac{s^2}{2 \lambda}, \qquad
-              \mathrm{se} \le \frac{\lambda}{\sqrt n}\, e^{(s + b) / \lambda}
+              \mathrm{se} \le \frac{\lambda}{\sqrt n}\, e^{(s + b) / \lambda}, \qquad
+              |\mathbb E[M] - \mathrm{mean}| \le b + \mathrm{se}
 
-    s bounds the standard deviation of the people's values, b the bias. Useful when the noise dominates: lambda far
-    above s. Bounds are for the median of the mixture, with one grid step added because it is discrete.
+    M is the median of the clamped reports, med that of the mixture behind them, s bounds the standard deviation of
+    the people's values. Useful when the noise dominates: lambda far above s. One grid step is added to b because the
+    mixture is discrete.
+
+    The second part of the bias is that of few reports: clamped at an end near which the values are, M falls on one
+    side of med only, and averages of such medians keep that. The bias bound hence also bounds the root mean squared
+    error, and an interval of a single median is wider than it has to be.
 
     Proof: at distance u from the mean mu of the values x_i the mixture's distribution function H has
     2 H(mu) - 1 = mean g(mu - x_i), g(u) = sign(u) (1 - e^(-|u| / lambda)), and |g(u) - u / lambda| <= u^2 / (2
     lambda^2), so |2 H(mu) - 1| <= s^2 / (2 lambda^2). Its slope at mu + u is mean e^(-|mu + u - x_i| / lambda) /
     lambda >= e^(-(s + |u|) / lambda) / lambda (Jensen); integrate to the median. On a grid the mean of the
-    distribution function at y and just below y is H(y) exactly, which puts the discrete median within one step.
+    distribution function at y and just below y is H(y) exactly, which puts the discrete median within one step. And
+    |E[M] - med| is at most the root of E[(M - med)^2].
 
     Parameters
     ----------
@@ -75,7 +85,8 @@ def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: 
 
     Notes
     -----
-    The standard error is the large-sample one for n people, times the exact factor of n reports of one value.
+    The standard error is the large-sample one for n people, times the exact factor of n reports of one value, and
+    half a grid step beside it.
     """
     width = randomizer.upper - randomizer.lower
     s = min(width / 2.0, width / 2.0 if spread is None else positive("spread", spread))
@@ -84,13 +95,15 @@ def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: 
         raise DataError("there are no reports to estimate from: n must be at least 1.")
     scale = grid.step / log1p(1.0 / grid.overshoot)  # lambda: e^(-step / lambda) = t
     bias = min(width, median_bias(s, scale))
-    error = np.asarray(scale * exp(min((s + bias) / scale, 700.0)) * np.sqrt(median_variance(steps.size)))
+    noise = scale * exp(min((s + bias) / scale, 700.0)) * sqrt(median_variance(steps.size))
+    noise = hypot(noise, grid.step / 2.0)  # a median of grid points may fall on either side
+    error = min(noise, width / 2.0)  # clamped reports have their median inside the range, as the values their mean
     return Estimate(
         value=np.asarray(randomizer.lower + grid.step * np.median(grid.clamp(steps))),
-        standard_error=error,
+        standard_error=np.asarray(error),
         n=steps.size,
-        population_error=np.sqrt(error**2 + s**2 / steps.size),
-        bias_bound=bias + grid.step + randomizer.rounding,
+        population_error=np.asarray(hypot(error, s / sqrt(steps.size))),
+        bias_bound=min(width, bias + noise + grid.step + randomizer.rounding),
     )
 
 

@@ -1,10 +1,9 @@
 """Error measures of the paper on RASE, under names that say what they are."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.arrays import floats
 from dovetail.core.errors import DataError
 
 
@@ -50,9 +49,9 @@ def maximum_squared_error(values: ArrayLike, reports: ArrayLike) -> float:
     return float((_errors(values, reports) ** 2).max())
 
 
-def _errors(values: ArrayLike, reports: ArrayLike) -> Any:
-    x, z = np.asarray(values, dtype=np.float64), np.asarray(reports, dtype=np.float64)
-    if x.ndim != 1 or x.shape != z.shape or x.size < 1 or not np.isfinite(z - x).all():
+def _errors(values: ArrayLike, reports: ArrayLike) -> NDArray[np.float64]:
+    x, z = floats("values", values), floats("reports", reports)
+    if x.ndim != 1 or x.shape != z.shape or x.size < 1:
         raise DataError(
             f"`values` and `reports` must be finite numbers, one each per person, got shapes {x.shape} and {z.shape}."
         )

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import positive, real
+from dovetail.core.checks import positive, real, refuse
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Values
 from dovetail.core.stages import NumericRandomizer
@@ -100,6 +100,8 @@ class ClampedGrid:
 def whole_steps(randomizer: NumericRandomizer, reports: ArrayLike) -> Steps:
     """`reports` (n,) as grid steps that `randomizer` may send; DataError otherwise."""
     array: NDArray[Any] = np.asarray(reports)
+    if array.shape == (0,):
+        return np.empty(0, dtype=np.int64)  # an empty list has no type
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.dtype == np.uint64:
         raise DataError(
             f"`reports` must be whole grid steps, one-dimensional and signed, got {array.dtype} {array.shape}."
@@ -134,5 +136,7 @@ def rao_blackwell(reports: ArrayLike, *, lower: float, upper: float, scale: floa
     [-4.0, 3.0, 14.0]
     """
     low, high, beyond = real("lower", lower), real("upper", upper), positive("scale", scale)
+    if not low < high:
+        raise refuse("upper", f"above `lower` = {low!r}", upper)
     z = numbers(reports, low, high, name="reports")
     return np.asarray(z + beyond * ((z == high) * 1.0 - (z == low)))

@@ -38,8 +38,10 @@ def predict(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int, shar
 
     .. math:: \mathrm{se} = \sqrt{V / n}, \qquad \mathrm{error}_{95} = z_{0.975}\, \mathrm{se} + \mathrm{rounding}
 
-    V is the exact variance of one report with the realized integer thresholds. For shares it is a linear function of
-    the true shares, so that its maximum over all populations is reached where everybody holds one value.
+    For shares V is the exact variance of one report with the realized integer thresholds, a linear function of the
+    true shares, so that its maximum over all populations is reached where everybody holds one value. For a mean V is
+    the variance of the noise, an upper bound: reports count as clamped to the range, which lowers the variance of
+    `estimate_mean` down to half of V, where the noise is wide, by an amount that depends on the values.
 
     Parameters
     ----------

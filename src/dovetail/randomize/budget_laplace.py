@@ -100,8 +100,9 @@ class BudgetLaplace(NumericRandomizer):
             )
         if self.guaranteed_threshold == inf:
             raise UnsupportedError(
-                f"No epsilon guarantees this precision on a grid of {self.steps:,} steps: rounding alone may leave "
-                f"the interval. Use a grid of at most {2 * self.beta * min(abs(self.lower), abs(self.upper)):.4g}."
+                f"This precision cannot be guaranteed by our bound on a grid of {self.steps:,} steps: rounding alone "
+                "may leave the interval. Use a grid of at most "
+                f"{2 * self.beta * min(abs(self.lower), abs(self.upper)):.4g}."
             )
 
     @property
@@ -145,12 +146,13 @@ class BudgetLaplace(NumericRandomizer):
 
     @property
     def guaranteed_threshold(self) -> float:
-        r"""Smallest epsilon that is precise enough for every value of the range, rounded up; infinite if none is.
+        r"""An epsilon that suffices for the precision of every value of the range; infinite if this bound has none.
 
         .. math:: \frac{2 t^{k+1}}{1 + t} \le 1 - \rho, \qquad t = e^{-\epsilon / m}, \qquad
                   k = \Bigl\lfloor \frac{\beta\, x_{\min}}{\mathrm{step}} - \frac12 \Bigr\rfloor
 
-        x_min is the value nearest to zero; half a step is what rounding may add. For fine grids this tends to
+        x_min is the value nearest to zero; half a step is what rounding may add at worst. It suffices; on coarse
+        grids, whose points need not be where that happens, a smaller epsilon may do. For fine grids this tends to
         Lemma 1 with x_min in place of x_max.
         """
         nearest = 0.0 if self.lower <= 0.0 <= self.upper else min(abs(self.lower), abs(self.upper))

@@ -10,8 +10,10 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.arrays import floats
 from dovetail.core.checks import positive, privacy_budget, real, refuse
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
@@ -112,11 +114,14 @@ class Laplace(NumericRandomizer):
 
     def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:
         points = self.nearest(np.ravel(value)).reshape(np.shape(value))
-        away = np.abs(np.asarray(report, dtype=np.int64) - points)
+        steps = np.asarray(report)
+        if steps.dtype.kind not in "iu":
+            raise DataError(f"`report` must be whole grid steps, got values of type {steps.dtype}.")
+        away = np.abs(steps.astype(np.int64) - points)
         return np.asarray(log(tanh(float(self.rate) / 2)) - float(self.rate) * away)
 
     def decode(self, reports: ArrayLike) -> NDArray[np.float64]:
-        return np.asarray(self.lower + self.step * np.asarray(reports, dtype=np.float64))
+        return np.asarray(self.lower + self.step * floats("reports", reports))
 
     @property
     def noise_variance(self) -> float:

@@ -120,7 +120,7 @@ def _precision_note(randomizer: Document) -> Iterator[str]:
         yield (
             f"Precision of one report, asked for: within {percent(precision['beta'])} of its value with probability "
             f"{percent(precision['rho'])}; achieved: {percent(first, ROUND_FLOOR)} at {low:g}, "
-            f"{percent(last, ROUND_FLOOR)} at {high:g}. Every value of the range would take "
+            f"{percent(last, ROUND_FLOOR)} at {high:g}. Every value has what was asked for from "
             f"ε = {upward(precision['guaranteed_threshold'])}; Lemma 1 as published says "
             f"{upward(precision['published_threshold'])}. Reports are {'' if precision['clamps'] else 'not '}clamped."
         )

@@ -24,6 +24,8 @@ def in_roster_order(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[
     ([True, False, True], [3.0, 7.5])
     """
     who, batch = np.asarray(devices), np.asarray(reports)
+    if who.shape == (0,):
+        who = who.astype(np.int64)  # an empty list has no type
     if who.ndim != 1 or who.dtype.kind not in "iu" or batch.shape[:1] != who.shape:
         raise DataError(
             f"`devices` must be one whole number for each report, got shape {who.shape} of {who.dtype} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,9 +62,9 @@ class RASE(Shuffler):
         What shuffles; `fit` chooses it.
     refine : "blocks", "agglomerative" or None
     k : int or None
-        Number of refined groups.
+        Number of refined groups; None where a restricted fleet is shuffled uniformly and has none.
     reason : str
-        How the branch rule was decided.
+        How the branch rule was decided: for the whole fleet, also where some are missing.
 
     Notes
     -----
@@ -194,7 +194,10 @@ class RASE(Shuffler):
         here = checked_present(present, self.n)
         fewer = self.mechanism.restrict(here)
         own = fewer.groups if isinstance(fewer, WithinGroups) else restrict_groups(self.groups, here, Plan())[0]
-        return replace(self, groups=own, mechanism=fewer)
+        if self.refine is None:
+            return replace(self, groups=own, mechanism=fewer)
+        reason = f"{self.reason.partition(':')[0]}: as fitted for the whole fleet"
+        return replace(self, groups=own, mechanism=fewer, k=_blocks_left(fewer), reason=reason)
 
     def shuffle_arrivals(self, devices: ArrayLike, reports: ArrayLike, rng: Entropy) -> Reports:
         """The released batch of the reports (m, ..) of some devices (m,), which came in any order.
@@ -221,7 +224,7 @@ class RASE(Shuffler):
         facts = self.mechanism.summary() | {"shuffler": self.name, "mechanism": self.mechanism.name}
         if self.refine is None:
             return facts
-        facts |= {"refine": self.refine, "k": cast(int, self.k), "reason": self.reason, "own_alpha": self.own_alpha}
+        facts |= {"refine": self.refine, "k": self.k, "reason": self.reason, "own_alpha": self.own_alpha}
         if isinstance(self.mechanism, Mallows):
             spread = sensitivity.kendall_by_group(self.groups, self.mechanism.line.places)
             facts |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
@@ -250,6 +253,14 @@ def _checked_fleet(groups: Any) -> tuple[Groups, Groups]:
     return Groups.from_labels(connected_components(graph, directed=False)[1]), Groups.from_graph(pairs, n=n)
 
 
+def _blocks_left(mechanism: WithinGroups | Mallows | Uniform) -> int | None:
+    """Refined groups that have a member, those of one member among them."""
+    if not isinstance(mechanism, Mallows):
+        return None
+    groups = mechanism.groups
+    return len(groups) + groups.n - int(np.count_nonzero(groups.grouped))
+
+
 def _checked_disjoint(groups: Groups) -> None:
     if not groups.disjoint:
         twice = groups.rows.entries - int(groups.grouped.sum())
@@ -270,6 +281,6 @@ def _checked_options(n: int, k: int | None, auxiliary: str, refine: str | None, 
                 "`k` and `reference` need `refine`: contributors' own groups are shuffled uniformly."
             )
         return
-    if refine not in _REFINE:
+    if refine not in get_args(Refinement):
         raise refuse("refine", "'blocks', 'agglomerative' or None", refine)
     whole("k", k, least=1, most=n)
