@@ -8,8 +8,9 @@ import pytest
 
 from dovetail.account.blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.clones import ClonePair
-from dovetail.account.excess import mean_excess
+from dovetail.account.excess import Tilt, _saddle, _sum, mean_excess
 from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.special import binomial_pmf
 
 CLONE_ERROR = 2e-9  # the pair's own margin
 
@@ -79,6 +80,53 @@ def test_the_stronger_clone_law_agrees_with_its_closed_sum(epsilon0: float, n: i
     assert one.lower <= other.upper * (1.0 + CLONE_ERROR)
     steepness = 2.0 * math.log(1.0 / delta) + 1.0  # a gap of 1e-4 in epsilon costs this share of delta
     assert one.upper <= other.upper * (1.0 + 1e-4 * steepness)
+
+
+def few_contested(p: float, b: float, n: int, epsilon: float) -> float:
+    """(1/n) E[(A (p - E) + B (1 - E p) + C (1 - E))_+] of three kinds of reports, each with chance b: all counts."""
+    counts, e = np.arange(60.0), math.exp(epsilon)
+    first, second, third = counts[:, None, None], counts[:, None], counts
+    chance = (
+        binomial_pmf(first, n, b, 1.0 - b)
+        * binomial_pmf(second, n - first, b / (1.0 - b), (1.0 - 2.0 * b) / (1.0 - b))
+        * binomial_pmf(third, n - first - second, b / (1.0 - 2.0 * b), (1.0 - 3.0 * b) / (1.0 - 2.0 * b))
+    )
+    excess = first * (p - e) + second * (1.0 - e * p) + third * (1.0 - e)
+    return float(np.sum(chance * np.maximum(excess, 0.0))) / n
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n"), [(8.0, 2_000), (14.0, 10**6), (18.0, 10**8), (20.0, 10**9), (36.0, 1000), (44.0, 2)]
+)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_reports_that_matter_rarely_are_summed_as_sharply_as_any(epsilon0: float, n: int, share: float) -> None:
+    p = math.exp(epsilon0)
+    b = 1.0 / (p + 2.0)
+    ends = ShuffledLaw(BlanketLaw([p, 1.0, 1.0], [1.0, p, 1.0], [b] * 3), n).delta(share * epsilon0)
+    exact = few_contested(p, b, n, share * epsilon0)
+    assert ends.lower * (1.0 - 1e-9) <= exact <= ends.upper * (1.0 + 1e-9)
+    assert ends.upper <= 1.0001 * ends.lower
+
+
+@pytest.mark.parametrize(("p", "chance", "n"), [(50.0, 0.004, 1000), (1e4, 1e-5, 3 * 10**6), (1e6, 1e-7, 10**7)])
+@pytest.mark.parametrize("points", [64, 128, 256])
+def test_splits_make_no_more_mass_than_they_are_charged_for(p: float, chance: float, n: int, points: int) -> None:
+    values = np.array([p - 1.3, 1.0 - 1.3 * p, -0.3, 0.0])
+    masses = np.array([chance, chance, chance, 1.0 - 3.0 * chance])
+    tilt = Tilt(values, masses, _saddle(values, masses, n))
+    summed = _sum(tilt, values, n, points)
+    if summed is None:
+        return
+    total, splits = summed
+    made, charged = math.log(total.masses.sum()), tilt.growth(n, splits)
+    assert 0.0 < made <= charged
+    unsplit = math.fsum((n / splits.base**level + 1.0) * step**2 for level, step in enumerate(splits.steps))
+    assert charged < 0.5 * (0.125 * tilt.theta**2 * unsplit)  # what it would be if no copy lay on the grid
+
+
+def test_the_spread_of_the_largest_ratio_is_finite() -> None:
+    p = math.exp(700.0)
+    assert stronger(700.0).spread == pytest.approx(2.0 * p, rel=1e-9)
 
 
 def test_what_is_returned_was_evaluated_and_found_small_enough() -> None:

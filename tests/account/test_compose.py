@@ -208,6 +208,13 @@ def test_delta_falls_in_epsilon_and_vanishes_at_the_sum_of_local_epsilons() -> N
     assert (ends[-1].lower, ends[-1].upper) == (0.0, 0.0)
 
 
+def test_above_the_sum_of_local_epsilons_nothing_is_known_to_be_reached() -> None:
+    rounds = [Round(1.0, 1_000, times=3, delta0=1e-6)]
+    ends = composed_delta(rounds, epsilon=3.0)
+    assert ends.lower == 0.0
+    assert ends.upper == pytest.approx(3e-6, rel=1e-3)
+
+
 def test_approximate_rounds_add_their_term_once_each() -> None:
     pure = [Round(1.0, 1_000, times=4, kind="clones"), Round(0.5, 200, kind="clones")]
     rounds = [Round(1.0, 1_000, times=4, delta0=1e-14), Round(0.5, 200, delta0=1e-13)]

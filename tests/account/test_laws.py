@@ -8,17 +8,18 @@ import pytest
 
 from dovetail.account.attack_lower import attack_lower
 from dovetail.account.blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones import ClonePair
-from dovetail.account.laws.binary import MOST_EXACT, BinaryExact
+from dovetail.account.clones import LEAST, MOST_PEOPLE, ClonePair
+from dovetail.account.laws.binary import FAR, MOST_EXACT, BinaryExact
 from dovetail.account.laws.finite import MOST_PAIRS, FiniteChannelLaw
 from dovetail.account.laws.hadamard import hadamard_law
 from dovetail.account.laws.krr import krr_law, krr_third_law
-from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law, laplace_law
+from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law
 from dovetail.account.laws.mechanisms import LAWS, law_bounds, mechanism_attack, mechanism_law
 from dovetail.account.laws.unary import hashing_law, unary_law
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import NumericRandomizer, Randomizer
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
@@ -125,21 +126,66 @@ def test_binary_response_lies_between_the_general_attack_and_stronger_clones(n: 
 
 
 def test_binary_response_says_nothing_for_large_collections_but_is_still_attacked() -> None:
-    [bound] = law_bounds(KRR(2, 1.0), n=MOST_EXACT + 1, delta=1e-6)
+    [bound] = law_bounds(KRR(2, 1.0), n=FAR + 1, delta=1e-6)
     assert bound.epsilon is None
     assert "stronger clones" in bound.reason
     assert mechanism_attack(KRR(2, 1.0), n=10**6, delta=1e-6) > 0.002
 
 
-def test_finer_cells_and_finer_grids_approach_the_continuous_laplace_law_from_above() -> None:
-    cells = [ShuffledLaw(laplace_law(2.0, cells=count), 500).delta(0.3).upper for count in (4, 16, 64, 256)]
-    assert cells == sorted(cells, reverse=True)
-    assert cells[2] == pytest.approx(cells[3], rel=1e-3)
+@pytest.mark.parametrize(("epsilon0", "delta"), [(0.05, 1e-6), (1.0, 1e-6), (8.0, 0.1)])
+def test_more_people_never_raise_the_bound_of_binary_response(epsilon0: float, delta: float) -> None:
+    def smallest(n: int) -> float:
+        own = law_bounds(KRR(2, epsilon0), n=n, delta=delta)[0].epsilon
+        clones = ClonePair(epsilon0, n).epsilon(delta).upper
+        return clones if own is None else min(own, clones)
+
+    sizes = (MOST_EXACT, MOST_EXACT + 1, FAR, FAR + 1)
+    bounds = [smallest(n) for n in sizes]
+    assert all(more <= fewer * (1.0 + 1e-6) for fewer, more in pairwise(bounds))
+
+
+def test_the_bound_of_binary_response_says_how_many_people_it_was_computed_for() -> None:
+    sources = {n: law_bounds(KRR(2, 1.0), n=n, delta=1e-6)[0].source for n in (MOST_EXACT, FAR)}
+    assert "of 1,000 people" in sources[FAR]
+    assert "of 1,000 people" not in sources[MOST_EXACT]
+
+
+def test_finer_grids_lower_the_law_of_laplace() -> None:
     steps = [
         ShuffledLaw(grid_laplace_law(Laplace(0.0, 1.0, 2.0, grid=1 / m)), 500).delta(0.3) for m in (1, 3, 16, 200)
     ]
     assert all(one.lower > other.upper for one, other in pairwise(steps))
-    assert steps[-1].lower > ShuffledLaw(laplace_law(2.0, cells=2000), 500).delta(0.3).lower
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.5])
+def test_budget_aware_noise_is_as_private_as_its_noise_clamped_or_not(beta: float) -> None:
+    device = BudgetLaplace(lower=3.9, upper=178.3, epsilon=1.0, beta=beta, rho=0.9, precision="published")
+    assert law_bounds(device, n=50, delta=1e-6) == law_bounds(device.noise, n=50, delta=1e-6)
+    assert mechanism_attack(device, n=50, delta=1e-6) == mechanism_attack(device.noise, n=50, delta=1e-6) > 0.0
+
+
+@pytest.mark.parametrize("tilt", [1e-15, 1e-13, 1e-11, 1e-9])
+def test_rows_that_hardly_differ_are_still_told_apart(tilt: float) -> None:
+    rows = np.array([[0.5 + tilt, 0.5 - tilt], [0.5 - tilt, 0.5 + tilt]])
+    [bound] = law_bounds(DenseChannel(rows), n=1, delta=1e-3 * tilt)
+    assert bound.epsilon is not None
+    assert np.maximum(rows[0] - math.exp(bound.epsilon) * rows[1], 0.0).sum() <= 1e-3 * tilt
+    assert bound.epsilon > 0.0
+
+
+def test_a_pair_of_rows_that_looks_like_another_is_judged_by_itself() -> None:
+    rows = np.array([[0.3, 0.3, 0.4], [0.3, 0.3 - 1e-12, 0.4 + 1e-12], [0.3, 0.3 - 3e-12, 0.4 + 3e-12]])
+    law = FiniteChannelLaw.of(rows, n=1)
+    differences = [np.maximum(rows[one] - rows[two], 0.0).sum() for one in range(3) for two in range(3)]
+    assert law.delta(0.0).upper >= max(differences)
+    assert len(law.pairs) == 3
+
+
+def test_permuted_rows_are_one_law() -> None:
+    p = KRRChannel(60, 30, 1).matrix()
+    assert len(FiniteChannelLaw.of(p, n=5).pairs) == 1
+    circulant = np.array([np.roll([0.1, 0.2, 0.3, 0.4], turn) for turn in range(4)])
+    assert len(FiniteChannelLaw.of(circulant, n=5).pairs) == 2  # by one turn or by two
 
 
 @pytest.mark.parametrize("m", [7, 40, 41])
@@ -217,6 +263,26 @@ def test_a_randomizer_without_a_law_is_neither_bounded_nor_attacked() -> None:
 def test_ratios_that_leave_the_range_of_doubles_are_not_summed(mechanism: Randomizer) -> None:
     assert "stronger clones" in law_bounds(mechanism, n=10, delta=1e-6)[0].reason
     assert mechanism_attack(mechanism, n=10, delta=1e-6) == 0.0
+
+
+@pytest.mark.parametrize("epsilon0", [25.0, 36.0, 44.0])
+@pytest.mark.parametrize(("k", "n"), [(3, 2), (5, 1000)])
+def test_a_batch_too_small_to_hide_anybody_is_known_to_expose_everybody(epsilon0: float, k: int, n: int) -> None:
+    [bound] = law_bounds(KRR(k, epsilon0), n=n, delta=1e-6)
+    attack = mechanism_attack(KRR(k, epsilon0), n=n, delta=1e-6)
+    assert bound.epsilon is not None and bound.lower is not None
+    assert bound.epsilon <= 1.0001 * bound.lower
+    assert bound.epsilon <= 1.03 * attack
+
+
+@pytest.mark.parametrize("epsilon0", [LEAST, 1e-200, 1e-30, 300.0, 700.0])
+@pytest.mark.parametrize("n", [1, 10, MOST_PEOPLE])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5])
+def test_every_epsilon0_that_is_admitted_is_computed(epsilon0: float, n: int, delta: float) -> None:
+    ends, attack = ClonePair(epsilon0, n).epsilon(delta), attack_lower(epsilon0, n, delta)
+    assert 0.0 <= attack <= epsilon0
+    assert 0.0 <= ends.lower <= ends.upper <= epsilon0
+    assert attack <= ends.upper * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("mechanism", [KRR(10, 20.0), KRR(10, 0.001), KRR(5, 1.0), Laplace(0.0, 1.0, 60.0)], ids=repr)

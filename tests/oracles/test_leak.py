@@ -177,6 +177,43 @@ def test_any_randomizer_prior_gain_and_knowledge_equals_the_enumeration(seed: in
             assert Fraction(ends.lower) <= truth <= Fraction(ends.upper)
 
 
+CERTAIN = [
+    [(1, 0), (0, 1)],
+    [(0.5, 0.5), (0, 1)],
+    [(0.5, 0.5, 0), (0, 1, 0), (0.25, 0, 0.75)],
+    [(1, 0), (1, 0), (0, 1)],
+]
+
+
+@pytest.mark.parametrize(
+    "channel", [KRRChannel(2, 3, 1), KRRChannel(2, 1, 3), KRRChannel(3, 2, 1), *CERTAIN], ids=repr
+)
+@pytest.mark.parametrize("flat", [True, False])
+def test_every_gain_and_knowledge_is_answered_also_where_reports_are_certain(channel: Any, flat: bool) -> None:
+    channel = channel if isinstance(channel, KRRChannel) else DenseChannel(channel)
+    k, n = channel.shape[0], 4
+    reports = [[Fraction(float(cell)) for cell in row] for row in channel.matrix()]
+    identity = [[Fraction(x == y) for y in range(k)] for x in range(k)]
+    prior = [Fraction(1, k)] * k if flat else [Fraction(0), *[Fraction(i, 4) for i in (1, 3)]][-k:]
+    table = [[Fraction(1), Fraction(1, 2), Fraction(0)][:k], [Fraction(0), Fraction(3), Fraction(1)][:k]]
+    questions: list[tuple[dict[str, Any], Table]] = [
+        ({}, identity),
+        ({"gain": "distance"}, near(k)),
+        ({"gain": floats(identity)}, identity),
+        ({"gain": floats(table)}, table),
+    ]
+    for known in [counts for counts in product(range(n), repeat=k) if sum(counts) <= n - 1]:
+        others = [identity[x] for x in range(k) for _ in range(known[x])] + [prior] * (n - 1 - sum(known))
+        for options, gain in questions:
+            law = None if flat else [float(x) for x in prior]
+            seen = vulnerability(channel, n=n, prior=law, adversary="strong", known=known, **options)
+            truth = enumerated(reports, gain, prior, others)[1]
+            assert abs(Fraction(seen.randomized_shuffled) - truth) <= seen.error_bound < 1e-12, (known, options)
+            if not any(known):
+                blind = vulnerability(channel, n=n, prior=law, **options)
+                assert abs(Fraction(blind.randomized_shuffled) - truth) <= blind.error_bound < 1e-12
+
+
 @pytest.mark.parametrize(("k", "n"), [(2, 1), (2, 4), (3, 3), (3, 4), (4, 3), (5, 2)])
 @pytest.mark.parametrize(("keep", "lie"), [(1, 3), (1, 1), (5, 2)])
 def test_uniform_response_equals_the_enumeration_for_tries_distance_and_knowledge(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dovetail.account.approximate import NAME as APPROXIMATE
 from dovetail.account.approximate import SOURCE as CLONES
-from dovetail.account.approximate import amplify_approximate, share
+from dovetail.account.approximate import amplify_approximate
 from dovetail.account.attack_lower import attack_lower
 from dovetail.account.bound import Bound
 from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
@@ -15,7 +15,7 @@ from dovetail.account.closed_form.listing import closed_forms
 from dovetail.account.laws.mechanisms import blanket_law, law_bounds, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
-from dovetail.core.checks import privacy_budget, whole
+from dovetail.core.checks import privacy_budget, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer

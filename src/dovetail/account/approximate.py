@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 from dovetail.account.bound import Bound
-from dovetail.account.clones import RESOLUTION, ClonePair, log_ratio, normal_threshold
-from dovetail.account.solve import straddle
+from dovetail.account.clones import RESOLUTION, ClonePair, normal_threshold
+from dovetail.account.solve import log_ratio, straddle
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, refuse
+from dovetail.core.checks import share
 
 NAME = "clones, approximate"
 SOURCE = "Feldman, McMillan, Talwar (2021), Hiding Among the Clones, Proposition 2.2 of the workshop version"
@@ -138,10 +138,3 @@ def _feasible(total: Callable[[float], float], delta: float, end: float) -> floa
             right = low + golden * (high - low)
             at_right = total(right)
     return None
-
-
-def share(name: str, value: float) -> float:
-    """`value` as a probability that may be 0 but not 1."""
-    if not 0.0 <= real(name, value) < 1.0:
-        raise refuse(name, "at least 0 and below 1", value)
-    return float(value)

@@ -9,14 +9,13 @@ for validity, and dropped terms are positive.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dovetail.account.clones import log_ratio
 from dovetail.account.coins import MILLS_ERROR, PMF_ERROR, fair_tail
-from dovetail.account.solve import straddle
+from dovetail.account.solve import reached
 from dovetail.account.window import Window, window
 from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
@@ -24,6 +23,7 @@ MOST_MIXED = 64  # every mixture of the others' values is tried up to this n
 LARGEST = 300.0  # above this epsilon0 the three-way law leaves the range of doubles, and binary is as good
 TOLERANCE = 1e-4  # a floor need not be sharper
 RESOLUTION = 1e-3
+ERROR = 1e-12  # relative, of the law of a mixture and its tails; measured below a tenth
 
 
 def attack_lower(epsilon0: float, n: int, delta: float, *, near: float | None = None) -> float:
@@ -58,7 +58,7 @@ def attack_lower(epsilon0: float, n: int, delta: float, *, near: float | None = 
     best, start = 0.0, near * _share(epsilon0) if near else gaussian
     for attack in reversed(attacks) if epsilon0 > math.log(2.0) else attacks:  # the best one is likely the first
         if attack.delta(best) > delta:
-            best = _largest(attack.delta, delta, most=epsilon0, start=best or start, spread=spread)
+            best = reached(attack.delta, delta, most=epsilon0, near=best or start, tolerance=TOLERANCE)
     return best
 
 
@@ -66,12 +66,6 @@ def _share(epsilon0: float) -> float:
     """What the better of binary and three-way response reaches of stronger clones, for large n and small delta."""
     tiny = math.exp(-epsilon0)
     return math.sqrt((1.0 + tiny) / min(2.0, 1.0 + 2.0 * tiny))
-
-
-def _largest(reached: Callable[[float], float], delta: float, *, most: float, start: float, spread: float) -> float:
-    """The largest epsilon found at which reached(epsilon) > delta was evaluated, given reached(0) > delta."""
-    low, _ = straddle(lambda e: log_ratio(reached(e), delta), start, steepness=spread, most=most, tolerance=TOLERANCE)
-    return low
 
 
 @dataclass(frozen=True)
@@ -92,9 +86,9 @@ class BinaryAttack:
         """A value that the exact delta of this collection reaches."""
         s, r = _flip(self.epsilon0)
         e0, e = self.epsilon0, math.exp(epsilon)
-        scale = self.n * math.exp(-e0) / math.expm1(-2.0 * e0)
-        k = math.floor(scale * e * math.expm1(-epsilon - e0)) + 1
-        j = min(math.ceil(scale * math.exp(-epsilon) * math.expm1(epsilon - e0)) - 1, self.n - 1)
+        people, both = self.n * math.exp(-e0), math.expm1(-2.0 * e0)
+        k = math.floor(people * e * (math.expm1(-epsilon - e0) / both)) + 1
+        j = min(math.ceil(people * math.exp(-epsilon) * (math.expm1(epsilon - e0) / both)) - 1, self.n - 1)
         high = _net(
             math.tanh(0.5 * e0) * float(binomial_pmf(k - 1, self.n - 1, s, r)),
             math.expm1(epsilon) * float(binomial_survival(k - 1, self.n, s, r)),
@@ -120,14 +114,18 @@ class MixedAttack:
     epsilon0: float
     laws: Reals  # (n, n): row n1 is the law of T when n1 of the n - 1 others hold a one
 
-    def delta(self, epsilon: float) -> float:
-        """The largest value over mixtures and thresholds."""
-        s, r = _flip(self.epsilon0)
-        at_least = np.cumsum(self.laws[:, ::-1], axis=1)[:, ::-1]
+    @cached_property
+    def _above(self) -> Reals:
+        """Pr[T >= k] in the place of Pr[T = k - 1]."""
         above = np.zeros_like(self.laws)
-        above[:, :-1] = at_least[:, 1:]  # Pr[T >= k] next to Pr[T = k - 1]
-        net = (r - math.exp(epsilon) * s) * self.laws * (1.0 - 1e-12) - math.expm1(epsilon) * above * (1.0 + 1e-12)
-        return max(0.0, float(net.max()))
+        above[:, :-1] = np.cumsum(self.laws[:, :0:-1], axis=1)[:, ::-1]
+        return above
+
+    def delta(self, epsilon: float, *, error: float = -ERROR) -> float:
+        """The largest value over mixtures and thresholds; with `error` = ERROR, no mixture exceeds it."""
+        gain = -math.expm1(epsilon - self.epsilon0) / (1.0 + math.exp(-self.epsilon0))  # r - e^epsilon s
+        loss = math.expm1(epsilon)
+        return max(0.0, float(np.max(gain * (1.0 + error) * self.laws - loss * (1.0 - error) * self._above)))
 
 
 def mixed_laws(epsilon0: float, n: int) -> Reals:

@@ -7,18 +7,17 @@ Revealing who did not draw from mu, and those reports, leaves the victim among t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dovetail.account.clones import MOST_PEOPLE, log_ratio
+from dovetail.account.clones import MOST_PEOPLE
 from dovetail.account.excess import POINTS, mean_excess
-from dovetail.account.solve import straddle
+from dovetail.account.solve import log_ratio, reached, straddle
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, refuse, whole
+from dovetail.core.checks import real, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
 
 SLACK = 1e-9  # how far the data of a law may be off their sums
@@ -87,7 +86,7 @@ class BlanketLaw:
     @property
     def spread(self) -> float:
         r"""E[(Z0 - Z1)^2]: for large n the victim is about as exposed as by a normal shift of sqrt(spread / n)."""
-        return float(self.mass @ (self.z0 - self.z1) ** 2)
+        return float(np.sum((np.sqrt(self.mass) * (self.z0 - self.z1)) ** 2))  # no square leaves the doubles
 
     @property
     def mirrored(self) -> BlanketLaw:
@@ -120,7 +119,8 @@ class ShuffledLaw:
 
     Notes
     -----
-    Relative gap of epsilon(delta) about 2e-5, growing to 1e-3 at n = 1e12. About 15 ms per evaluation at n = 1e6.
+    Relative gap of epsilon(delta), measured for k-ary response with 3 to 10 000 symbols and epsilon0 up to 20: as a
+    rule about 2e-5, at most 7e-4 up to n = 1e9; up to 2e-2 at n = 1e12. About 15 ms per evaluation at n = 1e6.
 
     Examples
     --------
@@ -177,11 +177,12 @@ class ShuffledLaw:
 
     def reached(self, delta: float, *, near: float | None = None) -> float:
         """The largest epsilon found at which the lower end of delta still exceeds `delta`; `near` only saves time."""
+        delta = share("delta", delta)
         return reached(lambda e: self.delta(e).lower, delta, most=self.law.epsilon0, near=near or self._guess(delta))
 
     def _guess(self, delta: float) -> float:
         """What the normal shift would have."""
-        delta = max(share("delta", delta), 1e-300)
+        delta = max(delta, 1e-300)
         return math.sqrt((2.0 * math.log(1.0 / delta) + 1e-3) * self.law.spread / self.n)
 
     def _one_way(self, law: BlanketLaw, epsilon: float) -> Bracket:
@@ -190,21 +191,3 @@ class ShuffledLaw:
         smaller = z0 - math.exp(epsilon) * (1.0 + ROUNDING) * z1
         ends = mean_excess(larger, mass, self.n, smaller=smaller, points=self.points)
         return Bracket(ends.lower * (1.0 - ROUNDING), min(1.0, ends.upper * (1.0 + ROUNDING) + 1e-300))
-
-
-def share(name: str, value: float) -> float:
-    """`value` as a float, at least 0 and below 1."""
-    if not 0.0 <= real(name, value) < 1.0:
-        raise refuse(name, "at least 0 and below 1", value)
-    return float(value)
-
-
-def reached(lower: Callable[[float], float], delta: float, *, most: float, near: float) -> float:
-    """The largest epsilon found at which lower(epsilon) > delta was evaluated; 0 when lower(0) <= delta."""
-    if share("delta", delta) == 0.0:
-        return most
-    if lower(0.0) <= delta:
-        return 0.0
-    steepness = 2.0 * math.log(1.0 / delta) + 1.0
-    low, _ = straddle(lambda e: log_ratio(lower(e), delta), near, steepness=steepness, most=most, tolerance=SEARCH)
-    return low

@@ -2,10 +2,10 @@
 
 import math
 
-from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind, log_ratio
-from dovetail.account.solve import straddle
+from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.solve import log_ratio, straddle
 from dovetail.account.window import Window
-from dovetail.core.checks import privacy_budget, real, refuse, whole
+from dovetail.core.checks import privacy_budget, share, whole
 from dovetail.core.errors import UnsupportedError
 
 MOST = 700.0
@@ -138,5 +138,4 @@ def _kind(adaptive: bool) -> Kind:
 
 def _check(epsilon: float, delta: float) -> None:
     privacy_budget("epsilon", epsilon)
-    if not 0.0 <= real("delta", delta) < 1.0:
-        raise refuse("delta", "at least 0 and below 1", delta)
+    share("delta", delta)

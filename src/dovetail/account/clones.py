@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from dovetail.account.coins import coin_excess
-from dovetail.account.solve import straddle
+from dovetail.account.solve import log_ratio, straddle
 from dovetail.account.window import Window, window
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, real, refuse, whole
+from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 
 Kind = Literal["stronger clones", "clones"]
 
@@ -119,10 +119,8 @@ class ClonePair:
         The upper end is never above epsilon0, and delta(upper) <= delta was evaluated there. The relative gap is at
         most `resolution`, from 1e-7 to 1, or the gap at most a hundredth of that share of `gaussian_scale`.
         """
-        if not 0.0 <= real("delta", delta) < 1.0:
-            raise refuse("delta", "at least 0 and below 1", delta)
         _check_resolution(resolution)
-        if delta == 0.0:
+        if share("delta", delta) == 0.0:
             return Bracket(self.epsilon0, self.epsilon0)
         coarse = self.blocks(1e-8 * delta, 1.0)
         if self.upper(0.0, coarse) <= delta:
@@ -217,11 +215,6 @@ def normal_threshold(excess: float) -> tuple[float, float]:
         value = math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) - t * tail
         t, steepness = t + math.log(value / excess) * value / tail, t * tail / value
     return max(t, 1e-3), steepness
-
-
-def log_ratio(value: float, target: float) -> float:
-    """log(value / target), finite also at value 0: what a search for a threshold in delta runs on."""
-    return math.log(max(value, 1e-320)) - math.log(target)
 
 
 def _prefactor(epsilon: float, epsilon0: float) -> float:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dovetail.account.amplify import SOURCES
-from dovetail.account.approximate import LOCAL, falling_branch, share, too_large
+from dovetail.account.approximate import LOCAL, falling_branch, too_large
 from dovetail.account.bound import Bound
 from dovetail.account.comparisons import advanced, basic, renyi
 from dovetail.account.convolve import LossSum, Terms, overshoot, sum_near
 from dovetail.account.loss import losses_above, losses_below
 from dovetail.account.rounds import Pairs, Round, distinct_pairs, local_total, total_slack
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, refuse
+from dovetail.core.checks import real, refuse, share
 
 METHOD = "privacy loss of the clone pairs"
 COMPOSITION = (
@@ -81,7 +81,7 @@ def compose(
 
     Notes
     -----
-    Below a second for a thousand rounds, whatever n is; different rounds cost 0.1 s each. The relative gap to
+    About a second for a thousand rounds, whatever n is; different rounds cost 0.1 s each. The relative gap to
     `lower` is about 1e-3 for a thousand equal rounds; the upper end itself lies within 1e-4.
 
     Examples
@@ -139,7 +139,7 @@ def composed_delta(
         raise refuse("epsilon", "at least 0", epsilon)
     local = local_total(parts)
     if epsilon >= local[0]:
-        return Bracket(min(1.0, local[1]), min(1.0, local[1]))
+        return Bracket(0.0, min(1.0, local[1]))
     pairs, cut = distinct_pairs(parts), 1e-20
     while True:  # until what was cut off weighs nothing
         total = sum_near(_above(pairs, cut), delta=cut, epsilon=epsilon)

@@ -5,7 +5,8 @@ easy as one of 0.1. *Gridding* splits each value onto its two neighbours on a gr
 convex order, so the gridded sum S' has the larger mean excess. *Levels* in base r of n keep the grid at the scale of
 the sum: r blocks are added by one Fourier transform, and the grid is made coarser before the next level.
 
-The lower end comes from the event {S' > 0}: with h(x) = E[S; S' = x] carried along, E[S; S' > 0] <= E[S_+].
+The lower end comes from the event {S' > 0}: with h(x) = E[S; S' = x] carried along, E[S; S' > 0] <= E[S_+]. Where
+copies off one common value are so rare that the transforms round them away, it comes from the cases with one of them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,9 @@ from dovetail.core.special import Reals
 
 POINTS = 1 << 15
 BASE = 128  # most copies that one transform adds
-COARSE = 80.0  # splits may multiply the tilted mass by e^10
+COARSE = 10.0  # splits may multiply the tilted mass by e^10
 TAIL = 1e-17  # tilted mass left outside all windows
-NOISE = (
-    2.0**-48
-)  # rounding of the transforms per copy, as a share of the tilted mass; four times what was measured at 2^15 points
+NOISE = 2.0**-48  # rounding of the transforms per copy, a share of the tilted mass: four times what was measured
 _FACTORS = np.exp2(np.arange(-3.0, 2.5, 0.5))
 
 Spectrum = NDArray[np.complex128]  # (2, points / 2 + 1): of masses and of means
@@ -53,35 +52,36 @@ class Tilt:
     weights: Reals  # untilted
     theta: float
 
-    def cumulants(self, tilts: Reals) -> Reals:
-        """log E exp(t G) at each t."""
+    def cumulants(self, tilts: Reals) -> tuple[Reals, Reals]:
+        """log E exp(t G) at each t, and the share of it that values other than 0 have."""
         powers = tilts[:, None] * self.values + np.log(self.weights)
         top = powers.max(axis=1)
-        return np.asarray(top + np.log(np.exp(powers - top[:, None]).sum(axis=1)))
+        parts = np.exp(powers - top[:, None])
+        total = parts.sum(axis=1)
+        return np.asarray(top + np.log(total)), np.asarray(parts[:, self.values != 0.0].sum(axis=1) / total)
 
     @property
     def kappa(self) -> float:
-        return float(self.cumulants(np.array([self.theta]))[0])
+        return float(self.cumulants(np.array([self.theta]))[0][0])
 
     @property
     def masses(self) -> Reals:
         """The tilted masses."""
         return self.weights * np.exp(self.theta * self.values - self.kappa)
 
-    def reach(self, copies: int, log_tail: float, noise: float) -> tuple[float, float]:
+    def reach(self, copies: int, log_tail: float, splits: Splits) -> tuple[float, float]:
         r"""An interval that a gridded sum of `copies` leaves, on each side, with tilted mass at most e^-log_tail.
 
         .. math:: \log \Pr_\theta[S' \ge t] \le m(\kappa(\theta + \lambda) - \kappa(\theta))
-                  + \tfrac18 (\theta + \lambda)^2 \mathrm{noise} - \lambda t
-
-        `noise` is the sum of the squared grid steps that the copies went through (Hoeffding's lemma for each split).
+                  + \mathrm{growth}(\theta + \lambda) - \lambda t
         """
         if copies == 0:
             return 0.0, 0.0
         spread = float(self.masses @ (self.values - self.masses @ self.values) ** 2)
         width = float(np.ptp(self.values))
+        noise = 2.0 * self.growth(copies, splits) / self.theta**2
         scales = [  # any lambda gives a bound; these are the natural sizes
-            math.sqrt(2.0 * log_tail / (copies * max(spread, 1e-30 * width**2) + 0.25 * noise)),
+            math.sqrt(2.0 * log_tail / (copies * max(spread, 1e-30 * width**2) + noise)),
             log_tail / width,
             self.theta,
         ]
@@ -89,9 +89,44 @@ class Tilt:
         ends = []
         for sign in (-1.0, 1.0):
             tilts = self.theta + sign * lambdas
-            exponent = copies * (self.cumulants(tilts) - self.kappa) + 0.125 * tilts**2 * noise
+            kappas, moved = self.cumulants(tilts)
+            exponent = copies * (kappas - self.kappa) + splits.growth(copies, tilts, moved)
             ends.append(sign * float(np.min((exponent + log_tail) / lambdas)))
         return ends[0], ends[1]
+
+    def growth(self, copies: int, splits: Splits) -> float:
+        """log of the tilted mass that the splits of so many copies may have made of 1."""
+        tilts = np.array([self.theta])
+        return float(splits.growth(copies, tilts, self.cumulants(tilts)[1])[0])
+
+
+class Splits(NamedTuple):
+    r"""The grid steps s_i of the levels so far; on level i a block is the sum of r^i copies.
+
+    A split onto neighbours at distance s multiplies E[exp(t S)] by at most exp(t^2 s^2 / 8) (Hoeffding's lemma). The
+    value 0 lies on every grid and is not split, so a block whose share a of E[exp(t S)] belongs to 0 grows less:
+
+    .. math:: \log\left(a + (1 - a)\, e^{t^2 s^2 / 8}\right)
+              \le \min\left(\tfrac18 t^2 s^2, \; (1 - a)(e^{t^2 s^2 / 8} - 1)\right), \qquad
+              a \ge (1 - f)^{r^i} e^{-c}
+
+    with f the share of the values other than 0 in one copy, c what the block grew by on the levels before.
+    """
+
+    base: int
+    steps: tuple[float, ...]
+
+    def growth(self, copies: int, tilts: Reals, moved: Reals) -> Reals:
+        """What log E[exp(t S)] of a sum of `copies` grew by, at most, at each t; `moved` is f there."""
+        still = np.log1p(-np.minimum(moved, 1.0 - 2.0**-53))
+        total, block = np.zeros_like(tilts), np.zeros_like(tilts)
+        for level, step in enumerate(self.steps):
+            whole = 0.125 * (tilts * step) ** 2
+            part = -np.expm1(self.base**level * still - block)
+            grown = np.minimum(whole, part * np.expm1(np.minimum(whole, 700.0)))
+            total += copies / self.base**level * grown + whole  # all blocks, and the copies that make up no block
+            block = self.base * (block + grown)
+        return total
 
 
 def mean_excess(
@@ -133,14 +168,15 @@ def mean_excess(
         return alone
     shift = _common(values, masses, n)  # a heavy atom that lies on the grid is not split
     tilt = Tilt(values - shift, masses, _saddle(values, masses, n))
+    single = min(_single(true, masses, values == shift, n), alone.upper)
     summed = _sum(tilt, true - shift, n, points)
     if summed is None:
-        return Bracket(0.0, alone.upper)
-    total, noise = summed
+        return Bracket(single, alone.upper)
+    total, splits = summed
     theta, sums = tilt.theta, total.places + n * shift
     weight = np.where(sums > 0.0, np.exp(-theta * np.maximum(sums, 0.0)), 0.0)
     rounding = NOISE * (n + math.sqrt(points))
-    lost = TAIL * math.exp(0.125 * theta**2 * noise)  # splits add tilted mass
+    lost = TAIL * math.exp(tilt.growth(n, splits))  # splits add tilted mass
     wide = 2.0 * math.sqrt(np.sum(sums**2 * total.masses)) + n * abs(shift)
     upper = float(np.sum(weight * sums * total.masses)) + (lost + rounding) / (math.e * theta)
     means = total.means + n * shift * total.masses
@@ -148,8 +184,18 @@ def mean_excess(
     lower = float(np.sum(weight * means)) - 2.0 * rounding / (math.e * theta) - wide * (math.sqrt(lost) + noisy)
     scale = math.exp(n * tilt.kappa + theta * n * shift) / n
     upper = min(scale * upper * (1.0 + rounding), alone.upper)  # more people never help the adversary
-    lower = scale * max(0.0, lower * (1.0 - rounding))
+    lower = max(scale * lower * (1.0 - rounding), single)
     return Bracket(min(lower, upper), upper)
+
+
+def _single(values: Reals, masses: Reals, common: NDArray[np.bool_], n: int) -> float:
+    """What the cases add in which all copies but one take the common value: no transform rounds it away."""
+    rare = ~common
+    moved = float(masses[rare].sum())
+    if not common.any() or moved >= 1.0:
+        return 0.0
+    others, chance = (n - 1) * float(values[common].min()), math.exp((n - 1) * math.log1p(-moved))
+    return chance * (1.0 - 1e-12) * float(np.maximum(values[rare] + others, 0.0) @ masses[rare])
 
 
 def _common(values: Reals, masses: Reals, n: int) -> float:
@@ -178,8 +224,8 @@ def _saddle(values: Reals, masses: Reals, n: int) -> float:
     return high
 
 
-def _sum(tilt: Tilt, true: Reals, n: int, points: int) -> tuple[Placed, float] | None:
-    """The sum of n copies and the squared grid steps that it went through; None where the grid is too coarse.
+def _sum(tilt: Tilt, true: Reals, n: int, points: int) -> tuple[Placed, Splits] | None:
+    """The sum of n copies and the splits that it went through; None where the grid is too coarse.
 
     On level i a block is the sum of r^i copies, the rest is the sum of n mod r^i others.
     """
@@ -187,36 +233,35 @@ def _sum(tilt: Tilt, true: Reals, n: int, points: int) -> tuple[Placed, float] |
     base = max(2, math.ceil(n ** (1.0 / levels) - 1e-9))
     block = Placed(tilt.values, tilt.masses, tilt.masses * true)
     rest = Placed(np.zeros(1), np.ones(1), np.zeros(1))
-    steps: list[float] = []
+    splits = Splits(base, ())
     for level in range(levels):
         held = n % base**level  # copies in the rest so far
         then = n if level == levels - 1 else n % base ** (level + 1)
         sizes = [then] if level == levels - 1 else [then, base ** (level + 1)]
         log_tail = math.log(4.0 * levels * max(1.0, n / base ** (level + 1)) / TAIL)
-        step, firsts = _windows(tilt, sizes, log_tail, base, steps, points)
-        steps.append(step)
-        if tilt.theta**2 * _noise(n, base, steps) > COARSE:
+        windows = _windows(tilt, sizes, log_tail, splits, points)
+        if windows is None:
             return None
+        step, firsts = windows
+        splits = Splits(base, (*splits.steps, step))
         one, other = (_spectrum(law, step, tilt.theta, points) for law in (block, rest))
         rest = _add(one, other, (then - held) // base**level, firsts[0], step, points)
         if level < levels - 1:
             block = _add(one, np.array([[1.0], [0.0]]), base, firsts[1], step, points)
-    return rest, _noise(n, base, steps)
-
-
-def _noise(copies: int, base: int, steps: list[float]) -> float:
-    """Squared steps that `copies` went through: on each level one split per block and one of the rest."""
-    return math.fsum((copies / base**level + 1.0) * step**2 for level, step in enumerate(steps))
+    return rest, splits
 
 
 def _windows(
-    tilt: Tilt, sizes: list[int], log_tail: float, base: int, steps: list[float], points: int
-) -> tuple[float, list[int]]:
-    """The step at which `points` cover every sum of the level, and the first grid number of each."""
+    tilt: Tilt, sizes: list[int], log_tail: float, before: Splits, points: int
+) -> tuple[float, list[int]] | None:
+    """The step at which `points` cover every sum of the level, and the first grid number of each; None if coarse."""
     step = 0.0
     while True:
         guess = 1.01 * step
-        spans = [tilt.reach(size, log_tail, _noise(size, base, [*steps, guess])) for size in sizes]
+        splits = Splits(before.base, (*before.steps, guess))
+        if tilt.growth(max(sizes), splits) > COARSE:
+            return None
+        spans = [tilt.reach(size, log_tail, splits) for size in sizes]
         step = max(high - low for low, high in spans) / (points - 4)
         if step <= guess:
             return step, [math.floor(low / step) - 1 for low, _ in spans]

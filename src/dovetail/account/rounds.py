@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dovetail.account.approximate import share, total_variation
+from dovetail.account.approximate import total_variation
 from dovetail.account.clones import ClonePair, Kind
-from dovetail.core.checks import whole
+from dovetail.core.checks import share, whole
 from dovetail.core.errors import UnsupportedError
 
 MOST_ROUNDS = 10**9

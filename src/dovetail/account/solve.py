@@ -47,6 +47,27 @@ def straddle(
     return low, high
 
 
+def reached(
+    lower: Callable[[float], float], delta: float, *, most: float, near: float, tolerance: float = 1e-6
+) -> float:
+    """The largest epsilon found at which lower(epsilon) > delta was evaluated; 0 when lower(0) <= delta.
+
+    `most`, unevaluated, when `delta` is 0.
+    """
+    if delta == 0.0:
+        return most
+    if lower(0.0) <= delta:
+        return 0.0
+    steepness = 2.0 * math.log(1.0 / delta) + 1.0
+    low, _ = straddle(lambda e: log_ratio(lower(e), delta), near, steepness=steepness, most=most, tolerance=tolerance)
+    return low
+
+
+def log_ratio(value: float, target: float) -> float:
+    """log(value / target), finite also at value 0: what a search for a threshold in delta runs on."""
+    return math.log(max(value, 1e-320)) - math.log(target)
+
+
 def _secant(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
     """Where the line through two points meets zero; 0 where it does not fall."""
     if first is None or not (second[0] - first[0]) * (second[1] - first[1]) < 0.0:

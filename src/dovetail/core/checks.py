@@ -19,8 +19,10 @@ def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     4
     """
     wanted = f"a whole number, at least {least}" + ("" if most is None else f" and at most {most}")
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value).is_integer():
-        raise refuse(name, wanted, value)  # 1e6 is a whole number to everybody who types it
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise refuse(name, wanted, value)
+    if not isinstance(value, Integral) and not float(value).is_integer():
+        raise refuse(name, wanted, value)  # but 1e6 is a whole number to everybody who types it
     number = int(value) if isinstance(value, Integral) else int(float(value))
     if number < least or (most is not None and number > most):
         raise refuse(name, wanted, number)
@@ -29,9 +31,15 @@ def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
 
 def real(name: str, value: Any, *, wanted: str = "a finite number") -> float:
     """`value` as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise refuse(name, wanted, value)
-    return float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # a whole number beyond the doubles
+        raise refuse(name, wanted, value) from None
+    if not math.isfinite(result):
+        raise refuse(name, wanted, value)
+    return result
 
 
 def positive(name: str, value: Any) -> float:
@@ -47,6 +55,14 @@ def probability(name: str, value: Any) -> float:
     result = real(name, value, wanted="a number strictly between 0 and 1")
     if not 0.0 < result < 1.0:
         raise refuse(name, "a number strictly between 0 and 1", value)
+    return result
+
+
+def share(name: str, value: Any) -> float:
+    """`value` as a float, at least 0 and below 1."""
+    result = real(name, value, wanted="at least 0 and below 1")
+    if not 0.0 <= result < 1.0:
+        raise refuse(name, "at least 0 and below 1", value)
     return result
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dovetail.account.clones import MOST_PEOPLE
-from dovetail.core.checks import positive, privacy_budget, real, refuse, whole
+from dovetail.core.checks import positive, privacy_budget, real, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Shares = Literal["any", "flat"]
@@ -41,8 +41,7 @@ class Wish:
     def __post_init__(self) -> None:
         n = whole("n", self.n, least=1, most=MOST_PEOPLE)
         honest = whole("honest", self.honest, least=1, most=n)
-        if not 0.0 <= real("delta", self.delta) < 1.0:
-            raise refuse("delta", "at least 0 and below 1", self.delta)
+        share("delta", self.delta)
         if self.shares not in ("any", "flat"):
             raise refuse("shares", '"any" or "flat"', self.shares)
         checked = self._frequency() if self.question == "frequency" else self._mean()

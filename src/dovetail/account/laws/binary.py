@@ -6,18 +6,14 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from dovetail.account.attack_lower import BinaryAttack, mixed_laws
-from dovetail.account.blanket import SEARCH, reached, share
-from dovetail.account.clones import log_ratio
-from dovetail.account.solve import straddle
+from dovetail.account.attack_lower import ERROR, BinaryAttack, MixedAttack, mixed_laws
+from dovetail.account.blanket import SEARCH
+from dovetail.account.solve import log_ratio, reached, straddle
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, real, refuse, whole
-from dovetail.core.special import Reals
+from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 
 MOST_EXACT = 1000  # people up to whom every mixture of values is evaluated
-ERROR = 1e-12  # relative, of the law of a mixture and its tails; measured below a tenth
+FAR = 2 * MOST_EXACT  # from here on stronger clones are below what so many people have (measured)
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,8 @@ class BinaryExact:
     ----------
     epsilon0 : float, above 0 and at most 700, nats
     n : int, 1 .. 1000
-        n^2 numbers are held. Above, `BinaryAttack` below and stronger clones above.
+        n^2 numbers are held. Above, `BinaryAttack` from below; from above stronger clones, and up to `FAR` people
+        this law at 1000, since delta falls in n: one person's report can be revealed.
 
     Examples
     --------
@@ -56,12 +53,8 @@ class BinaryExact:
         object.__setattr__(self, "n", whole("n", self.n, least=1, most=MOST_EXACT))
 
     @cached_property
-    def _laws(self) -> tuple[Reals, Reals]:
-        """Pr[T = k - 1] and Pr[T >= k], rows n1, columns k = 1 .. n."""
-        point = mixed_laws(self.epsilon0, self.n)
-        above = np.zeros_like(point)
-        above[:, :-1] = np.cumsum(point[:, :0:-1], axis=1)[:, ::-1]
-        return point, above
+    def _mixtures(self) -> MixedAttack:
+        return MixedAttack(self.epsilon0, mixed_laws(self.epsilon0, self.n))
 
     def delta(self, epsilon: float) -> Bracket:
         """Ends of delta(epsilon), epsilon >= 0: they differ by rounding."""
@@ -69,14 +62,8 @@ class BinaryExact:
             raise refuse("epsilon", "at least 0", epsilon)
         if epsilon >= self.epsilon0:
             return Bracket(0.0, 0.0)
-        point, above = self._laws
-        gain = -math.expm1(epsilon - self.epsilon0) / (1.0 + math.exp(-self.epsilon0))  # r - e^epsilon s
-        loss = math.expm1(epsilon)
-        low, high = (
-            float(np.max(gain * (1.0 + sign * ERROR) * point - loss * (1.0 - sign * ERROR) * above))
-            for sign in (-1.0, 1.0)
-        )
-        return Bracket(max(0.0, low), min(1.0, max(0.0, high) + 1e-300))
+        high = self._mixtures.delta(epsilon, error=ERROR)
+        return Bracket(self._mixtures.delta(epsilon), min(1.0, high + 1e-300))
 
     def epsilon(self, delta: float) -> Bracket:
         """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1."""

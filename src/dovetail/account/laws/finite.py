@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw, share
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Matrix
+from dovetail.core.checks import share
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.special import Reals
 
 MOST_PAIRS = 20_000
 MOST_LAWS = 200
-_DIGITS = 12  # atoms that agree to so many digits are merged, which moves nothing that a double can hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,15 @@ class FiniteChannelLaw:
 
 
 def base_law(base: Reals, first: Reals, second: Reals) -> BlanketLaw:
-    """The law of two rows relative to a base that has mass wherever they have; equal atoms are merged."""
+    """The law of two rows relative to a base that has mass wherever they have; equal atoms are merged.
+
+    Only atoms that are equal in every bit: merging others moves the law down in convex order.
+    """
     used = (first > 0.0) | (second > 0.0)
     z0, z1, mass = first[used] / base[used], second[used] / base[used], base[used]
-    keys = np.stack([np.round(np.log(z) * 10.0**_DIGITS) for z in (z0, z1)], axis=1)
-    _, place = np.unique(keys, axis=0, return_inverse=True)
-    place = place.ravel()
-    masses = np.bincount(place, mass)
-    return BlanketLaw(np.bincount(place, mass * z0) / masses, np.bincount(place, mass * z1) / masses, masses)
+    order = np.lexsort((mass, z1, z0))  # so that the sum of masses does not depend on the order of the columns
+    places, atom = np.unique(np.stack([z0, z1], axis=1)[order], axis=0, return_inverse=True)
+    return BlanketLaw(places[:, 0], places[:, 1], np.bincount(atom.ravel(), mass[order]))
 
 
 def blanket(rows: Matrix) -> Reals:
@@ -124,6 +125,6 @@ def _distinct(rows: Matrix) -> Iterator[BlanketLaw]:
 
 
 def _key(law: BlanketLaw) -> bytes:
-    """Equal for laws that agree to eleven digits."""
-    atoms = np.stack([np.round(np.log(part), 11) + 0.0 for part in (law.z0, law.z1, law.mass)])
+    """Equal for laws that are equal in every bit, whatever the order of their atoms."""
+    atoms = np.stack([law.z0, law.z1, law.mass])
     return atoms[:, np.lexsort(atoms)].tobytes()

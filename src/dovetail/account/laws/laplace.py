@@ -1,10 +1,10 @@
-r"""Laplace noise on an interval, continuous and on a grid: the worst two values are the ends.
+r"""Laplace noise on a grid of an interval: the worst two values are the ends.
 
 Let R_a be the law of a + noise for a in [0, m], and mu = inf_a R_a, which is e^(-lambda m / 2) times the law centred
 at m/2, up to the grid. For a <= m/2, Z_a = min(e^(lambda a) Z_0, e^(lambda (m - a))). So Z_a and Z_0 have equal
 mean and cross once, and Z_a <= Z_0 in convex order; m - a is the mirror image. For given marginals Z_a - E Z_c is
 largest in convex order where Z_a falls while Z_c grows, as Z_0 and Z_m do; and sums of such pairs keep the order. So
-the pair (0, m) is worst for every n and epsilon, on the line and on whole numbers alike.
+the pair (0, m) is worst for every n and epsilon.
 """
 
 from __future__ import annotations
@@ -21,29 +21,6 @@ from dovetail.randomize.laplace import Laplace
 CELLS = 256
 
 
-def laplace_law(epsilon0: float, *, cells: int = CELLS) -> BlanketLaw:
-    r"""Upper law of continuous noise with scale 1 / epsilon0 on [0, 1].
-
-    .. math:: (p, 1), (1, p): \frac1{2p} \text{ each}; \quad (p^u, 1), (1, p^u), \; 0 \le u \le 1, \text{ density }
-              \frac{\epsilon_0}{4} e^{-\epsilon_0 (1 + u)/2} \text{ each}
-
-    Each arc is cut into cells, even in v = p^(u/2), and each cell's mass moves to its ends with the mean kept, which
-    grows the convex order: mass (1/v - 1/v')/(2 sqrt p) at mean v v', of which the share v/(v + v') goes up.
-
-    Examples
-    --------
-    >>> law = laplace_law(1.0)
-    >>> round(law.epsilon0, 12), round(1.0 - law.remainder, 6)  # total e^(-1/2)
-    (1.0, 0.606531)
-    """
-    v = np.linspace(1.0, math.exp(0.5 * epsilon0), cells + 1)
-    low, high = v[:-1], v[1:]
-    mass = 0.5 * math.exp(-0.5 * epsilon0) * np.diff(v) / (low * high)
-    up = low / (low + high)
-    places, masses = np.concatenate([low**2, high**2]), np.concatenate([mass * (1.0 - up), mass * up])
-    return _two_sided(np.append(places, math.exp(epsilon0)), np.append(masses, 0.5 * math.exp(-epsilon0)))
-
-
 def grid_laplace_law(randomizer: Laplace, *, cells: int = CELLS) -> BlanketLaw:
     r"""Upper law of the geometric noise of `Laplace` with m grid steps, t = e^-lambda.
 
@@ -52,8 +29,8 @@ def grid_laplace_law(randomizer: Laplace, *, cells: int = CELLS) -> BlanketLaw:
 
     and (1, 1) at y = m/2 where m is even.
 
-    A little above the continuous law. Beyond about `cells` grid points, neighbours are gathered and moved to the two
-    ends of their cell with the mean kept.
+    A little above the law of continuous noise. Beyond about `cells` grid points, neighbours are gathered and moved to
+    the two ends of their cell with the mean kept.
 
     Examples
     --------

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw, share
+from dovetail.account.blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, Dominating
-from dovetail.account.laws.binary import MOST_EXACT, BinaryExact, binary_reached
+from dovetail.account.laws.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
 from dovetail.account.laws.finite import FiniteChannelLaw, worst_dataset
 from dovetail.account.laws.hadamard import hadamard_dataset, hadamard_law
 from dovetail.account.laws.krr import krr_law, krr_third_law
 from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law
 from dovetail.account.laws.unary import hashing_dataset, hashing_law, unary_dataset, unary_law
 from dovetail.core.channel import Channel, HadamardChannel, KRRChannel
+from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer
+from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
 
 SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"
 BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
+FEWER = f", of {MOST_EXACT:,} people: more people never expose one of them more"
 
 Mechanism = Randomizer | Channel
 MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
@@ -52,12 +55,12 @@ def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
     """
     subject = _subject(mechanism)
     if isinstance(subject, KRRChannel) and subject.k == 2:
-        if n > MOST_EXACT:
+        if n > FAR:
             raise UnsupportedError(
                 f"Binary randomized response is maximised over the others' values only up to n = {MOST_EXACT:,}; "
-                "above it stronger clones hold."
+                f"that maximum serves up to n = {FAR:,}, above stronger clones are smaller."
             )
-        return "binary randomized response", BinaryExact(subject.epsilon, n)
+        return "binary randomized response", BinaryExact(subject.epsilon, min(n, MOST_EXACT))
     if type(subject) in LAWS:
         name, law, _ = LAWS[type(subject)]
         return name, ShuffledLaw(law(subject), n)
@@ -98,7 +101,9 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     except UnsupportedError as error:
         return [Bound.nothing("mechanism law", str(error), source=SOURCE)]
     ends = law.epsilon(delta)
-    source = BINARY_SOURCE if isinstance(law, BinaryExact) else SOURCE
+    source = SOURCE
+    if isinstance(law, BinaryExact):
+        source = BINARY_SOURCE + (FEWER if law.n < n else "")
     most = _local(mechanism)  # rounding could put the law a hair above it
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
 
@@ -134,7 +139,9 @@ def _local(mechanism: Mechanism) -> float:
 
 
 def _subject(mechanism: Mechanism) -> Mechanism:
-    """The mechanism itself where it has a law of its own, else its channel where that has one."""
+    """What has the mechanism's law: itself, else its noise or its channel."""
+    if isinstance(mechanism, BudgetLaplace):
+        return mechanism.noise  # clamped or not: reports beyond an end say as much as the end itself
     if type(mechanism) in LAWS or not isinstance(mechanism, FrequencyRandomizer):
         return mechanism
     return mechanism.channel()

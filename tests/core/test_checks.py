@@ -1,0 +1,45 @@
+"""Range checks refuse every value outside their range with one kind of error."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dovetail.core.checks import positive, privacy_budget, probability, real, share, whole
+from dovetail.core.errors import ParameterError
+
+HUGE = 10**400  # no double
+
+
+@pytest.mark.parametrize("check", [real, positive, probability, share, privacy_budget])
+@pytest.mark.parametrize("bad", [HUGE, -HUGE, float("nan"), float("inf"), True, np.bool_(True), "0.5", None, 1j])
+def test_what_is_no_finite_number_is_refused(check: Callable[[str, object], float], bad: object) -> None:
+    with pytest.raises(ParameterError, match="`x` must be"):
+        check("x", bad)
+
+
+@pytest.mark.parametrize(
+    "bad", [HUGE, -HUGE, 0, 11, 2.5, float("nan"), float("inf"), True, np.bool_(True), "3", None]
+)
+def test_what_is_no_whole_number_in_the_range_is_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="`n` must be a whole number, at least 1 and at most 10"):
+        whole("n", bad, least=1, most=10)
+
+
+@pytest.mark.parametrize("good", [3, 3.0, np.int32(3), np.float64(3.0), Fraction(3)])
+def test_whole_numbers_of_every_type_are_read(good: object) -> None:
+    assert whole("n", good, least=1) == 3
+
+
+def test_a_whole_number_beyond_the_doubles_is_kept_where_nothing_bounds_it() -> None:
+    assert whole("n", HUGE, least=1) == HUGE
+
+
+@pytest.mark.parametrize(("value", "allowed"), [(0.0, True), (0.5, True), (1.0, False), (-1e-300, False)])
+def test_a_share_may_be_0_but_not_1(value: float, allowed: bool) -> None:
+    if allowed:
+        assert share("x", value) == value
+        return
+    with pytest.raises(ParameterError, match="at least 0 and below 1"):
+        share("x", value)

@@ -1,0 +1,198 @@
+"""The experiments between no shuffle and a uniform one: their ends are exact, and what they leave can be resumed."""
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from studies import iclr
+from studies.fig4 import run as fig4
+from studies.fig5 import run as fig5
+from studies.fig8 import run as fig8
+from studies.iclr_claims import between, compared, ends, listed
+from studies.iclr_worlds import adult, pretend_adult, pretend_twitch, some_members, syn, twitch
+from studies.resumable import resumed
+
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import DataError
+from dovetail.datasets.syn import nested_crescents
+from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.noisy_sort import NoisySort
+from dovetail.shuffle.uniform import Uniform
+
+STUDIES = (fig4, fig5, fig8)
+EACH = pytest.mark.parametrize("study", STUDIES, ids=lambda study: str(study.__name__))
+SHOWN: dict[Any, dict[str, tuple[str, ...]]] = {
+    fig4: {"california": ("rho", "lambda"), "twitch": ("rho", "lambda")},
+    fig5: {"syn": ("rho", "lambda", "accuracy_8", "accuracy_4", "accuracy_2")},
+    fig8: {"adult": ("rho", "rho_rare", "lambda")},
+}
+GIVEN: dict[str, Any] = {
+    "seed": 3, "epsilon": 2.5, "votes": 15, "trials": 2, "randomizations": 5,
+    "syn": {"near": 0.3}, "adult": {"near": 2.0}, "twitch": {"axes": 3},
+}  # fmt: skip
+
+sklearn = pytest.importorskip("sklearn")
+
+
+def folder(study: Any) -> Path:
+    return Path(study.__file__).parent
+
+
+@cache
+def toy(study: Any) -> tuple[pl.DataFrame, Path]:
+    """The toy of a study, run once, and where it wrote."""
+    out = Path(mkdtemp())
+    return study.main(False, out), out
+
+
+@cache
+def crescents() -> iclr.World:
+    rng = simulation(1)
+    return syn(nested_crescents(300, rng=rng), GIVEN, rng, test=np.zeros((1, 2)))
+
+
+def measured(
+    world: iclr.World, mechanism: str, alpha: float | None = None, size: float | None = None
+) -> dict[str, Any]:
+    cell = {"set": "any", "mechanism": mechanism, "alpha": alpha, "size": size}
+    return iclr.measured(world, cell, GIVEN, also=lambda laws, batch, rng: {})
+
+
+@EACH
+def test_a_toy_holds_what_is_claimed(study: Any) -> None:
+    assert {claim for claim, held in study.verdict(toy(study)[0]).items() if not held} == set()
+
+
+@EACH
+def test_a_study_leaves_a_table_and_says_what_its_columns_are(study: Any) -> None:
+    table, out = toy(study)
+    facts = json.loads((out / "record.json").read_text())
+    assert facts["size"] == "toy" and {"seed", "commit", "machine"} <= facts.keys()
+    assert pl.read_csv(out / f"{folder(study).name}.csv", infer_schema_length=None).columns == table.columns
+    readme = (folder(study) / "README.md").read_text()
+    assert readme.startswith("# Claim: ")
+    readme += (folder(fig4) / "README.md").read_text()  # has the columns that all share
+    assert [name for name in table.columns if not name.endswith("_sd") and f"`{name}`" not in readme] == []
+
+
+@EACH
+def test_the_results_in_the_checkout_are_full_and_those_of_the_readme(study: Any) -> None:
+    facts = json.loads((folder(study) / "record.json").read_text())
+    given = iclr.settings(study.__file__, full=True)
+    assert facts["size"] == "full" and facts["seed"] == given["seed"]
+    table = pl.read_csv(folder(study) / "results.csv", infer_schema_length=None)
+    assert table.columns == toy(study)[0].columns
+    readme = (folder(study) / "README.md").read_text()
+    for name, columns in SHOWN[study].items():
+        assert table.filter(set=name)["size"].drop_nulls().unique().sort().to_list() == given[name]["sizes"]
+        assert listed(table, name, *columns) in readme
+    for claim, held in study.verdict(table).items():
+        assert held or f"**not held: {claim}**" in readme, claim
+
+
+def test_an_interrupted_study_goes_on_and_ends_with_the_same_table(tmp_path: Path) -> None:
+    table, out = toy(fig8)
+    lines = (out / "cells.jsonl").read_text().splitlines(keepends=True)
+    torn = tmp_path / "cells.jsonl"
+    torn.write_text("".join(lines[:-2]) + lines[-2][:40])  # two cells are missing, one of them half written
+    assert_frame_equal(fig8.main(False, tmp_path), table)
+    assert torn.read_text() == "".join(lines)
+
+
+def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def measure(cell: dict[str, Any]) -> dict[str, Any]:
+        if cell["i"] in seen or len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(cell["i"])
+        return {"square": cell["i"] ** 2}
+
+    cells, path = [{"i": i} for i in range(4)], tmp_path / "cells.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        resumed(path, cells, measure, parameters={"p": 1})
+    seen.clear()
+    assert [row["square"] for row in resumed(path, cells, measure, parameters={"p": 1})] == [0, 1, 4, 9]
+    assert seen == [2, 3]
+
+
+def test_rows_of_other_parameters_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cells.jsonl"
+    resumed(path, [{"i": 1}], lambda cell: {"found": 1}, parameters={"alpha": 4})
+    with pytest.raises(DataError, match="other parameters"):
+        resumed(path, [{"i": 1}], lambda cell: {"found": 2}, parameters={"alpha": 5})
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "best"])
+def test_at_infinite_alpha_a_mechanism_is_no_shuffle_in_every_figure(mechanism: str) -> None:
+    ldp, still = measured(crescents(), "LDP"), measured(crescents(), mechanism, np.inf, 0.2)
+    about = {"group_size", "shuffler", "theta_n"}
+    assert {key: ldp[key] for key in ldp.keys() - about} == {key: still[key] for key in still.keys() - about}
+    assert ldp["moved"] == 0.0
+
+
+def test_no_shuffle_is_the_attack_on_the_reports_as_they_are() -> None:
+    world = crescents()
+    right, rng = np.zeros(300), simulation(8)
+    for _ in range(4):
+        right += world.attack.guess(world.krr.randomize(world.values, rng), rng) == world.values
+    assert (iclr.success(world, np.arange(300), randomizations=4, rng=simulation(8)) == right / 4).all()
+
+
+def test_the_uniform_shuffle_moves_reports_as_far_as_strangers_are_apart() -> None:
+    """Ten orders: the mean of `moved` is within a tenth of 1, eight standard errors."""
+    world = crescents()
+    far = [iclr.moved(world.places, Uniform(300).permutation(simulation(seed))) for seed in range(20)]
+    assert np.mean(far[:10]) / np.mean(far[10:]) == pytest.approx(1.0, abs=0.1)
+
+
+def test_theta_n_is_that_of_the_order_and_for_noise_of_the_order_that_moves_as_far() -> None:
+    groups = Groups.from_labels(range(40), radius=3)
+    mallows, noise = Mallows.single(groups, alpha=2.0), NoisySort.fit(groups, alpha=2.0)
+    assert iclr.theta_n(mallows) == pytest.approx(mallows.theta * 40, rel=1e-12)
+    assert iclr.theta_n(noise) == pytest.approx(2 * np.log(2) * 40 / noise.displacements()[0], rel=1e-12)
+    assert iclr.theta_n(Uniform(40)) is None
+
+
+def test_the_mean_group_counts_owners_and_those_who_are_alone() -> None:
+    assert iclr.mean_size(Groups.from_labels(["a", "a", "a", "b"])) == (3 + 3 + 3 + 1) / 4
+
+
+def test_friends_vote_and_nobody_else() -> None:
+    people, pairs = pretend_twitch(80, simulation(2))
+    world = twitch(people, pairs, GIVEN, simulation(3))
+    known = {(one, other) for row in pairs.iter_rows() for one, other in (row, row[::-1])}
+    for person, seats in enumerate(world.attack.places):
+        chosen = seats[seats >= 0].tolist()
+        assert chosen[0] == person and len(set(chosen)) == len(chosen)
+        assert all((person, other) in known for other in chosen[1:])
+    few = some_members(world.near, 3, simulation(4))
+    assert few.shape == (80, 3) and (few >= 0).all()
+
+
+def test_only_people_of_the_same_age_and_marital_status_vote_where_there_are_enough() -> None:
+    table = pretend_adult(4000, simulation(2))
+    world = adult(table, GIVEN, simulation(3))
+    ages, married = table["age"].to_numpy(), table["marital_status"].to_numpy()
+    seats = world.attack.places
+    assert (np.abs(ages[seats] - ages[:, None]) <= 2).all() and (married[seats] == married[:, None]).all()
+
+
+def test_a_verdict_can_fail() -> None:
+    """A best mechanism that is the uniform shuffle at every size keeps the ends and fails the rest."""
+    base = {"set": "syn", "lambda_sd": 0.01, "rho_sd": 0.01, "lambda_overall": 1.0, "alpha": 4.0}
+    rows = [
+        base | {"mechanism": way, "size": size, "group_size": size, "lambda": error, "rho": 0.5}
+        for way, error in (("LDP", 0.1), ("uniform", 1.0), ("published", 0.4), ("best", 1.0))
+        for size in (1.0, 2.0)
+    ]
+    table = pl.DataFrame(rows)
+    assert all(ends(table, "syn").values())
+    assert not any((between(table, "syn") | compared(table, "syn")).values())
