@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.account.amplify import SOURCES, amplify, list_bounds
+from dovetail.account.amplify import SOURCES, amplify, central_epsilon, list_bounds
 from dovetail.account.attack_lower import attack_lower
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import ClonePair
@@ -30,6 +30,8 @@ MECHANISMS = [
 
 class Fixed(Randomizer):
     """A randomizer that is nothing but its promise."""
+
+    name = "fixed"
 
     def __init__(self, promise: LocalDP) -> None:
         self.promise = promise
@@ -211,3 +213,9 @@ def test_a_mechanism_s_numerical_bound_is_15_percent_below_the_best_closed_form(
 def test_k_ary_response_is_known_to_a_ten_thousandth(k: int, n: int) -> None:
     promise = amplify(KRR(k=k, epsilon=2.0), n=n, delta=1e-6)
     assert promise.attack_lower <= promise.epsilon <= 1.0001 * promise.attack_lower
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, KRR(k=2, epsilon=1.5), Fixed(LocalDP(1.5))], ids=lambda m: m.name)
+@pytest.mark.parametrize("n", [1, 40, 5_000])
+def test_searches_see_the_epsilon_that_is_promised(mechanism: Randomizer, n: int) -> None:
+    assert central_epsilon(mechanism, n=n, delta=1e-6) == amplify(mechanism, n=n, delta=1e-6).epsilon

@@ -108,6 +108,10 @@ BAD = {
     "more honest than people": ((*ASKED, "--epsilon0", "1", "--honest", "20000"), "`honest` must be"),
     "csv without a curve": ((*ASKED, "--epsilon0", "1", "--csv", "x.csv"), "go with --curve"),
     "picture of no kind": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--plot", "x.gif"), ".png"),
+    "one file for two things": (
+        (*ASKED, "--epsilon0", "1", "--curve", "n", "--csv", "x.png", "--plot", "x.png"),
+        "both",
+    ),
     "curve backwards": ((*ASKED, "--epsilon0", "1", "--curve", "n", "--from", "100", "--to", "10"), "`--to` must be"),
     "csv of an inverse": ((*ASKED, "--invert", "--epsilon", "1", "--csv", "x.csv"), "go with --curve"),
     "inverse of rounds": ((*ASKED, "--invert", "--epsilon", "1", "--rounds", "3"), "one round"),

@@ -180,6 +180,15 @@ def test_numbers_survive_the_way_through_files(capsys: pytest.CaptureFixture[str
     assert abs(overall["value"][0] - truth) < 6.1 * overall["standard_error"][0] + 0.005
 
 
+def test_a_file_is_not_read_as_something_else_than_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    made = ["--randomizer", "krr", "--epsilon", "2", "--categories", "no,yes"]
+    assert invoke([*RANDOMIZE, "--epsilon", "2", "--categories", "no,yes", "--seed", "1"]) == 0
+    assert invoke(["estimate", "y.parquet", *made]) == 0
+    capsys.readouterr()
+    assert invoke(["estimate", "y.parquet", *made[:3], "5", *made[4:]]) == 2
+    assert "were made with epsilon 2.0, not 5.0" in capsys.readouterr().err
+
+
 def test_a_table_that_does_not_say_how_it_was_made_is_estimated_when_told(capsys: pytest.CaptureFixture[str]) -> None:
     pl.DataFrame({"report": ["a"] * 70 + ["b"] * 30}).write_csv("reports.csv")
     assert invoke(["estimate", "reports.csv"]) == 2

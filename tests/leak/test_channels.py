@@ -10,8 +10,9 @@ from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
 from dovetail.leak import channels
 from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import posterior_vulnerability
+from dovetail.leak.bayes import additive_leakage, posterior_vulnerability, prior_vulnerability
 from dovetail.leak.hyper import equivalent, reduced
+from dovetail.leak.prior import point
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -132,3 +133,14 @@ def test_what_does_not_fit_is_refused() -> None:
         channels.repeated(channels.identity(10), times=7)
     with pytest.raises(ParameterError, match="whole number"):
         channels.constant(0)
+
+
+def test_whole_numbers_beside_fractions_stay_exact_in_any_order() -> None:
+    third = Fraction(1, 3)
+    sure = channels.identity(2)
+    for made in (channels.hidden_choice, channels.visible_choice):
+        cells = made(sure, sure, weight=third)
+        assert cells.dtype == object and (cells.sum(axis=1) == 1).all()
+    assert prior_vulnerability(point(2, secret=0), gain=[[third, 0]]) == third
+    assert posterior_vulnerability(point(2, secret=0), sure, gain=[[third, 0]]) == third
+    assert isinstance(additive_leakage([0, 1], sure, gain=[[0, third]]), Fraction)

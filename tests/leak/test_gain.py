@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.leak.exactly import SEEDS, situation
 
-from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
+from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.leak import gain
 from dovetail.leak.arithmetic import laws
 from dovetail.leak.bayes import additive_leakage, posterior_vulnerability
@@ -74,3 +74,11 @@ def test_ranges_are_checked() -> None:
             gain.distance(metric)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="sum the t largest"):
         gain.tries(100, t=5)
+
+
+def test_labels_and_sizes_that_mean_nothing_are_refused() -> None:
+    for labels in ([], [[1]]):
+        with pytest.raises(ParameterError, match="`labels` must be"):
+            gain.attribute(labels)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"`gain` must hold numbers from -1e\+100 to 1e\+100"):
+        posterior_vulnerability([0.5, 0.5], np.eye(2), gain=[[1e308, 0], [0, 1e308]])

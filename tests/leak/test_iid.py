@@ -10,7 +10,8 @@ from tests.statistics import expect_coverage
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak import iid, sampled
+from dovetail.leak import histograms as histograms_module
+from dovetail.leak import sampled
 from dovetail.leak.asymptotic import chernoff
 from dovetail.leak.histograms import enumerate_gain, histograms, window_gain
 from dovetail.leak.iid import iid_excess
@@ -106,7 +107,7 @@ def test_a_sampled_interval_covers_the_enumerated_value(rng: Entropy, monkeypatc
     rows = joint(KRRChannel.of(4, 0.6).matrix(), np.array([0.3, 0.3, 0.2, 0.2]))
     truth = iid_excess(rows, n=30)
     assert truth.method == "enumerated"
-    monkeypatch.setattr(iid, "MOST_HISTOGRAMS", 10)
+    monkeypatch.setattr(histograms_module, "MOST_SUMS", 10)
     monkeypatch.setattr(sampled, "LEVEL", 0.9)
     monkeypatch.setattr(sampled, "DRAWS", 1_000)
     found = [iid_excess(rows, n=30, rng=rng) for _ in range(400)]
@@ -125,3 +126,24 @@ def test_without_randomness_nothing_is_sampled(rng: Entropy) -> None:
     assert seen.method == "sampled" and seen.level == 1.0 - 1e-6
     assert seen.randomized_shuffled_bracket.contains(seen.randomized_shuffled)
     assert seen.shuffled_bracket.gap < 1e-12  # shuffling alone is still summed exactly
+
+
+def test_draws_are_cut_where_the_bound_says_that_little_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = joint(KRRChannel.of(4, 0.6).matrix(), np.array([0.3, 0.3, 0.2, 0.2]))
+    law, n = rows[-1], 30
+    edge = ((rows[:-1] - rows[0]) / law)[1:]
+    for tau in (0.3, 0.01, 1e-4):
+        monkeypatch.setattr(sampled, "TAU", tau)
+        most, missed = sampled.cut(edge, n)
+        # beyond the cut: the excess over an action that earns `most` whatever is reported
+        beyond = enumerate_gain(edge - most, law, n) / n
+        assert 0.0 <= beyond <= missed or (most == edge.max() and beyond < 1e-15)
+    assert enumerate_gain(edge - 0.25 * most, law, n) / n > missed  # a cut four times too low is caught
+
+
+def test_a_sampled_interval_narrows_with_the_crowd(rng: Entropy) -> None:
+    prior = np.array([0.22, 0.2, 0.2, 0.19, 0.19])
+    rows = joint(KRRChannel.of(5, 0.7).matrix(), prior)
+    found = iid_excess(rows, n=10**5, rng=rng)
+    assert found.method == "sampled"
+    assert found.upper - found.value < 1e-5  # the largest advantage alone would leave 1e-3

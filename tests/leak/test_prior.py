@@ -70,9 +70,11 @@ def test_sizes_and_places_are_checked() -> None:
         lambda: prior.uniform(True),
         lambda: prior.point(3, secret=3),
         lambda: prior.iid([0.5, 0.5], n=0),
-        lambda: prior.product([]),
     ):
         with pytest.raises(DovetailError, match="must be a whole number"):
             call()
+    for people in ([], "ab", iter([[1.0]]), 3):
+        with pytest.raises(DovetailError, match="`people` must be"):
+            prior.product(people)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match=r"1.3e\+30 cells"):
         prior.iid([0.5, 0.5], n=100)

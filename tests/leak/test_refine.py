@@ -109,3 +109,11 @@ def test_too_large_programs_and_other_secrets_are_refused() -> None:
 def test_wrong_evidence_would_be_noticed() -> None:
     found = refine.Refinement(True, np.eye(2), 0.0, None, 0.0)
     assert not is_evidence(identity(2), [[0.5, 0.5], [0.5, 0.5]], found)
+
+
+@pytest.mark.parametrize(("off", "same"), [(1e-12, True), (1e-10, True), (1e-8, False)])
+def test_refining_each_other_and_being_equivalent_are_one_question_at_one_tolerance(off: float, same: bool) -> None:
+    even = np.full((2, 2), 0.5)
+    near = even + off * np.array([[1, -1], [0, 0]])
+    assert equivalent(even, near) is same
+    assert (refined_by(even, near).holds and refined_by(near, even).holds) is same

@@ -8,9 +8,12 @@ import pytest
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak import lattice
+from dovetail.leak import bracketed, informed, lattice, strong
 from dovetail.leak.bracketed import any_knowledge, merged_excess
+from dovetail.leak.excess import Excess
+from dovetail.leak.iid import iid_excess
 from dovetail.leak.lattice import Group
+from dovetail.leak.question import ask
 from dovetail.leak.strong import alike_excess, binary_excess, informed_excess
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
@@ -68,7 +71,7 @@ def test_two_sums_of_coins_agree_with_the_lattice(counts: tuple[int, int, int]) 
     others = [Group(count, law) for count, law in zip(counts, (*rows, rows.mean(axis=0)), strict=True)]
     coins, grid = binary_excess(channel.contrast, others), informed_excess(rows / 2, others)
     assert abs(coins.value - grid.value) <= coins.error + grid.error
-    assert grid.error <= 1e-9 * grid.value
+    assert grid.error <= 1e-12 + 4e-16 * sum(counts)  # a phase of n reports is good to n ulps
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 2), (3, 200), (4, 40), (5, 12)])
@@ -157,3 +160,55 @@ def test_a_million_with_two_values_and_ten_thousand_with_three_are_exact() -> No
     spread = 600_000 * 0.16 + 399_999 * 0.25
     assert two.randomized_shuffled_leakage == pytest.approx(0.3 / np.sqrt(2 * np.pi * spread), rel=1e-5)
     assert three.error_bound < 1e-10
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 10**5), (2, 10**6), (3, 10**4), (3, 10**5)])
+def test_the_lattice_stays_within_its_bound_of_sums_of_positive_terms(k: int, n: int) -> None:
+    for lean in (0.0, 1e-4, 1e-3, 5e-3, 0.05):
+        prior = np.full(k, 1 / k) + lean * np.linspace(-1, 1, k)
+        question = ask(KRRChannel(k, 3, 1), n=n, prior=prior, tries=1, gain=None)
+        joint = question.joint()
+        grid, sums = informed_excess(joint[:-1], [Group(n - 1, joint[-1])]), iid_excess(joint, n=n)
+        assert abs(grid.value - sums.value) <= grid.error + sums.error
+        none = vulnerability(KRRChannel(k, 3, 1), n=n, prior=prior, adversary="strong", known=[0] * k)
+        # also where the lattice would be noise
+        assert none.randomized_shuffled_leakage == pytest.approx(sums.value, rel=1e-12, abs=0.0)
+
+
+def test_two_long_windows_are_summed_as_exactly_as_two_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = KRRChannel.of(2, 0.8).matrix()
+    for counts in ((300, 40, 500), (20_000, 10_000, 30_000), (3, 50_000, 2)):
+        others = [Group(count, law) for count, law in zip(counts, (*rows, rows.mean(axis=0)), strict=True)]
+        short = binary_excess(0.6, others)
+        monkeypatch.setattr(strong, "SHORT", 0)
+        long = binary_excess(0.6, others)
+        monkeypatch.undo()
+        assert abs(long.value - short.value) <= long.error + short.error
+        assert long.value == pytest.approx(short.value, rel=1e-12)
+
+
+def test_a_billion_people_of_two_values_do_not_hang() -> None:
+    seen = known(KRRChannel.of(2, 0.75), (10**8, 10**8), 10**9)
+    spread = 2e8 * 0.1875 + 8e8 * 0.25
+    assert seen.randomized_shuffled_leakage == pytest.approx(0.25 / np.sqrt(2 * np.pi * spread), rel=1e-7)
+
+
+def test_others_who_are_all_alike_are_bracketed_where_they_are_too_many_to_sum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> Excess:
+        raise UnsupportedError("too many")
+
+    channel, counts = KRRChannel.of(20, 0.8), (999, *[0] * 19)
+    exact = known(channel, counts, 1_000)
+    monkeypatch.setattr(informed, "alike_excess", refused)
+    ends = known(channel, counts, 1_000)
+    assert (exact.method, ends.method) == ("exact sum", "bracket")
+    assert ends.randomized_shuffled_bracket.contains(exact.randomized_shuffled)
+
+
+def test_one_step_bounds_every_knowledge_almost_as_tightly(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel, n = KRRChannel.of(7, 0.8), 100_000
+    fine = any_knowledge(channel, n=n)
+    monkeypatch.setattr(bracketed, "MANY", 0)
+    assert fine < any_knowledge(channel, n=n) < 1.03 * fine

@@ -104,12 +104,12 @@ def test_a_crowd_of_one_is_its_report_to_everybody() -> None:
             assert leaks[0].additive == pytest.approx(leaks[2].additive, rel=1e-12)
 
 
-def test_a_sample_too_rough_for_a_large_crowd_is_capped_by_what_the_strong_adversary_learns() -> None:
+def test_a_sample_from_a_large_crowd_is_sharper_than_the_promise_and_a_cap_cuts_its_upper_end() -> None:
     randomizer, n = Hadamard(k=4, epsilon=0.3), 10**7
     rough = uninformed(randomizer, n=n, rng=simulation(4))
-    top = promised(0.3, n=n, k=4)
-    assert rough.method == "sampled" and rough.ends.upper > top
-    assert capped(rough, top).ends.upper == top >= capped(rough, top).additive
+    assert rough.method == "sampled" and rough.ends.upper < promised(0.3, n=n, k=4)
+    for top in (rough.ends.lower, rough.additive, 0.5 * (rough.additive + rough.ends.upper)):
+        assert capped(rough, top).ends.upper == top >= capped(rough, top).additive
     assert capped(rough, 1.0) == rough
     with pytest.raises(UnsupportedError, match="beyond 10,000,000 people"):
         uninformed(randomizer, n=n + 1, rng=simulation(4))

@@ -12,7 +12,7 @@ from dovetail.account.attack_lower import attack_lower
 from dovetail.account.bound import Bound
 from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.closed_form.listing import closed_forms
-from dovetail.account.laws.mechanisms import blanket_law, law_bounds, mechanism_attack, mechanism_law
+from dovetail.account.laws.mechanisms import blanket_law, law_bounds, law_epsilon, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
 from dovetail.core.checks import privacy_budget, share, whole
@@ -104,6 +104,22 @@ def amplify(
         attack_lower=min(asked.attack(trusted, near=_value(quoted)), _value(quoted)),
         caveats=asked.caveats,
     )
+
+
+def central_epsilon(randomizer: Randomizer, *, n: int, delta: float) -> float:
+    """The epsilon that `amplify` quotes for n honest people, without what stands beside it: for searches.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.krr import KRR
+    >>> round(central_epsilon(KRR(k=10, epsilon=1.0), n=10_000, delta=1e-6), 4)
+    0.0233
+    """
+    epsilon0 = randomizer.guarantee.epsilon
+    if randomizer.guarantee.delta > 0.0:
+        return amplify(randomizer, n=n, delta=delta).epsilon
+    own = law_epsilon(randomizer, n=n, delta=delta)
+    return min(ClonePair(epsilon0, n).epsilon(share("delta", delta)).upper, own, epsilon0)
 
 
 def list_bounds(

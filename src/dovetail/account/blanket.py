@@ -157,23 +157,26 @@ class ShuffledLaw:
         return Bracket(max(end.lower for end in ends), max(end.upper for end in ends))
 
     def epsilon(self, delta: float) -> Bracket:
-        """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1.
+        """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1."""
+        high = self.upper(delta)
+        if delta == 0.0 or high == 0.0:
+            return Bracket(high, high)
+        return Bracket(min(self.reached(delta, near=high), high), high)
 
-        The upper end is never above the law's epsilon0, and delta(upper) <= delta was evaluated there.
-        """
+    def upper(self, delta: float) -> float:
+        """The upper end of `epsilon`, at most the law's epsilon0: delta(upper) <= delta was evaluated there."""
         most, delta = self.law.epsilon0, share("delta", delta)
         if delta == 0.0 or most == 0.0:
-            return Bracket(most, most)
+            return most
         if self.delta(0.0).upper <= delta:
-            return Bracket(0.0, 0.0)
-        _, high = straddle(
+            return 0.0
+        return straddle(
             lambda e: log_ratio(self.delta(e).upper, delta),
             self._guess(delta),
             steepness=2.0 * math.log(1.0 / delta) + 1.0,
             most=most,
             tolerance=SEARCH,
-        )
-        return Bracket(min(self.reached(delta, near=high), high), high)
+        )[1]
 
     def reached(self, delta: float, *, near: float | None = None) -> float:
         """The largest epsilon found at which the lower end of delta still exceeds `delta`; `near` only saves time."""

@@ -22,6 +22,8 @@ def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse what could not be written, before the work is done."""
     if plot is not None:
         check_figure(plot)
+    if plot is not None and plot == csv:
+        raise OutputError(f"{plot}: cannot be both the table and the picture; name two places.")
     for place in (csv, plot):
         if place is not None and place.exists() and not force:
             raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
@@ -31,13 +33,13 @@ def write_curve(
     table: pl.DataFrame, x: str, *, csv: Path | None, plot: Path | None, force: bool, **how: Any
 ) -> dict[str, str]:
     """Write the table and its picture (`how` goes to `line_figure`); what was written, by kind."""
-    if csv is not None:
-        write_whole(csv, table.write_csv, force=force)
-    if plot is not None:
+    if plot is not None:  # first, so that what can go wrong leaves nothing behind
         kind = plot.suffix
         write_whole(
             plot,
             lambda scratch: save_figure(scratch, lambda pyplot: line_figure(pyplot, table, x, **how), kind=kind),
             force=force,
         )
+    if csv is not None:
+        write_whole(csv, table.write_csv, force=force)
     return {name: str(place) for name, place in (("csv", csv), ("plot", plot)) if place is not None}

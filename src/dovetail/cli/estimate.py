@@ -61,8 +61,14 @@ def _estimate(
         raise ParameterError("--epsilon, --categories and the options of numbers go with --randomizer.")
     if randomizer is not None:
         listed = [name.strip() for name in categories.split(",")] if categories else None
-        made = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed,
-                "shuffle": made.get("shuffle"), **numbers}  # fmt: skip
+        told = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed, **numbers}
+        for name, value in given(told).items():
+            if name in made and made[name] != value:
+                raise ParameterError(
+                    f"{reports}: says that its reports were made with {name} {made[name]!r}, not {value!r}; drop "
+                    "--randomizer and what goes with it."
+                )
+        made = {**told, "shuffle": made.get("shuffle")}
     if randomizer is not None and randomizer not in NUMERIC and not categories:
         raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
     if randomizer in NUMERIC and (lower is None or upper is None):

@@ -13,6 +13,7 @@ from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
+from dovetail.leak.question import MOST_VALUES
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.randomize.krr import KRR
 
@@ -37,7 +38,7 @@ def _leak(
         str | None,
         typer.Option(
             help="strong: how many others hold each value, separated by commas; fewer than n - 1 in all leaves the "
-            "rest unknown. Without it: a bracket for whatever may be known."
+            "rest unknown. Without it: a bracket for the worst that may be known."
         ),
     ] = None,
     prior: Annotated[
@@ -74,7 +75,7 @@ def _leak(
     if curve and known is not None:
         raise ParameterError("--curve n goes over smaller collections, where --known does not fit; drop one of them.")
     check_places(csv=csv, plot=plot, force=force)
-    values, people = whole("k", k, least=2), whole("n", n, least=1)
+    values, people = whole("k", k, least=2, most=MOST_VALUES), whole("n", n, least=1)
     channel = KRR(k=values, epsilon=epsilon0).channel() if epsilon0 is not None else KRRChannel.of(values, p or 0.0)
     options: dict[str, Any] = {
         "prior": None if prior is None else _numbers("prior", prior),

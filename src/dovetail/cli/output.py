@@ -32,7 +32,8 @@ _METADATA = "dovetail"
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
+    """One JSON document on standard output; its form has a version, which comes first."""
+    document = {"schema_version": 1, **document} if isinstance(document, dict) else document
     typer.echo(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False))
 
 

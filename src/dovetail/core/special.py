@@ -4,11 +4,12 @@ Differences of `lgamma` lose half the digits at large counts, and `scipy.special
 the saddle-point form and `betainc` keep them. What is measured here is measured again by the tests.
 """
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc
+from scipy.special import betainc, betaincc, xlog1py, xlogy
 
 Reals = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ def stirling_remainder(n: ArrayLike) -> Reals:
 def deviance(x: ArrayLike, mean: ArrayLike) -> Reals:
     r"""Loader's deviance part, without cancellation near x = mean.
 
-    .. math:: D(x, M) = x \log(x / M) + M - x, \qquad D(0, M) = M
+    .. math:: D(x, M) = x \log(x / M) + M - x, \qquad D(0, M) = M, \quad D(x, 0) = \infty \ (x > 0)
 
     Source
     ------
@@ -72,7 +73,7 @@ def deviance(x: ArrayLike, mean: ArrayLike) -> Reals:
     for odd in range(19, 1, -2):  # w^9 / 19 < 1e-19
         tail = w * (1.0 / odd + tail)
     near = gap * v + 2.0 * a * v * tail
-    ratio = np.divide(a, m, out=np.ones(a.shape), where=(a > 0.0) & (m > 0.0))
+    ratio = np.where(a > 0.0, np.divide(a, m, out=np.full(a.shape, np.inf), where=m > 0.0), 1.0)
     return np.asarray(np.where(np.abs(v) < 0.1, near, a * np.log(ratio) - gap))
 
 
@@ -85,7 +86,7 @@ def binomial_log_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | N
     Parameters
     ----------
     x, n : whole numbers, arrays that broadcast, at most 1e15
-    p : float strictly between 0 and 1
+    p : float from 0 to 1
     complement : float, optional
         1 - p, where the caller knows it better than by subtraction.
 
@@ -106,14 +107,14 @@ def binomial_log_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | N
     m = np.where(inside, n, 2.0)
     remainder = stirling_remainder(m) - stirling_remainder(a) - stirling_remainder(b)
     middle = remainder - deviance(a, m * p) - deviance(b, m * q) - 0.5 * np.log(2.0 * np.pi * a * (b / m))
-    log_p, log_q = _logs(p, q)
-    edge = np.where((x == 0.0) & (y >= 0.0), n * log_q, np.where((y == 0.0) & (x > 0.0), n * log_p, -np.inf))
+    none, every = _log_power(n, q, p), _log_power(n, p, q)
+    edge = np.where((x == 0.0) & (y >= 0.0), none, np.where((y == 0.0) & (x > 0.0), every, -np.inf))
     return np.where(inside, middle, edge)
 
 
-def _logs(p: float, q: float) -> tuple[float, float]:
-    """log p and log q, each from the smaller of the two."""
-    return float(np.log(p) if p < 0.5 else np.log1p(-q)), float(np.log(q) if q < 0.5 else np.log1p(-p))
+def _log_power(n: Reals, p: float, q: float) -> Reals:
+    """log p^n, from the smaller of p and q; 0 for n = 0."""
+    return np.asarray(xlogy(n, p) if p < 0.5 else xlog1py(n, -q))
 
 
 def binomial_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | None = None) -> Reals:
@@ -148,33 +149,25 @@ def _beta(x: ArrayLike, n: ArrayLike, p: float, q: float, *, survival: bool) -> 
     return np.where(x < 0.0, float(survival), np.where(x >= n, float(not survival), value))
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+def bernstein_reach(variance: float, log_odds: float) -> float:
+    r"""How far from its mean a sum of independent variables within 1 of their means strays.
 
-
-def fair_mills(k: ArrayLike, n: ArrayLike) -> Reals:
-    r"""Mills ratio of n fair coins: the upper tail in units of its first term, for n/2 <= k <= n.
-
-    .. math:: \frac{\Pr[\mathrm{Bin}(n, \frac12) \ge k]}{\Pr[\mathrm{Bin}(n-1, \frac12) = k - 1]}
-              = \frac n2 \int_0^1 (1 - s)^{k-1} (1 + s)^{n-k} \, ds
+    .. math:: \Pr[X - E X \ge t] \le \exp \frac{-t^2}{2 (v + t/3)} \le e^{-\ell}, \qquad
+              t = \frac \ell 3 + \sqrt{\frac{\ell^2}{9} + 2 v \ell}
 
     Parameters
     ----------
-    k, n : whole numbers, arrays that broadcast, n at least 1
+    variance : float, v
+    log_odds : float, l
+        Minus the log of the chance to stray further, on one side.
 
-    Notes
-    -----
-    The integrand is positive and falls from 1; forty Gauss-Legendre nodes up to where it is below e^-40. For n up
-    to 80 it is a polynomial that the rule integrates exactly. Measured relative error below 1e-13 up to n = 1e12.
-    About half a microsecond per value, free of n.
+    Examples
+    --------
+    >>> round(bernstein_reach(2.25, 6.0), 9)
+    7.567764363
 
     Source
     ------
-    Substitute t = (1 - s)/2 in Pr = I_{1/2}(k, n - k + 1).
+    Bernstein's inequality: Boucheron, Lugosi, Massart (2013), Concentration Inequalities, Theorem 2.10.
     """
-    k, n = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64))
-    # (k-1) log(1-s) + (n-k) log(1+s), rearranged so that the large parts do not cancel
-    slope, curve = 2.0 * k - 1.0 - n, 0.5 * (n - 1.0)
-    end = np.minimum(1.0, 80.0 / np.maximum(slope + np.sqrt(slope * slope + 160.0 * curve), 1e-300))
-    s = 0.5 * end[..., None] * (1.0 + _NODES)
-    integrand = np.exp(curve[..., None] * np.log1p(-s * s) - slope[..., None] * np.arctanh(s))
-    return np.asarray(0.25 * n * end * (integrand @ _WEIGHTS))
+    return log_odds / 3.0 + sqrt(log_odds**2 / 9.0 + 2.0 * variance * log_odds)

@@ -52,7 +52,7 @@ def posterior_vulnerability(prior: ArrayLike, channel: ChannelLike, *, gain: Arr
     Jurado, Gonze, Alvim, Palamidessi (2023), Analyzing the Shuffle Model Through the Lens of Quantitative
     Information Flow, CSF, Definition 2.
     """
-    return total(earned("gain", gain, joint(prior, channel)).max(axis=0))
+    return total(earned("gain", gain, prior, channel).max(axis=0))
 
 
 def additive_leakage(prior: ArrayLike, channel: ChannelLike, *, gain: ArrayLike | None = None) -> Number:
@@ -65,7 +65,7 @@ def additive_leakage(prior: ArrayLike, channel: ChannelLike, *, gain: ArrayLike 
     >>> additive_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
     0.25
     """
-    gains = earned("gain", gain, joint(prior, channel))
+    gains = earned("gain", gain, prior, channel)
     blind = int(np.argmax(gains.sum(axis=1)))
     return total((gains - gains[blind]).max(axis=0))
 
@@ -118,7 +118,7 @@ def posterior_risk(prior: ArrayLike, channel: ChannelLike, *, loss: ArrayLike) -
     >>> posterior_risk([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], loss=[[0, 1], [1, 0]])
     0.25
     """
-    return total(earned("loss", loss, joint(prior, channel)).min(axis=0))
+    return total(earned("loss", loss, prior, channel).min(axis=0))
 
 
 def strategy(prior: ArrayLike, channel: ChannelLike, *, gain: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -127,7 +127,7 @@ def strategy(prior: ArrayLike, channel: ChannelLike, *, gain: ArrayLike | None =
     >>> print(strategy([0.9, 0.1], [[0.75, 0.25], [0.25, 0.75]]))
     [0 0]
     """
-    gains = earned("gain", gain, joint(prior, channel))
+    gains = earned("gain", gain, prior, channel)
     return np.asarray(np.argmax(gains, axis=0), dtype=np.int64)
 
 

@@ -24,8 +24,7 @@ Ball = Any  # flint.arb
 def certified_excess(question: Question) -> tuple[Excess, Excess]:
     """What shuffled values, and shuffled randomized reports, add: proved ends."""
     law = question.response
-    plain = question.uniform and question.gain == "tries" and question.tries == 1
-    if law is None or not plain or law.keep < law.lie:
+    if law is None or not question.uniform or not question.one_try or law.keep < law.lie:
         raise UnsupportedError(
             "Certified mode covers k-ary randomized response with p >= 1/k, the uniform prior and one try; "
             "drop `certified`."

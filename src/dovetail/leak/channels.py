@@ -99,5 +99,5 @@ def _chosen(channel: ChannelLike, other: ChannelLike, weight: ArrayLike) -> tupl
     share = numbers("weight", weight)
     if share.ndim or not 0 <= share[()] <= 1:
         raise refuse("weight", "a number from 0 to 1", weight)
-    first, second, share = together(*same_secrets(channel, other), share.reshape(1))
+    first, second, share = same_secrets(channel, other, share.reshape(1))
     return first, second, share[0]

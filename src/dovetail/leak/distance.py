@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.core.errors import UnsupportedError
 from dovetail.leak.excess import NOTHING, Excess, loosest
-from dovetail.leak.iid import iid_excess
+from dovetail.leak.iid import MOST_WINDOW, iid_excess
+
+MOST_VALUES = 10_000
 
 
 def distance_excess(k: int, contrast: float, *, n: int) -> Excess:
@@ -36,6 +39,11 @@ def distance_excess(k: int, contrast: float, *, n: int) -> Excess:
     """
     if contrast == 0.0:
         return NOTHING
+    if k > MOST_VALUES or n > MOST_WINDOW:
+        raise UnsupportedError(
+            f"The distance gain is summed for at most {MOST_VALUES:,} values and {MOST_WINDOW:.0e} people, got "
+            f"k = {k:,} and n = {n:,}. Vulnerability falls in n: a smaller n gives an upper bound."
+        )
     parts = []
     for c in range(k // 2):
         share = (c + 1.0) / k

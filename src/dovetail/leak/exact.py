@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import comb
 
 from dovetail.core.channel import KRRChannel
-from dovetail.core.checks import whole
+from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import UnsupportedError
 
 MOST_PEOPLE = 200
@@ -56,6 +56,8 @@ def exact_vulnerability(channel: KRRChannel, *, n: int) -> ExactVulnerability:
     powers of a series.
     """
     n = whole("n", n, least=1, most=MOST_PEOPLE)
+    if not isinstance(channel, KRRChannel):
+        raise refuse("channel", "k-ary randomized response", channel)
     if channel.keep < channel.lie:
         raise UnsupportedError("Equation 17 needs p >= 1/k; use `vulnerability`, which takes the emptiest bin.")
     k = channel.k

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ULP = 2.0**-52
 METHODS = ("closed form", "exact sum", "enumerated", "sampled", "bracket")  # from the firmest to the loosest
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.leak.arithmetic import Number, Numbers, numbers
 from dovetail.leak.setting import affordable
@@ -90,7 +90,12 @@ def attribute(labels: Sequence[Hashable]) -> Numbers:
     [[1 0 1]
      [0 1 0]]
     """
-    kinds = list(dict.fromkeys(labels))
+    try:
+        kinds = list(dict.fromkeys(labels))
+    except TypeError:
+        raise refuse("labels", "a list of hashable labels, one per secret", labels) from None
+    if not kinds:
+        raise refuse("labels", "a list of labels, one per secret", labels)
     return np.array([[int(label == kind) for label in labels] for kind in kinds], dtype=np.int64)
 
 

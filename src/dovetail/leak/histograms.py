@@ -10,7 +10,7 @@ from numba import njit
 from dovetail.core.channel import Matrix
 from dovetail.core.special import Reals, binomial_log_pmf, binomial_pmf
 
-MOST_HISTOGRAMS = 100_000_000
+MOST_SUMS = 400_000_000  # histograms times actions
 
 
 def histograms(n: int, kinds: int) -> int:
@@ -20,6 +20,11 @@ def histograms(n: int, kinds: int) -> int:
     5151
     """
     return comb(n + kinds - 1, kinds - 1)
+
+
+def listable(n: int, kinds: int, *, actions: int) -> bool:
+    """Whether so many histograms and actions are few enough to go through one by one."""
+    return histograms(n, kinds) * actions <= MOST_SUMS
 
 
 def enumerate_gain(edge: Matrix, law: Reals, n: int) -> float:

@@ -9,9 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.arithmetic import Numbers
-from dovetail.leak.setting import ChannelLike, joint, rows, same_secrets
-
-SAME = 1e-10  # columns of floats are proportional if, scaled to sum 1, they differ by no more; Fractions by nothing
+from dovetail.leak.setting import SAME, ChannelLike, joint, rows, same_secrets
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ def posteriors(prior: ArrayLike, channel: ChannelLike) -> Numbers:
 def reduced(channel: ChannelLike) -> Numbers:
     """Zero columns dropped, proportional columns added: an equivalent channel with the fewest outputs.
 
-    Columns of floats count as proportional when they agree to ten digits, which moves no V_g by more than 1e-10 times
+    Columns of floats count as proportional when they agree to nine digits, which moves no V_g by more than 1e-9 times
     the span of its gains and the number of secrets.
 
     >>> print(reduced([[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0]]))
@@ -77,7 +75,7 @@ def equivalent(channel: ChannelLike, other: ChannelLike) -> bool:
     """Do the two channels have the same posterior V_g for every prior and gain?
 
     True if and only if they refine each other, and if and only if their reduced channels are equal up to the order of
-    columns. Floats are compared to ten digits, Fractions exactly.
+    columns. Floats are compared to nine digits, Fractions exactly.
 
     >>> equivalent([[0.5, 0.5], [0.25, 0.75]], [[0.75, 0.25], [0.5, 0.5]])
     False

@@ -12,12 +12,11 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
 from dovetail.leak.arithmetic import in_powers
 from dovetail.leak.asymptotic import chernoff
-from dovetail.leak.excess import NOTHING, Excess
-from dovetail.leak.histograms import MOST_HISTOGRAMS, enumerate_gain, histograms, window_gain
+from dovetail.leak.excess import NOTHING, ULP, Excess
+from dovetail.leak.histograms import MOST_SUMS, enumerate_gain, histograms, listable, window_gain
 from dovetail.leak.sampled import sampled_gain
 
 MOST_WINDOW = 10**9  # people: beyond, the window of three kinds of report takes minutes
-ULP = 2.0**-52
 SMALLEST = 1e-270  # an excess below is only known to be below
 TINY = 1e-307
 
@@ -41,7 +40,7 @@ def iid_excess(joint: Matrix, *, n: int, rng: Entropy | None = None) -> Excess:
     Raises
     ------
     UnsupportedError
-        More than 1e8 histograms of at least four kinds of report, and no `rng`.
+        More than 4e8 histograms times actions with at least four kinds of report, and no `rng`.
 
     Notes
     -----
@@ -63,14 +62,15 @@ def iid_excess(joint: Matrix, *, n: int, rng: Entropy | None = None) -> Excess:
         return Excess.around(value, moved + 8.0 * ULP * max(1.0, float(edge.max())), "closed form")
     if kinds <= 3 and n <= MOST_WINDOW:
         return _widened(edge, law, n, moved)
-    if histograms(n, kinds) < MOST_HISTOGRAMS:
+    if listable(n, kinds, actions=len(edge)):
         return _with_rounding(enumerate_gain(edge, law, n) / n, moved, n, "enumerated")
     if rng is not None:
         return sampled_gain(edge, law, n=n, rng=rng)
     raise UnsupportedError(
-        f"n = {n:,} people with {kinds} distinct kinds of report have {in_powers(histograms(n, kinds))} histograms; "
-        f"exact sums reach {MOST_HISTOGRAMS:.0e}, or any n up to 1e9 with three kinds. Pass `rng` to sample, or a "
-        "smaller n for an upper bound: vulnerability falls in n."
+        f"n = {n:,} people with {kinds} distinct kinds of report have {in_powers(histograms(n, kinds))} histograms, "
+        f"to be compared for {len(edge):,} actions; at most {MOST_SUMS:.0e} comparisons are made, and two or three "
+        f"kinds are summed up to n = {MOST_WINDOW:.0e}. Pass `rng` to sample, or a smaller n for an upper bound: "
+        "vulnerability falls in n."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
@@ -13,6 +15,7 @@ from dovetail.leak.question import Question
 from dovetail.leak.strong import alike_excess, binary_excess, informed_excess
 from dovetail.leak.uninformed import shuffled_excess, uninformed
 
+REACH = "Exact sums for known others reach about n = 1e5 at three kinds of report, 500 at four, 50 at five."
 SOURCE_STRONG = (
     "Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 2 and equation 10 (with column maxima), for others of "
     "whom any number is known"
@@ -32,15 +35,19 @@ def informed(question: Question, known: tuple[int, ...] | None, *, rng: Entropy 
 
 
 def _reports(question: Question, known: tuple[int, ...], unknown: int) -> Excess:
-    law, plain = question.response, question.uniform and question.gain == "tries" and question.tries == 1
+    if not any(known):
+        with suppress(UnsupportedError):  # sums of positive terms, which keep the digits of a tiny leakage
+            return uninformed(question, rng=None)[1]
+    law, plain = question.response, question.uniform and question.one_try
     friendly = law is not None and law.keep >= law.lie
     if law is not None and friendly and plain and law.k > 2 and max(known) == question.n - 1 > 0:
-        return alike_excess(law, n=question.n)
+        with suppress(UnsupportedError):  # too many people: ends are left
+            return alike_excess(law, n=question.n)
     matrix = question.channel.matrix()
     others = [Group(count, matrix[value]) for value, count in enumerate(known) if count]
     if unknown:
         others.append(Group(unknown, question.prior @ matrix))
-    joint = question.joint(matrix)[:-1]
+    joint = question.joint()[:-1]
     if matrix.shape == (2, 2) and plain:
         return binary_excess(float(matrix[0, 0] - matrix[1, 0]), others)
     if not others:
@@ -56,9 +63,6 @@ def _reports(question: Question, known: tuple[int, ...], unknown: int) -> Excess
 
 def _plain(question: Question, what: str) -> KRRChannel:
     law = question.response
-    if law is None or not question.uniform or question.gain != "tries" or question.tries != 1:
-        raise UnsupportedError(
-            f"{what} needs k-ary randomized response, the uniform prior and one try. Exact sums for known others "
-            "reach about n = 1e5 at three kinds of report, 1e3 at four, 50 at five."
-        )
+    if law is None or not question.uniform or not question.one_try:
+        raise UnsupportedError(f"{what} needs k-ary randomized response, the uniform prior and one try. {REACH}")
     return law

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.fft import irfftn, next_fast_len
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.special import Reals, bernstein_reach
 from dovetail.leak.arithmetic import in_powers
 
 MOST_CELLS = 12_000_000
@@ -43,7 +43,7 @@ def widths(groups: list[Group]) -> tuple[list[int], list[int], float]:
     level = math.log(2.0 / TAIL)
     lows, sizes, outside = [], [], 0.0
     for m, v in zip(np.atleast_1d(mean)[:-1], np.atleast_1d(spread)[:-1], strict=True):
-        reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * float(v) * level)
+        reach = bernstein_reach(float(v), level)
         low, high = max(0, math.floor(m - reach)), min(people, math.ceil(m + reach))
         outside += 0.0 if (low, high) == (0, people) else TAIL
         lows.append(low)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from dovetail.core.checks import whole
-from dovetail.core.special import Reals, binomial_survival, stirling_remainder
+from dovetail.core.special import Reals, bernstein_reach, binomial_survival, stirling_remainder
 from dovetail.leak.trapezoid import (
     ROUNDING,
     Waves,
@@ -19,6 +19,7 @@ from dovetail.leak.trapezoid import (
     log1p,
     nodes_for,
     point,
+    poisson_law,
     poisson_peak,
     rotations,
     shapes,
@@ -163,8 +164,7 @@ def plan_load(n: int, k: int) -> LoadPlan:
     count = max(0, last - first + 1)
     end = max(first, last, start + int(np.count_nonzero(spill * max(count, 1) >= CUTS.window))) + 1
     afford(what, kept * float(end - first))
-    ratios = (n / k) / np.arange(n // k + 1, end + 1, dtype=np.float64)
-    law = np.asarray(peak * np.cumprod(ratios)[first - n // k :], dtype=np.float64)
+    law = poisson_law(n / k, first + 1, end)
     cuts = (
         count * (alias(n, nodes) + dropped / (nodes * scale))  # (i), (ii)
         + _at(left, last + 1 - start)  # (iii)
@@ -182,7 +182,7 @@ def _at(tail: Reals, place: int) -> float:
 def _above(n: int, k: int) -> Reals:
     """Pr[Bin(n, 1/k) > m] for m = ceil(n/k), .. until it is far below every tolerance."""
     level = math.log(1e25 * k)
-    reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * (n / k) * level)  # Bernstein
+    reach = bernstein_reach(n / k, level)
     start = -(-n // k)
     counts = np.arange(start, min(n, start + math.ceil(reach)) + 1, dtype=np.float64)
     return binomial_survival(counts, n, 1.0 / k, (k - 1) / k)

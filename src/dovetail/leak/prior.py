@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import refuse, whole
 from dovetail.leak.arithmetic import Numbers, together
 from dovetail.leak.setting import affordable, law
 
@@ -65,7 +65,8 @@ def product(people: Sequence[ArrayLike]) -> Numbers:
     >>> print(product([uniform(2), point(2, secret=1)]))
     [0.  0.5 0.  0.5]
     """
-    whole("number of people", len(people), least=1)
+    if not isinstance(people, Sequence | np.ndarray) or isinstance(people, str) or len(people) == 0:
+        raise refuse("people", "a list of laws, at least one", people)
     checked = together(*(law("people", each) for each in people))
     affordable(prod(each.size for each in checked), "The law of all datasets", "use dovetail.vulnerability.")
     return reduce(lambda left, right: np.asarray(np.multiply.outer(left, right).ravel()), checked)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.channel import Channel, KRRChannel, Matrix
+from dovetail.core.channel import MOST_CELLS, Channel, DenseChannel, KRRChannel, Matrix
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.special import Reals
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.arithmetic import in_powers
+from dovetail.leak.arithmetic import in_powers, numbers
 from dovetail.leak.gain import distance, identity
 from dovetail.leak.gain import tries as several
+from dovetail.leak.setting import MOST_GAIN, law
 
 MOST_ACTIONS = 10_000
+MOST_VALUES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,72 +57,92 @@ class Question:
         """The channel, where it is k-ary randomized response."""
         return self.channel if isinstance(self.channel, KRRChannel) else None
 
+    @property
+    def by_distance(self) -> bool:
+        """Whether near misses count."""
+        return isinstance(self.gain, str) and self.gain == "distance"
+
+    @property
+    def by_tries(self) -> bool:
+        """Whether only hits count."""
+        return isinstance(self.gain, str) and self.gain == "tries"
+
+    @property
+    def one_try(self) -> bool:
+        """Whether success is to name the value in one try."""
+        return self.by_tries and self.tries == 1
+
     def gains(self) -> Matrix:
         """Gain of every action for every value (actions, k)."""
         if isinstance(self.gain, np.ndarray):
             return self.gain
-        if self.gain == "distance":
+        if (self.by_distance or self.tries == 1) and self.k**2 > MOST_CELLS:
+            raise UnsupportedError(
+                f"One action for each of {self.k:,} values is too many for a list, the limit is "
+                f"{math.isqrt(MOST_CELLS):,}. k-ary randomized response with the uniform prior needs no list."
+            )
+        if self.by_distance:
             return np.asarray(distance(np.arange(self.k, dtype=np.float64)), dtype=np.float64)
         if self.tries == 1:
             return np.asarray(identity(self.k), dtype=np.float64)
-        if comb(self.k, self.tries) > MOST_ACTIONS:
+        count = math.comb(self.k, self.tries)
+        if count > MOST_ACTIONS:
             raise UnsupportedError(
-                f"{self.tries} tries among {self.k} values are {in_powers(comb(self.k, self.tries))} actions; at "
-                f"most {MOST_ACTIONS:,} are compared. k-ary randomized response with the uniform prior needs no list."
+                f"{self.tries} tries among {self.k} values are {in_powers(count)} actions; at most "
+                f"{MOST_ACTIONS:,} are compared. k-ary randomized response with the uniform prior needs no list."
             )
         return np.asarray(several(self.k, t=self.tries), dtype=np.float64)
 
-    def joint(self, channel: Matrix) -> Matrix:
+    def joint(self) -> Matrix:
         """g diag(prior) R, with the law of one report as its last row."""
-        weighted = self.prior[:, None] * channel
+        weighted = self.prior[:, None] * self.channel.matrix()
         return np.vstack([self.gains() @ weighted, weighted.sum(axis=0)])
+
+    def told(self) -> Matrix:
+        """The same where each report is the value itself."""
+        return np.vstack([self.gains() * self.prior, self.prior])
 
 
 def ask(channel: object, *, n: object, prior: object, tries: object, gain: object) -> Question:
     """Check everything once."""
-    law = channel.channel() if isinstance(channel, FrequencyRandomizer) else channel
-    if not isinstance(law, Channel):
+    asked = channel.channel() if isinstance(channel, FrequencyRandomizer) else channel
+    if not isinstance(asked, Channel):
         raise refuse("channel", "a channel or a randomizer of symbols", channel)
-    k = law.shape[0]
+    k = asked.shape[0]
+    if not 2 <= k <= MOST_VALUES:
+        raise ParameterError(f"`channel` must take from 2 to {MOST_VALUES:,} values, got {k:,}.")
+    if not isinstance(asked, KRRChannel):
+        rows = asked.matrix()  # a sum that is off by 1e-9 would be off by n times that in the law of n reports
+        asked = DenseChannel(rows / rows.sum(axis=1, keepdims=True))
     count = whole("tries", tries, least=1, most=k)
     if gain is not None and count != 1:
         raise ParameterError("`tries` and `gain` exclude each other: several tries are a gain of their own.")
-    return Question(law, whole("n", n, least=1, most=10**12), _prior(prior, k), count, _gain(gain, k))
+    return Question(asked, whole("n", n, least=1, most=10**12), _prior(prior, k), count, _gain(gain, k))
 
 
-def _prior(prior: object, k: int) -> Reals:
+def _prior(prior: Any, k: int) -> Reals:
     if prior is None:
         return np.full(k, 1.0 / k)
-    law: Reals = _numbers("prior", prior)
-    if law.shape != (k,):
-        raise ParameterError(f"`prior` must hold one probability per value, {k} of them, got shape {law.shape}.")
-    if law.min() < 0.0 or abs(law.sum() - 1.0) > 1e-9:
-        raise DataError(f"`prior` must be probabilities that sum to 1, got a sum of {law.sum():.12g}.")
-    return law
+    given = law("prior", prior).astype(np.float64)
+    if given.size != k:
+        raise ParameterError(f"`prior` must hold one probability per value, {k} of them, got {given.size}.")
+    return np.asarray(given / given.sum())
 
 
-def _gain(gain: object, k: int) -> Any:
+def _gain(gain: Any, k: int) -> Any:
     if gain is None:
         return "tries"
     if isinstance(gain, str):
         if gain != "distance":
             raise refuse("gain", "'distance' or a matrix (actions, values)", gain)
         return gain
-    table = _numbers("gain", gain)
+    table = numbers("gain", gain).astype(np.float64)
     if table.ndim != 2 or table.shape[1] != k or table.shape[0] == 0:
         raise ParameterError(f"`gain` must be a matrix (actions, {k} values), got shape {table.shape}.")
     if table.min() < 0.0:
         raise DataError(f"`gain` must be at least 0 everywhere, got {table.min():g}.")
-    return table
-
-
-def _numbers(name: str, given: Any) -> Any:
-    try:
-        table = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise refuse(name, "an array of numbers", given) from None
-    if np.asarray(given).dtype == bool or not np.isfinite(table).all() or table.size == 0:
-        raise refuse(name, "an array of finite numbers", given)
+    if table.max() > MOST_GAIN:
+        raise DataError(f"`gain` must be at most {MOST_GAIN:g} everywhere, got {table.max():g}; divide it.")
     return table
 
 

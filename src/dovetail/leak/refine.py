@@ -10,9 +10,8 @@ from scipy.sparse import eye_array, hstack, kron, vstack
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.arithmetic import Numbers
-from dovetail.leak.setting import ChannelLike, affordable, same_secrets
+from dovetail.leak.setting import SAME, ChannelLike, affordable, same_secrets
 
-RESIDUAL = 1e-9  # sum of absolute errors of D = C R that counts as equality
 MOST_UNKNOWNS = 300_000
 
 
@@ -78,9 +77,9 @@ def refined_by(channel: ChannelLike, other: ChannelLike) -> Refinement:
     witness, gain = _solve(first, second)
     residual = float(np.abs(first @ witness - second).sum())
     advantage = float((np.einsum("zx,xz->", gain, second) - (gain @ first).max(axis=0).sum()) / len(first))
-    if residual <= RESIDUAL:
+    if residual <= SAME:
         return Refinement(True, witness, residual, None, 0.0)
-    if advantage > RESIDUAL / len(first):
+    if advantage > SAME / len(first):
         return Refinement(False, None, residual, gain, advantage)
     raise UnsupportedError(
         f"The linear program cannot tell: residual {residual:.1e}, gap {advantage:.1e}. Round the channels to fewer "

@@ -14,7 +14,9 @@ from dovetail.leak.arithmetic import Numbers, in_powers, matmul, numbers, togeth
 
 ChannelLike = Any  # a Channel, a randomizer that publishes one, or a row-stochastic array (secrets, outputs)
 
+MOST_GAIN = 1e100  # so that no product of gains, counts and chances overflows
 SUM_TO_ONE = 1e-9  # of floats; Fractions sum to exactly 1
+SAME = 1e-9  # difference between floats at which channels count as equal; Fractions by nothing
 
 
 def law(name: str, values: ArrayLike) -> Numbers:
@@ -39,30 +41,37 @@ def rows(name: str, channel: ChannelLike) -> Numbers:
 
 def joint(prior: ArrayLike, channel: ChannelLike) -> Numbers:
     """pi_x C[x, y]: the law of secret and output."""
-    pi, cells = together(law("prior", prior), rows("channel", channel))
+    return _joint(*together(law("prior", prior), rows("channel", channel)))
+
+
+def earned(name: str, gain: ArrayLike | None, prior: ArrayLike, channel: ChannelLike) -> Numbers:
+    """sum_x g[w, x] pi_x C[x, y]: (actions, outputs); without a gain, actions are secrets and a hit earns 1."""
+    if gain is None:
+        return joint(prior, channel)
+    # brought into one arithmetic before the first product: whole numbers go with either
+    pi, cells, table = together(law("prior", prior), rows("channel", channel), numbers(name, gain))
+    weights = _joint(pi, cells)
+    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.shape[0]:
+        raise ParameterError(f"`{name}` must be a matrix (actions, {weights.shape[0]} secrets), got {table.shape}.")
+    if np.abs(table).max() > MOST_GAIN:
+        raise DataError(f"`{name}` must hold numbers from {-MOST_GAIN:g} to {MOST_GAIN:g}; divide it.")
+    return matmul(table, weights)
+
+
+def _joint(pi: Numbers, cells: Numbers) -> Numbers:
     if pi.size != cells.shape[0]:
         raise ParameterError(f"`prior` must be a law on the {cells.shape[0]} secrets of the channel, got {pi.size}.")
     return np.asarray(pi[:, None] * cells)
 
 
-def earned(name: str, gain: ArrayLike | None, weights: Numbers) -> Numbers:
-    """sum_x g[w, x] weights[x, y]: (actions, outputs); without a gain, actions are secrets and a hit earns 1."""
-    if gain is None:
-        return weights
-    table = numbers(name, gain)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.shape[0]:
-        raise ParameterError(f"`{name}` must be a matrix (actions, {weights.shape[0]} secrets), got {table.shape}.")
-    return matmul(*together(table, weights))
-
-
-def same_secrets(one: ChannelLike, other: ChannelLike) -> tuple[Numbers, Numbers]:
-    """The matrices of two channels with the same secrets."""
-    first, second = together(rows("channel", one), rows("other", other))
+def same_secrets(one: ChannelLike, other: ChannelLike, *more: Numbers) -> tuple[Numbers, ...]:
+    """The matrices of two channels with the same secrets, and `more`, in one arithmetic."""
+    first, second, *rest = together(rows("channel", one), rows("other", other), *more)
     if first.shape[0] != second.shape[0]:
         raise ParameterError(
             f"`other` must have the {first.shape[0]} secrets of the first channel, got {second.shape[0]}."
         )
-    return first, second
+    return first, second, *rest
 
 
 def affordable(cells: int, what: str, instead: str, *, most: int = MOST_CELLS) -> None:

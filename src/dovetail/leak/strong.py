@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 
 from dovetail.core.channel import KRRChannel, Matrix
-from dovetail.core.special import Reals, binomial_pmf
-from dovetail.leak.excess import NOTHING, Excess
+from dovetail.core.special import Reals, bernstein_reach, binomial_pmf
+from dovetail.leak.excess import NOTHING, ULP, Excess
 from dovetail.leak.lattice import Group, histogram_law
 from dovetail.leak.uneven import Bins, heaviest
 
-ULP = 2.0**-52
+SHORT = 10_000_000  # products of a convolution that is summed term by term
 
 
 def informed_excess(joint: Matrix, others: list[Group]) -> Excess:
@@ -31,7 +32,7 @@ def informed_excess(joint: Matrix, others: list[Group]) -> Excess:
     Raises
     ------
     UnsupportedError
-        When the window of T is too large: about n = 1e5 at three kinds, 1e3 at four, 1e2 at five.
+        When the window of T is too large: about n = 1e5 at three kinds, 500 at four, 50 at five.
 
     Source
     ------
@@ -46,11 +47,13 @@ def informed_excess(joint: Matrix, others: list[Group]) -> Excess:
     # one cell of padding on each axis takes the target's own report
     law = np.pad(window.chances, [(1, 1)] * window.chances.ndim)
     total = math.fsum(_slab(edge, law, place) for place in range(1, law.shape[0]))
-    scale = float(edge.max())
-    # the transform leaves about an ulp of the largest cell in each cell
-    # and phases of n reports that are good to n ulps
-    people = sum(group.count for group in others)
-    rounding = scale * ULP * (8.0 + math.sqrt(window.chances.size)) + (1e-13 + ULP * people) * total
+    # an error of the law costs at most its sum of absolute values times this
+    scale = float(np.abs(edge).max(axis=0).sum())
+    # the transform leaves about an ulp of the largest cell in each cell, and phases of n reports are good to n ulps:
+    # by Parseval the law is off by that share of its root sum of squares, spread over all cells
+    people, size = sum(group.count for group in others), window.chances.size
+    spread = math.sqrt(size * float((window.chances**2).sum()))
+    rounding = scale * ULP * (8.0 + math.sqrt(size) + people * spread) + 1e-13 * total
     return Excess.around(total, rounding + 4.0 * scale * window.outside, "exact sum")
 
 
@@ -88,31 +91,40 @@ def binary_excess(contrast: float, others: list[Group]) -> Excess:
     which is max T because a sum of independent coins is unimodal.
     """
     groups = [group for group in others if group.count]
-    mean = sum(group.count * float(group.law[0]) for group in groups)
-    peak = max(_chance(groups, math.floor(mean) + step) for step in (0, 1)) if groups else 1.0
+    if not groups:
+        return Excess.around(0.5 * abs(contrast), ULP, "exact sum")
+    mode = math.floor(sum(group.count * float(group.law[0]) for group in groups))
+    last, (low, law, wrong) = groups[-1], _coins(groups[:-1])
+    rest = mode + 1 - low - np.arange(law.size + 1)
+    chances = binomial_pmf(rest, last.count, float(last.law[0]), float(last.law[1]))
+    peak = max(float((law * chances[:-1]).sum()), float((law * chances[1:]).sum()))
+    error = wrong * math.sqrt(float((chances**2).sum()))  # Cauchy-Schwarz
     people = sum(group.count for group in groups)
-    return Excess.around(
-        0.5 * abs(contrast) * peak, 0.5 * peak * (2e-14 + 4.0 * ULP * math.sqrt(people)), "exact sum"
-    )
+    error += peak * (2e-14 + 4.0 * ULP * math.sqrt(people))
+    return Excess.around(0.5 * abs(contrast) * peak, 0.5 * abs(contrast) * error, "exact sum")
 
 
-def _chance(groups: list[Group], t: int) -> float:
-    """Pr[T = t] for a sum of at most three binomial counts."""
-    last, first = groups[-1], groups[:-1]
-    low, law = 0, np.ones(1)
-    for group in first:
-        start, part = _binomial(group)
-        law = np.convolve(law, part) if law.size > 1 else part
-        low += start
-    rest = t - (low + np.arange(law.size))
-    return math.fsum((law * binomial_pmf(rest, last.count, float(last.law[0]), float(last.law[1]))).tolist())
+def _coins(groups: list[Group]) -> tuple[int, Reals, float]:
+    """Law of the sum of at most two binomial counts: its start, its chances, root sum of squares of their errors."""
+    if not groups:
+        return 0, np.ones(1), 0.0
+    windows = [_binomial(group) for group in groups]
+    start, law = windows[0]
+    if len(windows) == 1:
+        return start, law, 0.0
+    second, part = windows[1]
+    if law.size * part.size <= SHORT:
+        return start + second, np.convolve(law, part), 0.0
+    size = next_fast_len(law.size + part.size - 1, real=True)
+    both = np.maximum(irfft(rfft(law, size) * rfft(part, size), size)[: law.size + part.size - 1], 0.0)
+    wrong = 2.0 * ULP * math.log2(size) * math.sqrt(float((law**2).sum() + (part**2).sum()))
+    return start + second, both, wrong
 
 
 def _binomial(group: Group) -> tuple[int, Reals]:
     """Window of a binomial law that misses less than 1e-18: where it starts, and its chances."""
     share, other = float(group.law[0]), float(group.law[1])
-    level = math.log(2e18)
-    reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * group.count * share * other * level)
+    reach = bernstein_reach(group.count * share * other, math.log(2e18))
     low = max(0, math.floor(group.count * share - reach))
     counts = np.arange(low, min(group.count, math.ceil(group.count * share + reach)) + 1)
     return low, binomial_pmf(counts, group.count, share, other)

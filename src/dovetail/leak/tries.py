@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals, binomial_cdf, binomial_survival
+from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
 from dovetail.leak.load import COMPILED, ExcessLoad, expected_excess, few_bins
 from dovetail.leak.trapezoid import (
     ROUNDING,
@@ -120,7 +120,7 @@ def _first(n: int, k: int, t: int) -> tuple[int, float]:
 def _tail(n: int, k: int, first: int) -> tuple[Reals, Reals]:
     """m = first, .. and the union bound k Pr[Bin(n, 1/k) > m], until it is far below every tolerance."""
     level = math.log(1e25 * k)
-    reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * (n / k) * level)  # Bernstein
+    reach = bernstein_reach(n / k, level)
     counts = np.arange(first, max(first + 1, math.ceil(n / k + reach)) + 1, dtype=np.float64)
     return counts, k * binomial_survival(counts, n, 1.0 / k, (k - 1) / k)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.special import Reals, binomial_cdf, binomial_survival
+from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
 from dovetail.leak.load import ExcessLoad
 from dovetail.leak.trapezoid import (
     ROUNDING,
@@ -99,7 +99,7 @@ def heaviest(n: int, kinds: tuple[Bins, ...]) -> ExcessLoad:
 
 def _window(n: int, bins: Bins) -> _Window:
     mean, level = n * bins.share, math.log(1e25 * bins.count * n)
-    reach = level / 3.0 + math.sqrt(level**2 / 9.0 + 2.0 * mean * level)
+    reach = bernstein_reach(mean, level)
     counts = np.arange(max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach)) + 1, dtype=np.float64)
     above = np.cumsum((bins.count * binomial_survival(counts, n, bins.share))[::-1])[::-1]
     with np.errstate(divide="ignore"):

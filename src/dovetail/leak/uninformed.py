@@ -11,7 +11,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.distance import distance_excess
 from dovetail.leak.excess import Excess
-from dovetail.leak.histograms import MOST_HISTOGRAMS, histograms
+from dovetail.leak.histograms import listable
 from dovetail.leak.iid import iid_excess
 from dovetail.leak.question import Question
 from dovetail.leak.tries import top_excess
@@ -23,17 +23,15 @@ MOST_GROUPS = 200  # distinct prior probabilities
 def uninformed(question: Question, *, rng: Entropy | None) -> tuple[Excess, Excess]:
     """What shuffled values, and shuffled randomized reports, add to the expected gain."""
     law = question.response
-    if law is not None and question.uniform and isinstance(question.gain, str):
+    if law is not None and question.uniform and (question.by_tries or question.by_distance):
         return _uniform(question, law)
-    return shuffled_excess(question, n=question.n, rng=rng), iid_excess(
-        question.joint(question.channel.matrix()), n=question.n, rng=rng
-    )
+    return shuffled_excess(question, n=question.n, rng=rng), iid_excess(question.joint(), n=question.n, rng=rng)
 
 
 def _uniform(question: Question, law: KRRChannel) -> tuple[Excess, Excess]:
     """Propositions 20 and 21, also for tries and distance; below 1/k the least reported values are guessed."""
     k, n, contrast = law.k, question.n, abs(law.contrast)
-    if question.gain == "distance":
+    if question.by_distance:
         return distance_excess(k, 1.0, n=n), distance_excess(k, law.contrast, n=n)
     alone = fullest(n, k, question.tries)
     if law.keep >= law.lie:
@@ -58,29 +56,30 @@ def fullest(n: int, k: int, tries: int) -> Excess:
 
 def shuffled_excess(question: Question, *, n: int, rng: Entropy | None) -> Excess:
     """Shuffling alone, n people with the prior: the identity as channel, or the fullest of unequal bins."""
-    if question.uniform and isinstance(question.gain, str):
-        if question.gain == "distance":
-            return distance_excess(question.k, 1.0, n=n)
+    if question.uniform and question.by_distance:
+        return distance_excess(question.k, 1.0, n=n)
+    if question.uniform and question.by_tries:
         return fullest(n, question.k, question.tries)
     kinds = int(np.count_nonzero(question.prior))
-    plain = isinstance(question.gain, str) and question.gain == "tries" and question.tries == 1
-    if plain and n > 1 and kinds > 3 and histograms(n, kinds) >= MOST_HISTOGRAMS:
+    if question.one_try and n > 1 and kinds > 3 and not listable(n, kinds, actions=kinds):
         shares, counts = np.unique(question.prior[question.prior > 0.0], return_counts=True)
         if shares.size <= MOST_GROUPS:
             load = heaviest(n, tuple(Bins(int(c), float(p)) for p, c in zip(shares, counts, strict=True)))
             return Excess.around(max(0.0, load.value / n - float(shares[-1])), load.error_bound / n, load.method)
-    return iid_excess(question.joint(np.eye(question.k)), n=n, rng=rng)
+    return iid_excess(question.told(), n=n, rng=rng)
 
 
 def own_excess(question: Question) -> float:
     """What one's own randomized report adds: the others say nothing about her (Proposition 15)."""
     law = question.response
-    if law is not None and question.uniform and question.gain == "tries":
+    if law is not None and question.uniform and question.by_tries:
         k, t = law.k, question.tries
         if law.keep >= law.lie:
             return law.contrast * ((k - t) / k)
         return -law.contrast * (t / k) if t < k else 0.0
+    if law is not None and question.uniform and question.by_distance:
+        return distance_excess(law.k, law.contrast, n=1).value
     try:
-        return iid_excess(question.joint(question.channel.matrix()), n=1).value
+        return iid_excess(question.joint(), n=1).value
     except UnsupportedError as error:
         raise UnsupportedError(f"One report by itself is already too large: {error}") from None

@@ -74,7 +74,7 @@ def uninformed(randomizer: FrequencyRandomizer, *, n: int, rng: Entropy | None) 
     channel = _channel(randomizer)
     if not isinstance(channel, KRRChannel) and n > 1:
         if n > MOST_PEOPLE:
-            raise UnsupportedError(f"beyond {MOST_PEOPLE:,} people exact sums take minutes and samples are too rough")
+            raise UnsupportedError(f"beyond {MOST_PEOPLE:,} people exact sums take minutes")
         if channel.shape[1] > MOST_KINDS:
             raise UnsupportedError(
                 f"{channel.shape[1]:,} kinds of report are too many to sample, at most {MOST_KINDS} are"

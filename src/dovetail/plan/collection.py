@@ -10,11 +10,11 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict
-from dovetail.plan.candidates import Alternative, Candidate, at, candidate, recommend
+from dovetail.plan.candidates import Alternative, Candidate, candidate, recommend
 from dovetail.plan.families import Family, families, wanted
 from dovetail.plan.refusal import contradiction, unreachable
 from dovetail.plan.risk import Risk, risk
-from dovetail.plan.solve import smallest_people
+from dovetail.plan.solve import central, smallest_people
 from dovetail.plan.wish import Shares, Wish
 
 LADDER = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
@@ -219,19 +219,19 @@ def _smallest_n(family: Family, wish: Wish) -> tuple[int | None, str]:
 
 def _tradeoff(best: Candidate, seen: Risk, wish: Wish) -> Iterator[Step]:
     for factor in LADDER:
+        epsilon0 = best.epsilon0 * factor
         if factor == 1.0:
-            yield _step(best, seen)
-        elif best.epsilon0 * factor <= best.family.most:
+            yield Step(best.epsilon0, best.central.epsilon, best.accuracy.error95, seen.vulnerability, seen.gain)
+        elif epsilon0 <= best.family.most:
             try:
-                one = at(best.family, best.epsilon0 * factor, wish)
+                randomizer = best.family.make(epsilon0, wish.n)
             except ParameterError:  # too little noise budget for this kind
                 continue
             # what is not known for the answer is not known with another noise either
-            yield _step(one, seen if seen.seen is None else risk(one.randomizer, n=wish.honest))
-
-
-def _step(one: Candidate, seen: Risk) -> Step:
-    return Step(one.epsilon0, one.central.epsilon, one.accuracy.error95, seen.vulnerability, seen.gain)
+            told = seen if seen.seen is None else risk(randomizer, n=wish.honest)
+            error95 = predict(randomizer, n=wish.n, shares=wish.shares).error95
+            promised = central(best.family, epsilon0, wish, n=wish.n)
+            yield Step(epsilon0, promised, error95, told.vulnerability, told.gain)
 
 
 def _notes(plan: CollectionPlan) -> Iterator[str]:

@@ -262,8 +262,8 @@ def _undecided(found: Comparison) -> Iterator[str]:
         ]
         if names:
             yield (
-                f"to {WHO[adversary]} only intervals are known that overlap, so these are ranked by what can be "
-                f"promised: {', '.join(names)}"
+                f"to {WHO[adversary]} some of these leak an amount known only between ends that reach over another "
+                f"of them, so they are ranked by what can be promised: {', '.join(names)}"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from math import ceil, inf, log
 
-from dovetail.account.amplify import amplify
+from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import MOST_PEOPLE
 from dovetail.account.solve import straddle
@@ -31,6 +31,11 @@ def promise(family: Family, epsilon0: float, wish: Wish, *, n: int) -> CentralDP
     """The central guarantee of n people of whom the same share is honest."""
     honest = max(1, n * wish.honest // wish.n)
     return amplify(family.make(epsilon0, n), n=n, delta=wish.delta, honest=honest)
+
+
+def central(family: Family, epsilon0: float, wish: Wish, *, n: int) -> float:
+    """The epsilon of `promise`, without what stands beside it."""
+    return central_epsilon(family.make(epsilon0, n), n=max(1, n * wish.honest // wish.n), delta=wish.delta)
 
 
 def smallest_epsilon0(family: Family, wish: Wish, *, error: float, n: int) -> float | None:
@@ -68,7 +73,7 @@ def largest_epsilon0(family: Family, wish: Wish, *, epsilon: float, n: int) -> f
     start = min(max_epsilon(epsilon=epsilon, n=honest, delta=wish.delta), family.most)
 
     def room(epsilon0: float) -> float:
-        reached = promise(family, epsilon0, wish, n=n).epsilon
+        reached = central(family, epsilon0, wish, n=n)
         return log(epsilon / reached) if reached > 0.0 else inf
 
     slack = room(start)
@@ -86,7 +91,7 @@ def smallest_people(family: Family, wish: Wish, *, error: float, epsilon: float)
         epsilon0 = smallest_epsilon0(family, wish, error=error, n=n)
         if epsilon0 is None:
             return inf
-        return log(max(promise(family, epsilon0, wish, n=n).epsilon, 1e-300) / epsilon)
+        return log(max(central(family, epsilon0, wish, n=n), 1e-300) / epsilon)
 
     if excess(1) <= 0.0:
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from dovetail.account.blanket import BlanketLaw, ShuffledLaw
@@ -106,6 +107,15 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
         source = BINARY_SOURCE + (FEWER if law.n < n else "")
     most = _local(mechanism)  # rounding could put the law a hair above it
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
+
+
+def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
+    """The epsilon of `law_bounds` without its lower end, for searches; infinite where it says nothing."""
+    try:
+        _, law = mechanism_law(mechanism, n=n)
+    except UnsupportedError:
+        return math.inf
+    return law.upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
