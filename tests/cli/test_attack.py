@@ -83,7 +83,7 @@ def test_help_and_table_are_complete(capsys: pytest.CaptureFixture[str]) -> None
     assert invoke(["attack", "--help"]) == 0 and "reidentify" in capsys.readouterr().out
     assert invoke(["attack", "reidentify", "history.csv", "released.csv", *WATTS, *QUICK]) == 0
     text = capsys.readouterr().out
-    assert "naming the commonest sender" in text and "device0" in text
+    assert "a guess that does not look" in text and "device0" in text
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ def test_the_document_is_the_comparison(capsys: pytest.CaptureFixture[str]) -> N
     assert invoke(arguments) == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     found = compare_mechanisms(n=2000, k=3, error=0.06, honest=1500, delta=1e-6, rng=simulation(4))
-    assert told == found.document()
+    assert told == {"schema_version": 1, **found.document()}
 
 
 def test_the_table_ranks_every_mechanism_and_says_why_numbers_are_missing(

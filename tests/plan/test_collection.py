@@ -48,7 +48,9 @@ def test_the_directions_are_inverse_to_each_other(base: dict[str, Any]) -> None:
     assert from_error.error95 <= first.error95
     from_epsilon = plan_collection(**base, epsilon=first.epsilon, randomizer=name)
     assert from_epsilon.epsilon <= first.epsilon
-    assert from_epsilon.epsilon0 == pytest.approx(2.0, rel=2e-3)
+    # a kind that changes its shape with epsilon0 may amplify more after a break: then more is admissible
+    assert 2.0 * (1 - 2e-3) <= from_epsilon.epsilon0 <= 2.0 * 1.05
+    assert from_epsilon.error95 <= first.error95 * (1 + 2e-3)
 
 
 @pytest.mark.parametrize("base", [SHARE, MEAN], ids=["share", "mean"])

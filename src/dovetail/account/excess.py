@@ -24,6 +24,7 @@ from dovetail.core.special import Reals
 POINTS = 1 << 15
 BASE = 128  # most copies that one transform adds
 COARSE = 10.0  # splits may multiply the tilted mass by e^10
+STEEPEST = 500.0  # the tilt may change by e^500 from one grid point to the next
 TAIL = 1e-17  # tilted mass left outside all windows
 NOISE = 2.0**-48  # rounding of the transforms per copy, a share of the tilted mass: four times what was measured
 _FACTORS = np.exp2(np.arange(-3.0, 2.5, 0.5))
@@ -90,7 +91,8 @@ class Tilt:
         for sign in (-1.0, 1.0):
             tilts = self.theta + sign * lambdas
             kappas, moved = self.cumulants(tilts)
-            exponent = copies * (kappas - self.kappa) + splits.growth(copies, tilts, moved)
+            rounding = 2.0**-48 * (np.abs(kappas) + abs(self.kappa))
+            exponent = copies * (kappas - self.kappa + rounding) + splits.growth(copies, tilts, moved)
             ends.append(sign * float(np.min((exponent + log_tail) / lambdas)))
         return ends[0], ends[1]
 
@@ -263,6 +265,8 @@ def _windows(
             return None
         spans = [tilt.reach(size, log_tail, splits) for size in sizes]
         step = max(high - low for low, high in spans) / (points - 4)
+        if tilt.theta * step > STEEPEST:
+            return None
         if step <= guess:
             return step, [math.floor(low / step) - 1 for low, _ in spans]
 
