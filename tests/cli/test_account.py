@@ -47,6 +47,12 @@ def test_a_mechanism_is_judged_by_its_own_law(capsys: pytest.CaptureFixture[str]
     assert own["central"]["colluding"] == 1.0
 
 
+def test_a_delta_that_promises_too_little_is_questioned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert account(capsys, "--epsilon0", "1")["notes"] == []
+    [note] = account(capsys, "--epsilon0", "1", "--delta", "0.5")["notes"]
+    assert "delta = 0.5 is not below 1/n = 0.0001" in note
+
+
 def test_rounds_add_less_than_their_sum_and_more_than_one(capsys: pytest.CaptureFixture[str]) -> None:
     once, often = (account(capsys, "--epsilon0", "1", "--rounds", rounds) for rounds in ("1", "50"))
     fewer = account(capsys, "--epsilon0", "1", "--rounds", "50", "--honest", "5000")

@@ -23,6 +23,7 @@ from dovetail.cli.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
+from dovetail.plan.collection import delta_notes
 from dovetail.plan.families import families
 from dovetail.plan.solve import largest_epsilon0
 from dovetail.plan.wish import Wish
@@ -123,6 +124,7 @@ def _account(
             table, along, csv=csv, plot=plot, force=force, labels=labels, y="central epsilon (upper bound)",
             log_x=True, log_y=True, title=_title(along, epsilon0, trusted, delta),
         )  # fmt: skip
+    document["notes"] = list(delta_notes(delta, document["n"]))
     if as_json:
         print_json(document)
     else:
@@ -264,6 +266,8 @@ def _print(document: dict[str, Any]) -> None:
     if not isinstance(document["attack_lower"], dict):
         rows["attack"] = f"an attack reaches epsilon {document['attack_lower']:.6g}: a floor"
     rows["source"] = document["source"]
+    for note in document["notes"]:
+        rows["note"] = note
     print_rows("After shuffling", rows)
     table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
     for column in ("bound", "epsilon", "why not"):

@@ -234,13 +234,18 @@ def _tradeoff(best: Candidate, seen: Risk, wish: Wish) -> Iterator[Step]:
             yield Step(epsilon0, promised, error95, told.vulnerability, told.gain)
 
 
-def _notes(plan: CollectionPlan) -> Iterator[str]:
-    wish = plan.wish
-    if wish.delta * wish.n >= 1.0:
+def delta_notes(delta: float, n: int) -> Iterator[str]:
+    """What has to be said of a delta that promises too little for n people."""
+    if delta * n >= 1.0:
         yield (
-            f"delta = {wish.delta:g} is not below 1/n = {1 / wish.n:.3g}: such a promise allows publishing one "
+            f"delta = {delta:g} is not below 1/n = {1 / n:.3g}: such a promise allows publishing one "
             "person's report outright; take a delta well below 1/n"
         )
+
+
+def _notes(plan: CollectionPlan) -> Iterator[str]:
+    wish = plan.wish
+    yield from delta_notes(wish.delta, wish.n)
     if plan.error95 >= 0.5 * wish.span:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:
