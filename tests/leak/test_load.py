@@ -98,3 +98,8 @@ def test_parameters_out_of_range_are_refused() -> None:
     for bad in ((0, 3, 1), (3, 1, 1), (3, 3, 4), (3, 3, True)):
         with pytest.raises(ParameterError, match="must be"):
             top_excess(*bad)
+
+
+def test_crowds_that_are_too_large_for_several_tries_are_refused_before_any_work() -> None:
+    with pytest.raises(UnsupportedError, match="terms; the limit is"):
+        top_excess(10**9, 5, 2)

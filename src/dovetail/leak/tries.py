@@ -110,11 +110,13 @@ def _first(n: int, k: int, t: int) -> tuple[int, float]:
     J_m < t means that some k - t + 1 bins hold at most m; the counts are negatively associated.
     """
     choices = math.lgamma(k + 1) - math.lgamma(t) - math.lgamma(k - t + 2)
-    m = np.arange(0, n // k + 2 + 12 * math.isqrt(n // k + 1), dtype=np.float64)
+    root = math.isqrt(n // k + 1)
+    low = max(0, n // k - 40 * root)  # the bound grows with m, and is e^-800 there
+    m = np.arange(low, n // k + 2 + 12 * root, dtype=np.float64)
     with np.errstate(divide="ignore"):
         log_bound = choices + (k - t + 1) * np.log(binomial_cdf(m, n, 1.0 / k, (k - 1) / k))
     first = int(np.count_nonzero(log_bound < math.log(TOL / t)))
-    return first, t * float(np.exp(log_bound[:first]).sum())
+    return low + first, t * float(np.exp(log_bound[:first]).sum() + low * np.exp(log_bound[0]))
 
 
 def _tail(n: int, k: int, first: int) -> tuple[Reals, Reals]:
