@@ -20,6 +20,7 @@ from dovetail.account.compose import Composition, compose
 from dovetail.account.curve import curve
 from dovetail.account.rounds import Round
 from dovetail.cli.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
@@ -81,8 +82,10 @@ def _account(
     dovetail account --invert --epsilon 1 --n 1e5 --delta 1e-6;
     dovetail account --epsilon0 1 --n 1e5 --delta 1e-6 --curve n --plot curve.png --csv curve.csv
     """
-    people = _whole(n)
-    trusted = people if honest is None else whole("honest", _whole(honest), least=1, most=whole("n", people, least=1))
+    people = as_whole(n)
+    trusted = (
+        people if honest is None else whole("honest", as_whole(honest), least=1, most=whole("n", people, least=1))
+    )
     if along is None and (csv, plot, start, end) != (None,) * 4:
         raise ParameterError("--csv, --plot, --from and --to go with --curve.")
     if invert:
@@ -93,7 +96,7 @@ def _account(
                 "--invert answers for one round of a pure randomizer: no --curve, --rounds, --delta0."
             )
         answer = inverted(
-            epsilon, n=people, honest=trusted, delta=delta, kind=randomizer, k=_whole(k), adaptive=adaptive
+            epsilon, n=people, honest=trusted, delta=delta, kind=randomizer, k=as_whole(k), adaptive=adaptive
         )
         if as_json:
             print_json({"epsilon0": answer, "epsilon": epsilon, "n": people, "honest": trusted, "delta": delta})
@@ -103,8 +106,8 @@ def _account(
     if epsilon0 is None or epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
     check_places(csv=csv, plot=plot, force=force)
-    subject = subject_of(randomizer, epsilon0, k=_whole(k))
-    if whole("rounds", _whole(rounds), least=1) == 1:
+    subject = subject_of(randomizer, epsilon0, k=as_whole(k))
+    if whole("rounds", as_whole(rounds), least=1) == 1:
         document = accounted(
             subject, epsilon0, n=people, delta=delta, honest=trusted, adaptive=adaptive, delta0=delta0
         )
@@ -230,7 +233,7 @@ def drawn(
         raise refuse("--to", f"above --from = {first:g}, which must be above 0", last)
     grid = np.geomspace(first, last, POINTS)
     if along == "n":
-        whole("--to", _whole(last), least=1, most=MOST_PEOPLE)
+        whole("--to", as_whole(last), least=1, most=MOST_PEOPLE)
         grid = np.unique(np.rint(grid)).astype(np.int64)
     point: dict[str, Any] = {"epsilon0": epsilon0, "n": n, "delta": delta, along: grid}
     pair = curve(**point, adaptive=adaptive)
@@ -281,8 +284,3 @@ def _print(document: dict[str, Any]) -> None:
 
 def _words(value: Any) -> str:
     return f"nothing: {value['reason']}" if isinstance(value, dict) else upward(value)
-
-
-def _whole(value: float | None) -> Any:
-    """1e6 as the whole number that it is; the accountant refuses what is none."""
-    return int(value) if value is not None and float(value).is_integer() else value

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import refuse
 from dovetail.plan.collection import CollectionPlan, Step, plan_collection
@@ -67,8 +68,8 @@ def _plan(
     """
     check_places(csv=csv, plot=plot, force=force)
     plan = plan_collection(
-        question=question, n=_whole(n), delta=delta, k=_whole(k), lower=lower, upper=upper, grid=grid,
-        honest=_whole(honest), error=error, epsilon=epsilon, epsilon0=_one(epsilon0), randomizer=randomizer,
+        question=question, n=as_whole(n), delta=delta, k=as_whole(k), lower=lower, upper=upper, grid=grid,
+        honest=as_whole(honest), error=error, epsilon=epsilon, epsilon0=_one(epsilon0), randomizer=randomizer,
         shares=shares,
     )  # fmt: skip
     document = plan_document(plan)
@@ -202,11 +203,6 @@ def _grid(title: str, columns: tuple[str, ...]) -> Table:
     for column in table.columns:
         column.overflow = "fold"
     return table
-
-
-def _whole(value: float | None) -> Any:
-    """1e6 as the whole number that it is; the planner refuses what is none."""
-    return int(value) if value is not None and float(value).is_integer() else value
 
 
 def _one(texts: list[str] | None) -> Any:
