@@ -16,9 +16,10 @@ import numpy as np
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.majority import MajorityVote, voters
+from dovetail.attack.majority import MajorityVote
 from dovetail.attack.reidentify_subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.attack.result import Attacker, mount
+from dovetail.attack.voters import voters
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.hadamard import Hadamard

@@ -14,7 +14,7 @@ WORDS = {
     "rho": r"vulnerable people $\rho$",
     "rho_rare": r"vulnerable, of the rarer value",
     "lambda": r"error of local estimates $\lambda$",
-    "theta_n": r"$\theta n$",
+    "theta_n": r"$\theta n$ (below 1: nearly uniform)",
 }
 
 
@@ -32,11 +32,19 @@ def curves(axis: Any, rows: pl.DataFrame, x: str, y: str) -> None:
                 line[x], line[y] - reach, line[y] + reach, color=COLOURS[number], alpha=0.2, linewidth=0
             )
     axis.set(xscale="log", xlabel=WORDS.get(x, x), ylabel=WORDS.get(y, y))
-    ticks = rows[x].drop_nulls().unique().sort().to_list()
-    axis.set_xticks(ticks, [f"{tick:.1f}" if tick < 10 else f"{tick:.0f}" for tick in ticks], fontsize="x-small")
+    axis.set_xticks(*ticks(rows[x].drop_nulls().unique().sort().to_list()), fontsize="x-small")
     axis.minorticks_off()
     if y != "theta_n":
         lines(axis, rows, y)
+
+
+def ticks(values: list[float]) -> tuple[list[float], list[str]]:
+    """Where curves have points, and what is written there: nothing where two would stand on each other."""
+    apart, last, words = (values[-1] / values[0]) ** 0.06, 0.0, []
+    for value in values:
+        words.append("" if value < last * apart else f"{value:.1f}" if value < 10 else f"{value:.0f}")
+        last = value if words[-1] else last
+    return values, words
 
 
 def lines(axis: Any, rows: pl.DataFrame, y: str) -> None:
@@ -49,12 +57,9 @@ def lines(axis: Any, rows: pl.DataFrame, y: str) -> None:
 
 def phase(axis: Any, rows: pl.DataFrame, x: str) -> None:
     """theta n of each mechanism; below 1 a shuffle is nearly uniform."""
-    curves(
-        axis, rows.filter(pl.col("theta_n") > 0), x, "theta_n"
-    )  # 0, uniform inside everybody's group, is off the scale
+    curves(axis, rows.filter(pl.col("theta_n") > 0), x, "theta_n")  # 0, uniform inside groups, is off the scale
     axis.axhline(1.0, color="0.25", linestyle=":", linewidth=1)
     axis.set_yscale("log")
-    axis.text(0.02, 0.02, "below the dotted line: nearly uniform", transform=axis.transAxes, fontsize="small")
 
 
 def row_of(axes: Any, table: pl.DataFrame, name: str, title: str) -> None:
@@ -64,3 +69,11 @@ def row_of(axes: Any, table: pl.DataFrame, name: str, title: str) -> None:
     curves(axes[1], rows, "group_size", "lambda")
     phase(axes[2], rows, "group_size")
     axes[0].set_title(title, loc="left")
+
+
+def finished(figure: Any, axis: Any) -> Any:
+    """The figure, with what the curves of `axis` are called below it."""
+    marks, names = axis.get_legend_handles_labels()
+    figure.tight_layout(rect=(0.0, 0.05, 1.0, 1.0))
+    figure.legend(marks, names, loc="lower center", ncols=len(names), frameon=False)
+    return figure

@@ -7,7 +7,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from studies.iclr import Points, World
 
-from dovetail.attack.majority import MajorityVote, Places, voters
+from dovetail.attack.majority import MajorityVote
+from dovetail.attack.voters import Places, voters
 from dovetail.core.entropy import Entropy
 from dovetail.datasets.syn import nested_crescents
 from dovetail.datasets.twitch import friendship_axes

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,18 @@ import numpy as np
 from dovetail.core.errors import MissingExtraError
 from dovetail.report.figure import save_figure
 
+HOME = Path(__file__).parent
+
 
 def record(out: Path, *, seed: int, full: bool) -> None:
-    """Write out/record.json: enough to trace every figure of the table."""
+    """Write out/record.json: enough to trace every figure of the table.
+
+    `commit` ends in "-dirty" where the checkout had changes of its own; `studies` is the digest of the code of all
+    studies at that time, committed or not.
+    """
     done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=Path(__file__).parent,
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=HOME,
         capture_output=True,
         text=True,
         check=False,
@@ -29,11 +36,21 @@ def record(out: Path, *, seed: int, full: bool) -> None:
         "seed": seed,
         "size": "full" if full else "toy",
         "commit": done.stdout.strip() or "unknown",
+        "studies": digest(HOME),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
     (out / "record.json").write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def digest(folder: Path) -> str:
+    """Of the names and contents of all code and parameters in a folder: equal where these are equal."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".toml"))
+    whole = sha256()
+    for path in files:
+        whole.update(path.relative_to(folder).as_posix().encode() + b"\n" + sha256(path.read_bytes()).digest())
+    return whole.hexdigest()[:16]
 
 
 def picture(path: Path, draw: Callable[[Any], Any]) -> bool:

@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 from studies.fig1 import run as fig1
+from studies.iclr import published, settings
+from studies.iclr_claims import plain
 
 from dovetail.core.entropy import simulation
 from dovetail.datasets.syn import nested_crescents
@@ -27,11 +29,12 @@ def test_the_study_holds_at_toy_size_and_leaves_its_table(tmp_path: Path) -> Non
 def test_the_figures_of_the_readme_are_those_of_a_full_run() -> None:
     folder = Path(fig1.__file__).parent
     facts, table = json.loads((folder / "record.json").read_text()), pl.read_csv(folder / "results.csv")
-    assert facts["size"] == "full" and facts["seed"] == fig1.SEED and set(table["n"]) == {fig1.PEOPLE}
+    given = settings(fig1.__file__, full=True)
+    assert facts["size"] == "full" and facts["seed"] == given["seed"] and set(table["n"]) == {given["people"]}
     assert all(fig1.verdict(table).values())
     readme = (folder / "README.md").read_text()
-    for row in table.drop("mechanism", "n").iter_rows():
-        assert f"| {row[0]} | " + " | ".join(f"{value:.3f}" for value in row[1:]) + " |" in readme
+    for name, theta, *found in table.drop("mechanism", "n").iter_rows():
+        assert f"| {name} | {plain(theta)} | " + " | ".join(f"{value:.3f}" for value in found) + " |" in readme
 
 
 def test_a_verdict_can_fail() -> None:
@@ -46,6 +49,6 @@ def test_a_verdict_can_fail() -> None:
 def test_the_printed_mechanism_has_the_printed_dispersion(radius: float) -> None:
     """theta = alpha / (w (w + 1) / 2), and no more."""
     points = nested_crescents(300, rng=simulation(1)).select("x", "y").to_numpy()
-    shuffler = fig1.published(Groups.within_radius(points, radius), alpha=1.0)
+    shuffler = published(Groups.within_radius(points, radius), alpha=1.0)
     assert shuffler.theta == pytest.approx(2.0 / (shuffler.width * (shuffler.width + 1)), rel=1e-9)
     assert shuffler.theta <= np.nextafter(2.0 / (shuffler.width * (shuffler.width + 1)), 1.0)

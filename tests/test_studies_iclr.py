@@ -11,10 +11,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from studies import iclr
+from studies.fig1 import run as fig1
 from studies.fig4 import run as fig4
 from studies.fig5 import run as fig5
 from studies.fig8 import run as fig8
 from studies.iclr_claims import between, compared, ends, listed
+from studies.iclr_draw import ticks
 from studies.iclr_worlds import adult, pretend_adult, pretend_twitch, some_members, syn, twitch
 from studies.resumable import resumed
 
@@ -95,6 +97,28 @@ def test_the_results_in_the_checkout_are_full_and_those_of_the_readme(study: Any
         assert listed(table, name, *columns) in readme
     for claim, held in study.verdict(table).items():
         assert held or f"**not held: {claim}**" in readme, claim
+
+
+@pytest.mark.parametrize("study", [fig1, *STUDIES], ids=lambda study: str(study.__name__))
+def test_the_picture_of_the_full_run_stands_in_the_readme(study: Any) -> None:
+    name = folder(study).name
+    assert (folder(study) / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert f"]({name}.png)" in (folder(study) / "README.md").read_text()
+
+
+def test_ticks_that_would_stand_on_each_other_have_no_words() -> None:
+    assert ticks([2.4, 15.5, 18.6, 226.0]) == ([2.4, 15.5, 18.6, 226.0], ["2.4", "16", "", "226"])
+
+
+def test_a_panel_is_drawn_of_its_own_set(tmp_path: Path) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    rows = toy(fig4)[0]
+    for panel, (name, column) in fig4.PANELS.items():
+        axes = fig4.one(pyplot, rows.filter(set=name), panel).axes
+        drawn = {line.get_label(): list(line.get_ydata()) for line in axes[0].lines}
+        best = rows.filter(set=name, mechanism="best").sort("group_size")
+        assert drawn["best shuffler"] == best[column].to_list() and axes[1].get_ylabel().startswith(r"$\theta n$")
+    pyplot.close("all")
 
 
 def test_an_interrupted_study_goes_on_and_ends_with_the_same_table(tmp_path: Path) -> None:

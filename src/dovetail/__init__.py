@@ -54,7 +54,8 @@ _HOME = {
     "dovetail.account.closed_form.listing": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
     "dovetail.leak.exact": ("exact_vulnerability",),
-    "dovetail.attack.majority": ("MajorityVote", "majority_vote", "voters"),
+    "dovetail.attack.majority": ("MajorityVote",),
+    "dovetail.attack.voters": ("voters",),
     "dovetail.attack.forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
     "dovetail.attack.result": ("Attacked", "mount"),
     "dovetail.attack.correlation": ("Correlation", "Smoothness", "learn_smoothness"),
@@ -154,7 +155,6 @@ __all__ = [
     "list_bounds",
     "load",
     "local_error",
-    "majority_vote",
     "max_epsilon",
     "min_people",
     "mount",
@@ -193,9 +193,10 @@ if TYPE_CHECKING:
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
     from dovetail.attack.definetti import DeFinetti
     from dovetail.attack.forest import ForestAttack, Records, reidentify, release_rounds
-    from dovetail.attack.majority import MajorityVote, majority_vote, voters
+    from dovetail.attack.majority import MajorityVote
     from dovetail.attack.reidentify_subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
     from dovetail.attack.result import Attacked, mount
+    from dovetail.attack.voters import voters
     from dovetail.core.bracket import Bracket
     from dovetail.core.channel import Channel, DenseChannel, KRRChannel
     from dovetail.core.entropy import Entropy, device, simulation

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 from studies.iclr import Shares, World, derived, experiment, settings
 from studies.iclr_claims import between, compared, ends
-from studies.iclr_draw import CURVES, curves, row_of
+from studies.iclr_draw import CURVES, curves, finished, row_of
 from studies.iclr_worlds import syn
 from studies.record import command, picture, record
 
@@ -53,9 +53,7 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
         curves(axis, table, "group_size", f"accuracy_{ways}")
         axis.set(title=f"{ways}-way", ylabel="accuracy", ylim=(0.0, 1.03))
     row_of(axes[1], table, "syn", "")
-    axes[0, 2].legend(fontsize="small", loc="lower left")
-    figure.tight_layout()
-    return figure
+    return finished(figure, axes[0, 0])
 
 
 def verdict(table: pl.DataFrame) -> dict[str, bool]:

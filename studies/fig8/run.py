@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 from studies.iclr import World, derived, experiment, settings
 from studies.iclr_claims import compared, ends
-from studies.iclr_draw import CURVES, ENDS, MARKERS, WORDS, curves, phase, row_of
+from studies.iclr_draw import CURVES, ENDS, MARKERS, WORDS, curves, finished, phase, row_of
 from studies.iclr_worlds import adult, pretend_adult
 from studies.record import command, picture, record
 
@@ -47,9 +47,9 @@ def drawn(pyplot: Any, table: pl.DataFrame, given: dict[str, Any]) -> Any:
     against(axes[1, 2], alphas)
     axes[1, 0].set_title(f"(b) ages within {given['adult']['radius']} of each other", loc="left")
     axes[1, 2].set_title("(c) the same", loc="left")
-    axes[0, 0].legend(fontsize="small")
-    figure.tight_layout()
-    return figure
+    for axis in (axes[0, 1], axes[1, 1], axes[1, 2]):
+        axis.set_yscale("symlog", linthresh=0.01)  # no shuffle is fifteen times the rest
+    return finished(figure, axes[0, 0])
 
 
 def against(axis: Any, rows: pl.DataFrame) -> None:
@@ -61,14 +61,9 @@ def against(axis: Any, rows: pl.DataFrame) -> None:
             if mechanism in CURVES
             else {"color": "0.25", "linestyle": "", "marker": "*" if mechanism == "LDP" else "X"}
         )
+        reach = (line["rho_rare_sd"], line["lambda_sd"])
         axis.errorbar(
-            line["lambda"],
-            line["rho_rare"],
-            line["rho_rare_sd"],
-            line["lambda_sd"],
-            markersize=5,
-            label=label,
-            **style,
+            line["lambda"], line["rho_rare"], *reach, markersize=6, markerfacecolor="none", label=label, **style
         )
     axis.set(xlabel=WORDS["lambda"], ylabel=WORDS["rho_rare"])
     axis.legend(fontsize="small")

@@ -1,15 +1,15 @@
 """The majority vote attack succeeds exactly where it should and nowhere else."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import t as t_law
 from tests.attack.planted import planted
 from tests.statistics import FALSE_ALARM, expect_broken, expect_coverage, expect_law, expect_mean
 
-from dovetail.attack.majority import MajorityVote, _vote, majority_vote, voters
-from dovetail.attack.result import Attacked, mount
+from dovetail.attack.majority import MajorityVote, _vote
+from dovetail.attack.result import Attacked, mount, score
+from dovetail.attack.voters import voters
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Shuffler
@@ -114,19 +114,11 @@ def test_the_vote_follows_its_closed_form_and_its_interval_covers_it(rng: Entrop
     # one voter, the target itself: success is the probability of keeping the value
     randomizer, people = KRR(k=4, epsilon=1.5), np.arange(300)
     values = rng.below(4, 300)
-    hits = []
+    attacker, hits = MajorityVote(randomizer, people, people[:, None]), []
     for _ in range(300):
-        result = majority_vote(randomizer, values, people[:, None], Identity(300), targets=people, trials=20, rng=rng)
-        hits.append(result.interval[0] <= randomizer.channel().p <= result.interval[1])
-        assert result.trials == 20 and result.votes == 1 and result.targets == 300
+        found = mount(attacker, randomizer, values, Identity(300), shuffles=20, randomizations=1, rng=rng)
+        hits.append(found.interval[0] <= randomizer.channel().p <= found.interval[1])
     expect_coverage(hits, 0.93)  # Student interval of 20 nearly normal means: nominal 0.95
-
-
-@pytest.mark.parametrize("make", RANDOMIZERS)
-def test_the_numbers_alone_serve_every_randomizer(make: Any, rng: Entropy) -> None:
-    own = EVERYBODY[:, None]
-    found = majority_vote(make(k=3, epsilon=6.0), VALUE, own, Identity(N), targets=EVERYBODY, trials=5, rng=rng)
-    assert found.interval[0] > found.chance and found.targets == N
 
 
 def test_one_order_for_all_randomizations_shows_who_stays_vulnerable(rng: Entropy) -> None:
@@ -137,8 +129,7 @@ def test_one_order_for_all_randomizations_shows_who_stays_vulnerable(rng: Entrop
     found = mount(attacker, attacker.randomizer, values, pairs, shuffles=100, randomizations=10, rng=rng)
     assert found.vulnerable == pytest.approx(found.success)  # all or nothing within a shuffle
     expect_law([round(found.success * 10_000), round((1 - found.success) * 10_000)], [0.5, 0.5])
-    lens = majority_vote(attacker.randomizer, values, people[:, None], pairs, targets=people, trials=100, rng=rng)
-    assert lens.vulnerable == 0.0  # a fresh order each time saves everybody
+    assert found.by_person.max() < 0.9  # a fresh order each time saves everybody
 
 
 def test_ties_are_broken_evenly(rng: Entropy) -> None:
@@ -243,6 +234,21 @@ def test_what_cannot_be_attacked_this_way_is_refused(rng: Entropy) -> None:
         mount(attacker, krr, VALUE, Identity(N), shuffles=1, rng=rng)
     with pytest.raises(DataError, match="`targets` must be"):
         mount(MajorityVote(krr, EVERYBODY + 1, own), krr, VALUE, Identity(N), rng=rng)
+
+
+def test_released_batches_are_scored_as_they_are(rng: Entropy) -> None:
+    """Of four batches the first person is named in all, the second in three, the third in none."""
+    krr, people, values = KRR(k=2, epsilon=1.0), np.arange(3), np.array([0, 1, 1])
+    batches = [np.array([0, 1, 0]), np.array([0, 1, 0]), np.array([0, 1, 0]), np.array([0, 0, 0])]
+    found = score(MajorityVote(krr, people, people[:, None]), values, batches, rng=rng)
+    assert found.by_person.tolist() == [1.0, 0.75, 0.0] and found.success == 7 / 12
+    assert found.vulnerable == pytest.approx(1 / 3) and found.chance == pytest.approx(2 / 3)
+    half = t_law.ppf(0.975, 3) * np.std([2 / 3, 2 / 3, 2 / 3, 1 / 3], ddof=1) / 2
+    assert found.interval == pytest.approx((7 / 12 - half, 7 / 12 + half))
+    alone = score(MajorityVote(krr, people, people[:, None]), values, batches[:1], rng=rng)
+    assert alone.interval == (0.0, 1.0) and alone.success == pytest.approx(2 / 3)
+    with pytest.raises(ParameterError, match="`batches`"):
+        score(MajorityVote(krr, people, people[:, None]), values, [], rng=rng)
 
 
 def test_the_summary_is_ready_for_a_file(rng: Entropy) -> None:

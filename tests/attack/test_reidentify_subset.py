@@ -71,11 +71,26 @@ def test_no_play_exceeds_the_bound(alpha: float, epsilon: float) -> None:
 def test_the_bound_is_that_of_the_group() -> None:
     krr, groups = KRR(2, 0.1), Groups.from_labels(np.arange(40) // 20)
     inside = WithinGroups(groups)
-    assert subset_bound(krr, inside, subset=[1, 2]) == 1.0  # everybody: nothing is promised
+    assert subset_bound(krr, inside, subset=[1, 2], group=np.arange(40)) == 1.0  # everybody: nothing is promised
+    assert subset_bound(krr, inside, subset=[1, 30]) == 1.0  # no group holds them
     found = subset_bound(krr, inside, subset=[1, 2], group=np.arange(20))
-    assert found == reidentification_bound(epsilon=0.1, alpha=0.0, r=20, k=2) < 0.2
+    assert (
+        found
+        == subset_bound(krr, inside, subset=[1, 2])
+        == reidentification_bound(epsilon=0.1, alpha=0.0, r=20, k=2)
+        < 0.2
+    )
     with pytest.raises(DataError, match="`subset` must be people of `group`"):
         subset_bound(krr, inside, subset=[1, 30], group=np.arange(20))
+
+
+def test_of_overlapping_groups_the_largest_with_the_subset_bounds_it() -> None:
+    krr, groups = KRR(2, 0.1), Groups.from_labels(np.arange(200) // 5, radius=1)  # of 15 people, of 10 at the edges
+    shuffler = Mallows.fit(groups, alpha=0.5)
+    for subset, size in (([0], 15), ([7], 15), ([3, 12], 15), ([3, 17], 1)):
+        allowed = reidentification_bound(epsilon=0.1, alpha=0.5, r=size, k=len(subset)) if size > 1 else 1.0
+        assert subset_bound(krr, shuffler, subset=subset) <= allowed + 1e-12
+        assert (subset_bound(krr, shuffler, subset=subset) < 1.0) == (size > 1)
 
 
 def searched(

@@ -13,6 +13,7 @@ from tests.pipeline.surveys import survey
 from dovetail.cli.main import app, invoke
 from dovetail.core.entropy import simulation
 from dovetail.datasets.loads import synthetic_loads
+from dovetail.pipeline.released import rows_of_people
 
 DEVICES, ROUNDS = 6, 60
 QUICK = ["--trees", "20", "--permutations", "99", "--seed", "1"]
@@ -208,6 +209,9 @@ VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
     "nobody within r*": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--radius", "1", "--reach", "0",
                                       "--shuffler", "uniform", "--targets", "1"], "Nobody is within 0 of any target"),
     "no numbers": ("correlation", ["survey.csv", *MECHANISM, "--similar", "town"], "600 values are no numbers"),
+    "similar without a radius": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--nearest", "9",
+                                              "--shuffler", "uniform", "--similar", "income"], "has no radius"),
+    "too many texts": ("majority", ["survey.csv", *MECHANISM, "--similar", "dropped"], "600 different texts"),
     "no numbers within r*": ("majority", ["survey.csv", *MECHANISM, "--labels", "town", "--reach", "1"],
                              "'town': 600 values are no numbers"),
     "an order without blocks": ("definetti", ["survey.csv", *MECHANISM, "--labels", "age", "--radius", "1", "--alpha",
@@ -233,3 +237,137 @@ def test_a_mistake_about_values_gets_one_line_and_status_two(
     captured = capsys.readouterr()
     lines = captured.err.strip().splitlines()
     assert captured.out == "" and len(lines) == 1 and hint in lines[0], captured.err
+
+
+# --- released files -------------------------------------------------------------------------------------------------
+
+TRUTH = ["--truth", "survey.csv", "--private", "secret", "--seed", "1"]
+
+
+@pytest.fixture
+def files(people: pl.DataFrame) -> pl.DataFrame:
+    """Reports that tell everything: as they came, mixed inside ages, and mixed evenly; and the same as CSV."""
+    public = ["--private", "secret", "--public", "id,age,town,income", "--categories", "yes,no"]
+    for number in range(3):
+        drawn = ["--seed", str(number), "--force"]
+        loud = ["randomize", "survey.csv", *public, "--epsilon", "40", "--out", f"plain{number}.parquet"]
+        inside = ["--shuffler", "within_groups", "--labels", "age", "--out", f"ages{number}.parquet"]
+        for command in (
+            loud,
+            ["shuffle", f"plain{number}.parquet", *inside],
+            ["shuffle", f"plain{number}.parquet", "--out", f"even{number}.parquet"],
+        ):
+            assert invoke([*command, *drawn]) == 0
+    pl.read_parquet("plain0.parquet").write_csv("plain.csv")
+    pl.read_parquet("plain0.parquet").head(599).write_csv("fewer.csv")
+    pl.read_parquet("plain0.parquet").with_columns(age=pl.lit(5)).write_csv("strange.csv")
+    return people
+
+
+def released(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON of an attack on released files."""
+    capsys.readouterr()
+    assert invoke(["attack", "released", *arguments, *TRUTH, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+@pytest.mark.parametrize("name", ["majority", "correlation", "definetti"])
+def test_a_released_file_that_tells_everything_is_read_at_the_rows_of_its_people(
+    name: str, files: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows of the file are in an order of their own; without noise and shuffle every guess is right."""
+    alone = ["--labels", "age"] if name != "majority" else ["--labels", "age", "--votes", "1"]
+    found = released(capsys, "plain0.parquet", "plain1.parquet", "--attack", name, *alone, "--out", "people.csv")
+    assert found["success"] == found["vulnerable"] == 1.0 and found["interval"] == [1.0, 1.0]
+    assert (found["shuffles"], found["randomizations"], found["randomizer"]) == (2, 1, "krr")
+    assert pl.read_csv("people.csv")["success"].to_list() == [1.0] * 600
+    assert found["shuffler"]["value"] is None and found["alpha"]["value"] is None
+
+
+def test_files_mixed_evenly_leave_chance(files: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their rows stand beside nobody; the mean of 1,800 guesses of two values has a standard error below 0.012."""
+    evenly = [f"even{number}.parquet" for number in range(3)]
+    assert pl.read_parquet(evenly[0]).columns == ["report"]
+    blind = released(capsys, *evenly, "--labels", "age", "--attack", "definetti")
+    assert blind["success"] == blind["chance"] and blind["shuffler"] == "uniform"
+    share = blind["chance"]
+    vote = released(capsys, *evenly, "--labels", "age", "--votes", "1")
+    # a report of somebody at random is right with probability p^2 + (1 - p)^2
+    assert abs(vote["success"] - (share**2 + (1 - share) ** 2)) < 6.2 * 0.012
+    inside = released(capsys, "ages0.parquet", "--labels", "age", "--attack", "definetti")
+    assert inside["shuffler"] == "within_groups" and inside["alpha"]["value"] is None
+
+
+def test_one_release_has_no_interval_and_a_table_that_says_nothing_needs_options(
+    files: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = released(
+        capsys, "plain.csv", "--labels", "age", "--votes", "1", "--randomizer", "krr", "--epsilon", "40",
+        "--person", "id",
+    )  # fmt: skip
+    assert found["success"] == 1.0 and "several" in found["interval"]["reason"] == found["vulnerable"]["reason"]
+    assert invoke(["attack", "released", "plain0.parquet", *TRUTH, "--similar", "income"]) == 0
+    assert "give several" in capsys.readouterr().out
+
+
+def test_a_release_of_the_main_job_is_attacked_with_its_own_groups(
+    people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("job.toml").write_text(
+        'schema_version = 1\nmode = "release"\n'
+        '[data]\npath = "survey.csv"\nprivate = "secret"\nperson = "id"\npublic = ["age", "income"]\n'
+        'categories = ["no", "yes"]\n[randomize]\nepsilon = 4.0\n'
+        '[shuffle]\nshuffler = "within_groups"\ngroups = { labels = "age" }\n'
+    )
+    assert invoke(["run", "job.toml", "--out", "job", "--ledger", "ledger", "--json"]) == 0, capsys.readouterr().err
+    found = released(capsys, "job/sanitized.parquet", "--attack", "definetti")
+    assert (found["shuffler"], found["epsilon"], found["targets"]) == ("within_groups", 4.0, 600)
+    assert released(capsys, "job/sanitized.parquet", "--similar", "income")["name"] == "majority vote"
+
+
+RELEASED_MISTAKES: dict[str, tuple[list[str], str]] = {
+    "no such file": (["none.parquet"], "none.parquet: no such file"),
+    "says nothing": (["plain.csv"], "does not say how its reports were made; give --randomizer and --epsilon"),
+    "says it already": (["plain0.parquet", "--randomizer", "krr", "--epsilon", "1"], "drop --randomizer"),
+    "half a mechanism": (["plain.csv", "--epsilon", "1"], "--randomizer and --epsilon go together"),
+    "made differently": (["plain0.parquet", "ages0.parquet"], "ages0.parquet: was made with another shuffle"),
+    "somebody is missing": (["fewer.csv", "--randomizer", "krr", "--epsilon", "1"],
+                            "fewer.csv: must have a row for each of 600 people, got 599"),
+    "a stranger": (["strange.csv", "--randomizer", "krr", "--epsilon", "1"], "holds somebody who is not in"),
+    "nothing in common": (["apart.csv", "--randomizer", "krr", "--epsilon", "1"], "shares no public column"),
+    "no reports": (["survey.csv", "--randomizer", "krr", "--epsilon", "1"], "no column 'report'"),
+    "no rows": (["empty.csv", "--randomizer", "krr", "--epsilon", "1"], "empty.csv: the table has no rows"),
+    "mixed who knows how": (["plain.csv", "--randomizer", "krr", "--epsilon", "1", "--attack", "definetti"],
+                            "needs to know what was mixed"),
+    "numbers": (["numbers.parquet"], "reports about numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", RELEASED_MISTAKES)
+def test_a_mistake_about_released_files_gets_one_line_and_status_two(
+    mistake: str, files: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv("plain.csv")
+    table.select("report", elsewhere="age").write_csv("apart.csv")
+    table.clear().write_csv("empty.csv")
+    numbers = ["--private", "income", "--lower", "0", "--upper", "100", "--randomizer", "laplace", "--epsilon", "1"]
+    assert invoke(["randomize", "survey.csv", *numbers, "--seed", "1", "--out", "numbers.parquet"]) == 0
+    capsys.readouterr()
+    arguments, hint = RELEASED_MISTAKES[mistake]
+    assert invoke(["attack", "released", *arguments, *TRUTH, "--labels", "age"]) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert captured.out == "" and len(lines) == 1 and hint in lines[0], captured.err
+
+
+def test_everybody_is_sought_at_a_row_of_their_own() -> None:
+    """Everybody gets a row with their own columns, each row once, whether numbers came as text or not."""
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"age": rng.integers(0, 30, 200), "town": rng.integers(0, 9, 200).astype(str)})
+    people = table[rng.permutation(200)].with_columns(pl.col("age").cast(pl.String))
+    rows = rows_of_people("z", table, people, shared=["age", "town"])
+    assert sorted(rows) == list(range(200))
+    assert table[rows]["town"].to_list() == people["town"].to_list()
+    assert table[rows]["age"].cast(pl.String).to_list() == people["age"].to_list()
+    assert rows_of_people("z", table, people, shared=[]).tolist() == list(range(200))  # mixed evenly

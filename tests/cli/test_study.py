@@ -28,6 +28,16 @@ def test_a_study_answers_with_its_rows_what_was_expected_and_a_verdict(
     assert answer["figure"] is not None and answer["size"] == "toy"
 
 
+def test_a_panel_is_the_part_of_its_study(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    assert invoke(["study", "fig4b", "--out", str(tmp_path), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["study"] == "fig4b" and {row["set"] for row in answer["rows"]} == {"twitch"}
+    assert answer["verdict"] and all(claim.startswith("twitch: ") for claim in answer["verdict"])
+    assert pl.read_csv(tmp_path / "fig4b.csv", infer_schema_length=None).height == len(answer["rows"])
+    assert study.study_of("fig4d") == ("fig4", "d") and study.study_of("fig1a") == ("fig1a", None)
+
+
 def test_every_study_has_a_readme_and_a_verdict() -> None:
     for name in study.studies():
         assert (study.HOME / name / "README.md").read_text().startswith("# Claim: "), name
@@ -44,6 +54,8 @@ def test_a_verdict_can_be_negative() -> None:
     ("arguments", "words"),
     [
         (["study", "fig77"], "did you mean 'fig7'"),
+        (["study", "fig4e"], "no study is called 'fig4e'"),
+        (["study", ""], "no study is called ''"),
         (["study", "fig7", "--data", "no-such-folder"], "no such folder"),
         (["study", "fig7", "--out", "/dev/null/x"], "cannot be written"),
     ],

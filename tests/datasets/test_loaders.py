@@ -63,6 +63,8 @@ def test_friendship_axes_are_the_leading_singular_vectors() -> None:
     assert (axes.sum(axis=0) >= -1e-12).all()
     with pytest.raises(ParameterError, match="`axes`"):
         friendship_axes(friends, 30, axes=30)
+    with pytest.raises(DataError, match=r"people 0\.\.19, got 20"):
+        friendship_axes(friends, 20, axes=3)
 
 
 def test_block_groups_have_places_and_gaps(tmp_path: Path) -> None:
@@ -91,13 +93,17 @@ def test_discharges_without_a_payer_are_left_out(tmp_path: Path) -> None:
     ("load", "name", "text", "wanted"),
     [
         (adult, "adult.data", "1, 2\n", "must have 15 columns .* record 1"),
-        (adult, "adult.data", "", "must have 15 columns"),
+        (adult, "adult.data", "", "has no records"),
         (adult, "adult.data", PERSON.replace("39", "old"), "cannot be read as Adult"),
         (adult, "adult.data", PERSON.replace("<=50K", "rich"), "income must be <=50K or >50K, got 'rich'"),
         (twitch, "DE_target.csv", "days,mature\n1,True\n", "has no column 'new_id' and 2 more"),
         (twitch, "DE_target.csv", TARGET.replace("False,2", "False,5"), "new_id must number the streamers"),
         (twitch, "DE_target.csv", "", "cannot be read as Twitch"),
         (twitch_friendships, "DE_edges.csv", "a,b\n1,2\n", "has no column 'from'"),
+        (twitch_friendships, "DE_edges.csv", "from,to\n1,x\n", "friends must be the numbers of streamers"),
+        (twitch_friendships, "DE_edges.csv", "from,to\n1,\n", "friends must be the numbers of streamers"),
+        (california_housing, "housing.csv", HOUSES.splitlines()[0] + "\n", "housing.csv: has no rows"),
+        (california_housing, "housing.csv", HOUSES.replace("37.88", ""), "row 1 has no place"),
         (california_housing, "housing.csv", "latitude\n1\n", "has no column 'longitude'"),
         (california_housing, "housing.csv", HOUSES.replace("880", "many"), "cannot be read as California"),
         (sml2010, "x.txt", "", "has no column 'date'"),

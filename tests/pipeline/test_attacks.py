@@ -11,7 +11,10 @@ import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
 from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.pipeline.attacks import Knowledge
 from dovetail.pipeline.learnability import local_shares
+from dovetail.pipeline.sections import GroupsSection
+from dovetail.pipeline.table import Survey
 from dovetail.report.document import Learnability, Lenses, Measured, Missing
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
@@ -108,3 +111,28 @@ def test_local_shares_are_the_debiased_group_shares() -> None:
     reports = randomizer.randomize(np.arange(200) % 4, rng)
     local = Debiased(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
     assert local_shares(randomizer, reports, groups) == pytest.approx(local.shares(reports, rng), abs=1e-12)
+
+
+def places(similar: list[str], **columns: Any) -> Any:
+    """Places that vote on the first ten people, within equal ages."""
+    table = survey().with_columns(**columns)
+    people = Survey.of(table.select("age", *similar))
+    known = Knowledge(people, GroupsSection(labels="age"), similar)
+    return known.places(np.arange(10), votes=25, rng=simulation(5))
+
+
+def test_what_is_similar_does_not_depend_on_units() -> None:
+    rng = np.random.default_rng(2)
+    income, height = rng.normal(0, 1, 600), rng.normal(0, 1, 600)
+    ours = places(["income", "height"], income=pl.Series(income), height=pl.Series(height))
+    theirs = places(["income", "height"], income=pl.Series(100_000 * income + 7), height=pl.Series(height))
+    np.testing.assert_array_equal(ours, theirs)
+    constant = places(["income", "height"], income=pl.Series(income), height=pl.lit(3.0))
+    np.testing.assert_array_equal(constant, places(["income"], income=pl.Series(income)))
+
+
+def test_people_of_equal_texts_vote_first() -> None:
+    colours = np.random.default_rng(2).choice(["red", "green", "blue"], 600)
+    seats = places(["colour"], colour=pl.Series(colours))
+    assert (colours[seats] == colours[:10, None]).all()
+    assert (survey()["age"].to_numpy()[seats] == survey()["age"].to_numpy()[:10, None]).all()

@@ -56,6 +56,12 @@ def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> No
     assert go({**config, "seed": 2}).lenses.estimates != go(config).lenses.estimates
 
 
+@pytest.mark.parametrize("delta, questioned", [(0.01, True), (1e-6, False)])
+def test_a_delta_that_allows_publishing_somebody_is_questioned(delta: float, questioned: bool) -> None:
+    document = go(rehearsal(shuffle={"shuffler": "uniform"}, attack=QUICK, promise={"delta": delta})).document()
+    assert any("not below 1/n" in caveat for caveat in document["central"]["caveats"]) == questioned
+
+
 def test_intervals_cover_the_truth_of_these_people() -> None:
     hits = []
     quick = {"attacks": ["majority"], "targets": 1, "trials": 2}

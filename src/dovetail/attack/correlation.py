@@ -144,7 +144,8 @@ def learn_smoothness(
     .. math:: \sum_{\text{blocks}} \sum_v \left( -\tfrac{N}{2} \log u_v^\top A^{-1} u_v - \tfrac12 \log |A| \right),
               \qquad A = C + \rho I
 
-    with the variance of each value's indicator maximised out. Blocks are a random person each and the nearest others.
+    with the variance of each value's indicator maximised out. Blocks are a random person each and the nearest others,
+    of whom at most a third stand at one place: people at one place tell nothing about the scale.
 
     Parameters
     ----------
@@ -152,6 +153,11 @@ def learn_smoothness(
     reports : n reports in released order
     blocks, people_each : int
         Work is O(blocks people_each^3) for each of 12 scales.
+
+    Raises
+    ------
+    DataError
+        When all points are equal.
 
     Source
     ------
@@ -163,12 +169,15 @@ def learn_smoothness(
     if len(seen) != len(places):
         raise DataError(f"`reports` must be {len(places):,}, one for each place, got {len(seen):,}.")
     centred = seen - seen.mean(axis=0)
-    each = min(whole("people_each", people_each, least=2), len(places))
-    centres = rng.permutation(len(places))[: whole("blocks", blocks, least=1)]
-    members = cKDTree(places).query(places[centres], k=each)[1].reshape(len(centres), each)
+    wanted = whole("people_each", people_each, least=2)
+    mixed = _few_at_a_place(places, rng.permutation(len(places)), most=max(1, wanted // 3))
+    centres = mixed[: whole("blocks", blocks, least=1)]
+    kept = np.sort(mixed)
+    each = min(wanted, kept.size)
+    members = kept[cKDTree(places[kept]).query(places[centres], k=each)[1].reshape(len(centres), each)]
     gaps = np.array([cdist(places[row], places[row]) for row in members])
     if not gaps.any():
-        raise DataError("`points` must differ from each other; all that were compared stand at one place.")
+        raise DataError("`points` must differ from each other; all stand at one place.")
     candidates = np.geomspace(gaps[gaps > 0].min(), 2 * gaps.max(), 12)
     noise, best = _noise(randomizer), (-np.inf, Smoothness(float(candidates[-1]), 0.0))
     for scale in candidates:
@@ -178,6 +187,16 @@ def learn_smoothness(
         top = int(fits.argmax())
         best = max(best, (float(fits[top]), Smoothness(float(scale), _STRUCTURES[top])), key=lambda pair: pair[0])
     return best[1]
+
+
+def _few_at_a_place(places: Points, order: People, *, most: int) -> People:
+    """People in this order, without those who come after `most` others at the same place."""
+    place = np.unique(places, axis=0, return_inverse=True)[1].ravel()[order]
+    together = np.argsort(place, kind="stable")  # people of a place, each in the order given
+    sizes = np.bincount(place)
+    rank = np.empty_like(order)
+    rank[together] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[rank < most]
 
 
 def _noise(randomizer: FrequencyRandomizer) -> float:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from dovetail.core.channel import MOST_CELLS
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.rational import WORD
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary
+from dovetail_device.rational import WORD
 
 Support = NDArray[np.bool_]  # (n, k)
 

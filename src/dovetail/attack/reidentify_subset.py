@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -73,14 +74,30 @@ def best_subset_success(channel: Channel, values: ArrayLike, shuffler: Shuffler,
 def subset_bound(
     randomizer: FrequencyRandomizer, shuffler: Shuffler, *, subset: ArrayLike, group: ArrayLike | None = None
 ) -> float:
-    """What Theorem 4.2 allows against `subset` as part of `group` (everybody if absent); 1 where it says nothing."""
-    everybody = np.arange(shuffler.n) if group is None else people("group", group, n=shuffler.n)
+    """What Theorem 4.2 allows against `subset` as part of `group`; 1 where it says nothing.
+
+    Without `group` the better of two: everybody, and the largest group with the subset that the shuffler promises
+    alpha for.
+    """
     wanted = _subset(subset, shuffler.n)
-    if not np.isin(wanted, everybody).all():
+    if group is None:
+        every = [np.arange(shuffler.n), *_promised(shuffler, wanted)]
+        return min(subset_bound(randomizer, shuffler, subset=wanted, group=one) for one in every)
+    members = np.unique(people("group", group, n=shuffler.n))
+    if not np.isin(wanted, members).all():
         raise DataError("`subset` must be people of `group`.")
-    alpha = exact_alpha(shuffler, Groups.from_lists([everybody.tolist()], shuffler.n))
-    size = np.unique(everybody).size
-    return reidentification_bound(epsilon=randomizer.guarantee.epsilon, alpha=alpha, r=size, k=wanted.size)
+    alpha = exact_alpha(shuffler, Groups.from_lists([members.tolist()], shuffler.n))
+    return reidentification_bound(epsilon=randomizer.guarantee.epsilon, alpha=alpha, r=members.size, k=wanted.size)
+
+
+def _promised(shuffler: Shuffler, wanted: People) -> list[People]:
+    """The largest group of the shuffler's promise that holds all of these people, if there is one."""
+    groups = shuffler.guarantee.groups
+    if not isinstance(groups, Groups):
+        return []
+    holding = groups.rows.transposed(groups.n)
+    rows = reduce(np.intersect1d, [holding.row(person) for person in wanted])
+    return [groups.members(int(rows[groups.sizes[rows].argmax()]))] if rows.size else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,8 +140,35 @@ def mount(
         for column in range(randomizations):
             right[row] += attacker.guess(randomizer.randomize(held, rng)[order], rng) == truth
             progress(row * randomizations + column + 1, shuffles * randomizations)
-    chance = float(np.bincount(truth).max() / truth.size)
-    return Attacked.of(attacker.name, right / randomizations, chance=chance, randomizations=randomizations)
+    return Attacked.of(attacker.name, right / randomizations, chance=commonest(truth), randomizations=randomizations)
+
+
+def score(attacker: Attacker, values: ArrayLike, batches: Sequence[Reports], *, rng: Entropy) -> Attacked:
+    """Attack batches that have been released, each in an order of its own.
+
+    Parameters
+    ----------
+    attacker : Attacker
+    values : int array (n,)
+        The truth, for scoring alone; at the places of the batches.
+    batches : sequence of reports, at least one
+
+    Returns
+    -------
+    Attacked
+        `vulnerable` is the share of targets guessed right in at least `vulnerable_at` of the batches. One batch tells
+        nothing about others: the interval is then [0, 1].
+    """
+    whole("batches", len(batches), least=1)
+    truth = np.asarray(values)[people("targets", attacker.targets, n=np.size(values))]
+    right = np.array([attacker.guess(batch, rng) == truth for batch in batches], dtype=np.float64)
+    found = Attacked.of(attacker.name, right, chance=commonest(truth), randomizations=1)
+    return replace(found, vulnerable=float((found.by_person >= VULNERABLE_AT).mean()))
+
+
+def commonest(values: NDArray[np.int64]) -> float:
+    """The share of the commonest value: what naming it for everybody reaches."""
+    return float(np.bincount(values).max() / values.size)
 
 
 def truth_of(values: ArrayLike, k: int, shuffler: Shuffler) -> NDArray[np.int64]:
@@ -180,6 +207,8 @@ def most(scores: NDArray[np.float64], rng: Entropy) -> Guesses:
 
 
 def _over_shuffles(shares: Shares) -> tuple[float, float]:
-    """Student's interval for the mean, cut to [0, 1]."""
+    """Student's interval for the mean, cut to [0, 1]; all of it for a single share."""
+    if len(shares) == 1:
+        return 0.0, 1.0
     reach = float(stdtrit(len(shares) - 1, 0.5 + LEVEL / 2)) * float(shares.std(ddof=1)) / len(shares) ** 0.5
     return (max(0.0, float(shares.mean()) - reach), min(1.0, float(shares.mean()) + reach))

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dovetail.attack.forest import ForestAttack, ReidentificationResult, reidentify
-from dovetail.cli import attack_values
+from dovetail.cli import attack_released, attack_values
 from dovetail.cli.output import Json, entropy_of, print_json, print_rows, progress_bar
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     group = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
     attack_values.register(group)
+    group.command("released")(attack_released.released)
     group.command("reidentify")(_reidentify)
     app.add_typer(group, name="attack")
 

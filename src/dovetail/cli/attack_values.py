@@ -23,9 +23,8 @@ from dovetail.report.numbers import percent, reason
 Table = Annotated[Path, typer.Argument(help="CSV or Parquet, a row for each person: the truth and public columns.")]
 Private = Annotated[str, typer.Option(help="Private column: the values that are guessed.")]
 Epsilon = Annotated[float, typer.Option(help="Local epsilon of each report, nats.")]
-Randomizer = Annotated[
-    Literal["krr", "hadamard", "unary", "local_hashing"], typer.Option(help="What randomizes each value.")
-]
+RandomizerName = Literal["krr", "hadamard", "unary", "local_hashing"]
+Randomizer = Annotated[RandomizerName, typer.Option(help="What randomizes each value.")]
 Shuffled = Annotated[
     ShufflerName | None,
     typer.Option(
@@ -113,8 +112,8 @@ def subset(
     Example: dovetail attack subset survey.csv --private secret --epsilon 1 --people 3,17 --labels age
     """
     options = {**locals()}
-    _check_place(out)
-    rng, names = entropy_of(seed), _names(people)
+    check_place(out)
+    rng, names = entropy_of(seed), names_in(people)
     if not names:
         raise ParameterError("--people must name at least one person.")
     scene = _scene(options, rng)
@@ -133,12 +132,12 @@ def subset(
         bound: float | Missing = subset_bound(scene.randomizer, scene.shuffler, subset=wanted)
     except UnsupportedError as error:
         bound = Missing(str(error))
-    _tell(found, scene, scene.names[wanted], options, {"bound": bound})
+    tell(found, scene, scene.names[wanted], options, {"bound": bound})
 
 
 def _mount(name: AttackName, options: dict[str, Any], **settings: Any) -> None:
     """Release again and again, attack every time."""
-    _check_place(options["out"])
+    check_place(options["out"])
     rng = entropy_of(options["seed"])
     scene = _scene(options, rng)
     targets = rng.permutation(scene.survey.n)[: options["targets"]]
@@ -151,18 +150,17 @@ def _mount(name: AttackName, options: dict[str, Any], **settings: Any) -> None:
             shuffles=options["shuffles"], randomizations=options["randomizations"],
             progress=lambda done, total: progress(f"attack: {NAMES[name]}", done, total),
         )  # fmt: skip
-    _tell(found, scene, scene.names[targets], options, {})
+    tell(found, scene, scene.names[targets], options, {})
 
 
 def _scene(options: dict[str, Any], rng: Entropy) -> Scene:
-    described = {name: options[name] for name in ("labels", "radius", "nearest")}
-    groups = given(described | {"points": _names(options["points"]) if options["points"] else None})
+    groups = groups_of(options)
     usual = "best" if options["alpha"] is not None else "within_groups" if groups else "uniform"
     return Scene.of(
         str(options["table"]),
         private=options["private"],
         person=options["person"],
-        similar=_names(options.get("similar", "")),
+        similar=names_in(options.get("similar", "")),
         randomize={"randomizer": options["randomizer"], "epsilon": options["epsilon"]},
         shuffle=given(
             {"shuffler": options["shuffler"] or usual, "alpha": options["alpha"], "groups": groups or None}
@@ -172,17 +170,25 @@ def _scene(options: dict[str, Any], rng: Entropy) -> Scene:
     )
 
 
-def _names(text: str) -> list[str]:
+def groups_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The section of groups that the options describe; empty where they describe none."""
+    described = {name: options[name] for name in ("labels", "radius", "nearest")}
+    return given(described | {"points": names_in(options["points"]) if options["points"] else None})
+
+
+def names_in(text: str) -> list[str]:
+    """Names that are separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _check_place(out: Path | None) -> None:
+def check_place(out: Path | None) -> None:
+    """The success against each person can be written there."""
     if out is not None and out.suffix.lower() != ".csv":
         raise OutputError(f"{out}: the success against each person is written as CSV; use .csv.")
 
 
-def _tell(found: Attacked, scene: Scene, people: pl.Series, options: dict[str, Any], more: dict[str, Any]) -> None:
-    """Print the result, and write what it reached against each person."""
+def tell(found: Attacked, scene: Scene, people: pl.Series, options: dict[str, Any], more: dict[str, Any]) -> None:
+    """Print the result, `more` beside it or instead, and write what it reached against each person."""
     out: Path | None = options["out"]
     if out is not None:
         frame = pl.DataFrame([people, pl.Series("success", found.by_person)])
@@ -191,12 +197,12 @@ def _tell(found: Attacked, scene: Scene, people: pl.Series, options: dict[str, A
         {
             "schema_version": 1,
             **found.summary(),
-            **more,
             "n": scene.survey.n,
             "randomizer": scene.randomizer.name,
             "epsilon": scene.randomizer.guarantee.epsilon,
             "shuffler": scene.shuffler.name,
             "alpha": scene.shuffler.guarantee.alpha,
+            **more,
             "files": {"people": Missing("name a file with --out") if out is None else str(out)},
         }
     )
@@ -204,16 +210,21 @@ def _tell(found: Attacked, scene: Scene, people: pl.Series, options: dict[str, A
 
 
 def _print(document: dict[str, Any]) -> None:
-    low, high = document["interval"]
-    reach = f"{percent(document['level'])} interval {percent(low)} to {percent(high)}"
+    reach = reason(document["interval"])
+    if reach is None:
+        low, high = document["interval"]
+        reach = f"{percent(document['level'])} interval {percent(low)} to {percent(high)}"
+    order = " in one order" if document["randomizations"] > 1 else ""
+    often = f"of the targets: right in at least {percent(document['vulnerable_at'])} of the releases{order}"
+    none = reason(document["vulnerable"])
+    shuffler = reason(document["shuffler"]) or document["shuffler"]
     rows = {
         "success": f"{percent(document['success'])} ({reach})",
         "chance": percent(document["chance"]),
-        "vulnerable": f"{percent(document['vulnerable'])} of the targets: right in at least "
-        f"{percent(document['vulnerable_at'])} of the releases",
-        "mechanism": f"{document['randomizer']}, ε = {document['epsilon']:g}; {document['shuffler']}",
+        "vulnerable": f"{percent(document['vulnerable'])} {often}" if none is None else f"none: {none}",
+        "mechanism": f"{document['randomizer']}, ε = {document['epsilon']:g}; {shuffler}",
         "attacked": f"{document['targets']:,} of {document['n']:,} people; {document['shuffles']:,} orders, "
-        f"{document['randomizations']:,} releases in each",
+        f"{document['randomizations']:,} release{'s' * (document['randomizations'] > 1)} in each",
     }
     if "bound" in document:
         none = reason(document["bound"])

@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _study(
-    name: Annotated[str | None, typer.Argument(help="The study; without a name, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The study, or a panel such as fig4a; without a name, all are listed.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="The size of the claim instead of a toy.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of public data sets; default $DOVETAIL_DATA.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("study-out"),
@@ -39,13 +41,11 @@ def _study(
 
     Example: dovetail study fig7 --out fig7
     """
-    known = studies()
     if name is None:
-        titles = {study: claim_of(study) for study in known}
+        titles = {study: claim_of(study) for study in studies()}
         print_json(titles) if as_json else print_rows("Studies", titles)
         return
-    if name not in known:
-        raise ParameterError(f"no study is called {name!r}{nearest(name, known)}")
+    study = study_of(name)[0]
     if data is not None:
         if not data.is_dir():
             raise DataError(f"{data}: no such folder of data sets.")
@@ -59,15 +59,16 @@ def _study(
         print_json(document)
         return
     rows = {claim: "holds" if held else "DOES NOT HOLD" for claim, held in document["verdict"].items()}
-    print_rows(claim_of(name), {**rows, "table": f"{len(document['rows'])} rows", "files": str(out)})
+    print_rows(claim_of(study), {**rows, "table": f"{len(document['rows'])} rows", "files": str(out)})
 
 
 def reproduce(name: str, *, full: bool, out: Path) -> dict[str, Any]:
-    """Run one study; its document."""
-    run = module(name)
-    table: pl.DataFrame = run.main(full, out)
+    """Run one study, or one of its panels; its document."""
+    study, panel = study_of(name)
+    run = module(study)
+    table: pl.DataFrame = run.main(full, out, panel) if panel else run.main(full, out)
     picture = next((str(path) for path in sorted(out.glob("*.png"))), None)
-    expected = HOME / name / "expected.toml"
+    expected = HOME / study / "expected.toml"
     return {
         "schema_version": 1,
         "study": name,
@@ -91,6 +92,16 @@ def studies() -> list[str]:
     if not HOME.is_dir():
         raise DataError("studies are part of the source checkout, not of the installed package; run this from there.")
     return sorted(path.parent.name for path in HOME.glob("*/run.py") if path.with_name("README.md").exists())
+
+
+def study_of(name: str) -> tuple[str, str | None]:
+    """The study of this name, and the panel of it that the last letter may name."""
+    known = studies()
+    if name in known:
+        return name, None
+    if name[:-1] in known and name[-1] in getattr(module(name[:-1]), "PANELS", {}):
+        return name[:-1], name[-1]
+    raise ParameterError(f"no study is called {name!r}{nearest(name, known)}")
 
 
 def claim_of(name: str) -> str:

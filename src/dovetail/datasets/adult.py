@@ -51,8 +51,10 @@ def adult(path: str | Path | None = None) -> pl.DataFrame:
     """
     file = locate(SOURCE, "adult.data", path=path)
     rows = [line.rstrip(".").split(", ") for line in _lines(file)]
+    if not rows:
+        raise DataError(f"{file}: has no records. {SOURCE.where}.")
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != len(COLUMNS)), None)
-    if bad is not None or not rows:
+    if bad is not None:
         raise DataError(
             f"{file}: must have {len(COLUMNS)} columns in every record (see record {bad}). {SOURCE.where}."
         )

@@ -51,6 +51,11 @@ def california_housing(path: str | Path | None = None) -> pl.DataFrame:
     try:
         table = pl.read_csv(file)
         require_columns(file, table.columns, COLUMNS, source=SOURCE)
-        return table.select(pl.col(COLUMNS[:-1]).cast(pl.Float64), COLUMNS[-1])
+        houses = table.select(pl.col(COLUMNS[:-1]).cast(pl.Float64), COLUMNS[-1])
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{file}: cannot be read as California housing; {str(error).splitlines()[0]}") from None
+    lost = houses.select(pl.any_horizontal(pl.col("latitude", "longitude").is_null())).to_series()
+    if lost.any() or not houses.height:
+        what = f"row {int(lost.arg_true()[0]) + 1} has no place" if houses.height else "has no rows"
+        raise DataError(f"{file}: {what}. {SOURCE.where}.")
+    return houses

@@ -60,7 +60,10 @@ def twitch_friendships(path: str | Path | None = None) -> pl.DataFrame:
         Folder of the two files, or the file of friendships; $DOVETAIL_DATA/twitch if absent.
     """
     file = locate(SOURCE, "DE_edges.csv", "musae_DE_edges.csv", path=path)
-    return _read(file, "from", "to").select(pl.col("from").alias("one"), pl.col("to").alias("other"))
+    pairs = _read(file, "from", "to").select(pl.col("from").alias("one"), pl.col("to").alias("other"))
+    if not all(kind.is_integer() for kind in pairs.dtypes) or sum(pairs.null_count().row(0)):
+        raise DataError(f"{file}: friends must be the numbers of streamers. {SOURCE.where}.")
+    return pairs
 
 
 def friendship_axes(friendships: pl.DataFrame, n: int, *, axes: int = 16) -> NDArray[np.float64]:
@@ -80,10 +83,19 @@ def friendship_axes(friendships: pl.DataFrame, n: int, *, axes: int = 16) -> NDA
     Notes
     -----
     The axes are unique up to sign, which is fixed so that each axis sums to at least 0.
+
+    Raises
+    ------
+    DataError
+        When a friend is none of the people 0..n-1.
     """
     n = whole("n", n, least=2)
     axes = whole("axes", axes, least=1, most=n - 1)
     one, other = (friendships[name].to_numpy() for name in ("one", "other"))
+    people = np.concatenate((one, other))
+    strange = people[(people < 0) | (people >= n)]
+    if strange.size:
+        raise DataError(f"`friendships` must be of people 0..{n - 1}, got {strange[0]}.")
     each = np.arange(n)
     cells = np.concatenate((one, other, each)), np.concatenate((other, one, each))
     near = coo_array((np.ones(cells[0].size), cells), shape=(n, n)).tocsr()

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.majority import MajorityVote, voters
+from dovetail.attack.majority import MajorityVote
 from dovetail.attack.result import Attacked, Attacker, mount
+from dovetail.attack.voters import voters
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.pipeline.build import mechanism_of
 from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.progress import Progress
@@ -23,8 +24,8 @@ from dovetail.pipeline.table import Survey
 from dovetail.report.document import Measured, Missing
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
+MOST_TEXTS = 100
 NEIGHBOURS = 50  # whose reports the correlation attack weighs for each target
-MOST_AT_A_PLACE = 20  # of those from whom smoothness is learned
 NAMES = {"majority": MajorityVote.name, "correlation": Correlation.name, "definetti": DeFinetti.name}
 
 Labels = NDArray[np.int64]  # (n,)
@@ -41,7 +42,7 @@ class Knowledge:
     groups : GroupsSection, optional
         Who is near (r* in the paper: as near as the shuffler's groups reach).
     similar : column names
-        Public numbers besides.
+        Known besides: numbers, or for the majority vote texts, which are equal or not.
     """
 
     survey: Survey
@@ -63,9 +64,14 @@ class Knowledge:
     def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
         """Places (targets, votes) whose reports vote for each target."""
         groups = self.groups
-        similar = self.survey.numbers(self.similar) if self.similar else None
+        similar = self._likeness() if self.similar else None
         within = None
         if groups is not None and groups.nearest is not None:  # the nearest of all are near
+            if similar is not None:
+                raise UnsupportedError(
+                    "the majority vote has no radius in groups of the nearest people, so similar columns cannot "
+                    "choose among those within it; leave them out, or use groups within a radius"
+                )
             similar = self.survey.numbers(groups.columns)
         elif groups is not None and groups.labels is not None and not groups.radius:
             codes = self.survey.public[groups.labels].cast(pl.String).rank("dense").to_numpy()
@@ -76,9 +82,23 @@ class Knowledge:
 
     def points(self) -> NDArray[np.float64]:
         """Everybody's place (n, d), each column in units of its standard deviation."""
-        points = self.survey.numbers(self.columns)
-        spread = points.std(axis=0)
-        return points / np.where(spread > 0.0, spread, 1.0)
+        return _in_deviations(self.survey.numbers(self.columns))
+
+    def _likeness(self) -> NDArray[np.float64]:
+        """The similar columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
+        parts = []
+        for name in self.similar:
+            column = self.survey.public[name]
+            if column.dtype == pl.String and column.cast(pl.Float64, strict=False).null_count() == column.len():
+                if column.n_unique() > MOST_TEXTS:
+                    raise DataError(
+                        f"column {name!r}: {column.n_unique():,} different texts; the majority vote compares numbers "
+                        f"or at most {MOST_TEXTS} texts."
+                    )
+                parts.append(column.to_dummies().to_numpy() / 2**0.5)
+            else:
+                parts.append(_in_deviations(self.survey.numbers([name])))
+        return np.column_stack(parts)
 
     def classes(self, *, pool: bool) -> Labels:
         """People of whom the same is known; with `pool`, those of whom nobody's like is known are one class."""
@@ -98,6 +118,11 @@ class Knowledge:
         return codes
 
 
+def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread = numbers.std(axis=0)
+    return numbers / np.where(spread > 0.0, spread, 1.0)
+
+
 def attacker(
     name: AttackName,
     known: Knowledge,
@@ -107,9 +132,10 @@ def attacker(
     targets: Labels,
     votes: int = 25,
     pool: bool = False,
+    seen: Reports | None = None,
     rng: Entropy,
 ) -> Attacker:
-    """An attacker that has learned what it needs; for the correlation attack that is one more release.
+    """An attacker that has learned what it needs; the correlation attack from `seen`, or from one more release.
 
     Raises
     ------
@@ -121,10 +147,9 @@ def attacker(
     if name == "definetti":
         return DeFinetti.of(randomizer, known.classes(pool=pool), blocks=_blocks(shuffler), targets=targets)
     points = known.points()
-    batch = shuffler.shuffle(randomizer.randomize(known.survey.values, rng), rng)
-    crowd = int(np.unique(points, axis=0, return_counts=True)[1].max())  # at one place: nothing to be learned there
-    some = rng.permutation(len(points))[: max(2, len(points) * MOST_AT_A_PLACE // max(crowd, MOST_AT_A_PLACE))]
-    smoothness = learn_smoothness(randomizer, points[some], batch[some], rng=rng)
+    if seen is None:
+        seen = shuffler.shuffle(randomizer.randomize(known.survey.values, rng), rng)
+    smoothness = learn_smoothness(randomizer, points, seen, rng=rng)
     return Correlation.fit(randomizer, points, targets=targets, smoothness=smoothness, neighbours=NEIGHBOURS)
 
 

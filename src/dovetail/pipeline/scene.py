@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,8 @@ class Scene:
         randomize: dict[str, Any],
         shuffle: dict[str, Any],
         reach: float | None = None,
+        categories: list[str] | None = None,
+        beside: Sequence[str] = (),
         rng: Entropy,
     ) -> Scene:
         """Read the table and build everything.
@@ -66,6 +69,8 @@ class Scene:
         randomize, shuffle : the sections of a configuration
         similar : columns that the attacker knows besides those of the groups
         reach : r*, where it is not the radius of the groups
+        categories : those that the reports were made for; default: those of the table
+        beside : public columns to keep besides
         """
         table = read_table(path)
         if person is None:
@@ -74,8 +79,8 @@ class Scene:
             table, person = table.with_row_index(_ROW, offset=1), _ROW
         groups = shuffle.get("groups") or {}
         near = [groups["labels"]] if "labels" in groups else list(groups.get("points", ()))
-        public = [name for name in dict.fromkeys([*near, *similar]) if name != person]
-        data = {"private": private, "person": person, "public": public}
+        public = [name for name in dict.fromkeys([*near, *similar, *beside]) if name != person]
+        data = {"private": private, "person": person, "public": public, "categories": categories}
         raw = {"schema_version": 1, "mode": "rehearsal", "data": data, "randomize": randomize, "shuffle": shuffle}
         settings = parse_config(raw, name="options")
         survey = read_survey(settings.data, rng, table=table, numbers=settings.numbers)

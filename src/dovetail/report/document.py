@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
+from dovetail.plan.collection import delta_notes
 
 SCHEMA_VERSION = 1
 
@@ -251,7 +252,7 @@ def central_document(central: CentralDP | Missing) -> Any:
         "numeric_lower": central.numeric.lower,
         "attack_lower": central.attack_lower,
         "lines": list(central.lines()),
-        "caveats": list(central.caveats),
+        "caveats": [*central.caveats, *delta_notes(central.delta, central.n)],
     }
 
 
