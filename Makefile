@@ -16,12 +16,12 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Dovetail needs Python 3.11 or newer.")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[demo]'
+$(VENV)/demo.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
+	$(PIP) --editable ./device --editable '.[demo]'
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[demo,test,check]'
+$(VENV)/test.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
+	$(PIP) --editable './device[mqtt]' --editable '.[demo,test,check]'
 	@touch $@
 
 demo: $(VENV)/demo.stamp
@@ -37,7 +37,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(VENV)/test.stamp
-	$(PIP) --editable '.[bench]' || echo 'peers could not be installed; they are skipped'
+	$(PIP) --editable ./device --editable '.[bench]' || echo 'peers could not be installed; they are skipped'
 	$(BIN)/python -m benchmarks
 
 clean:

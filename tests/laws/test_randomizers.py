@@ -10,13 +10,13 @@ from tests.statistics import expect_law, expect_mean
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.rational import WORD, exp_bracket
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
+from dovetail_device.rational import WORD, exp_bracket
 
 DRAWS = 100_000
 HASHING = list(LocalHashing.examples())

@@ -13,10 +13,10 @@ from dovetail.account.laws.binary import BinaryExact
 from dovetail.account.laws.krr import krr_law, krr_third_law
 from dovetail.account.laws.mechanisms import LAWS, mechanism_law
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
-from dovetail.core.rational import krr_masses
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
+from dovetail_device.rational import krr_masses
 
 SHARES = np.array([-0.9, -0.5, -0.1, 0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95])
 EXACT = 1e-12  # relative error of an enumerated delta, and of e^epsilon

@@ -41,3 +41,11 @@ def test_numbers_outside_the_range_are_refused() -> None:
     for bad in ([np.nan], [np.inf], [1.1], [-0.1], [[0.5]], 0.5, ["a"], [True], [1j]):
         with pytest.raises(DataError, match="`values` must be"):
             numbers(bad, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("narrow", [np.float16, np.float32])
+def test_numbers_of_a_narrower_type_are_compared_as_the_doubles_they_are(narrow: type) -> None:
+    upper = 0.1
+    above = narrow(upper) if float(narrow(upper)) > upper else np.nextafter(narrow(upper), narrow(1.0))
+    with pytest.raises(DataError, match="`values` must be"):
+        numbers(np.array([above]), 0.0, upper)

@@ -10,12 +10,12 @@ from tests.statistics import expect_broken, expect_law
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.core.rational import WORD, krr_masses
 from dovetail.randomize import response
 from dovetail.randomize.chunk import CHUNK
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.response import UNSURE, decide, offsets, respond
+from dovetail_device.rational import WORD, krr_masses
 
 CHANNELS = [r.channel() for r in FREQUENCY if isinstance(r, KRR)] + [
     r.hash_channel() for r in FREQUENCY if isinstance(r, LocalHashing)

@@ -7,9 +7,9 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.rational import WORD
 from dovetail.randomize.coin import coins
 from dovetail.randomize.unary import Unary
+from dovetail_device.rational import WORD
 
 
 def test_coins_compare_all_64_bits() -> None:

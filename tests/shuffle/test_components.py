@@ -9,12 +9,12 @@ from tests.statistics import expect_law
 
 from dovetail.core.entropy import Entropy, Words, device
 from dovetail.core.errors import DataError
-from dovetail.core.rational import GeometricLaw
 from dovetail.shuffle.components import Line, line_up
 from dovetail.shuffle.digits import digits
 from dovetail.shuffle.groups import Groups
 from dovetail.shuffle.inside import uniform_inside
 from dovetail.shuffle.logarithm import ERROR, minus_log
+from dovetail_device.rational import GeometricLaw, exp_bracket
 
 
 class Scripted(Entropy):
@@ -50,7 +50,7 @@ def test_a_flat_digit_next_to_its_step_is_decided_as_exact_arithmetic_says(theta
     bound = 10**6
     for k in (1, 999, 999_999):
         low = (k * 2**32 + bound - 1) // bound + 1  # Lemire: the low half that means k
-        step = math.floor(2**64 * GeometricLaw(Fraction(theta))._distribution(k - 1, 64)[0])
+        step = math.floor(2**64 * (1 - exp_bracket(-k * Fraction(theta))[1]))
         for uniform in (step - 2**20, step - 1, step + 1, step + 2**20):
             first, second = ((uniform >> 32) << 32) | low, (uniform & 0xFFFFFFFF) << 32
             marker = (0xFFFFFFFF << 32) | 5  # accepted at once: k = 0

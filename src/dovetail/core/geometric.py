@@ -17,11 +17,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
-from dovetail.core.rational import WORD, GeometricLaw
+from dovetail_device.rational import WORD, GeometricLaw, geometric_digits
 
 Counts = NDArray[np.int64]  # (count,)
 
-_TABLE_BITS = 13  # tables of at most 8192 thresholds, 64 KiB
 _GUIDE_BITS = 12
 
 
@@ -41,13 +40,8 @@ class _Stage:
         unsure = np.zeros(total.size, dtype=np.bool_)
         if _look_up(words, self.thresholds, self.guide, self.complete, self.shift, total, unsure):
             for place in np.flatnonzero(unsure):
-                total[place] += self._settle(int(words[place]), rng) << self.shift
-
-    def _settle(self, uniform: int, rng: Entropy) -> int:
-        bits = 64
-        while (cell := self.law.resolve(uniform, bits)) is None:
-            uniform, bits = uniform * WORD + int(rng.words(1)[0]), bits + 64
-        return cell
+                cell = self.law.settle(int(words[place]), lambda: int(rng.words(1)[0]))
+                total[place] += cell << self.shift
 
 
 def geometric(rate: Fraction, count: int, rng: Entropy, *, bits: int | None = None) -> Counts:
@@ -79,22 +73,12 @@ def discrete_laplace(rate: Fraction, count: int, rng: Entropy) -> Counts:
 
 @lru_cache(maxsize=512)
 def _stages(rate: Fraction, bits: int | None) -> tuple[_Stage, ...]:
-    stages, shift = [], 0
-    while bits is None or shift < bits:
-        scaled = rate * (1 << shift)
-        reach = ceil(45 / scaled) if scaled > 0 else WORD  # beyond it a cell holds less than one word
-        left = None if bits is None else bits - shift
-        if reach <= 1 << _TABLE_BITS:
-            stages.append(_stage(GeometricLaw(scaled, None if left is None else 1 << left), reach, shift))
-            break
-        digit = _TABLE_BITS - 1 if left is None else min(_TABLE_BITS - 1, left)
-        stages.append(_stage(GeometricLaw(scaled, 1 << digit), 1 << digit, shift))
-        shift += digit
-    return tuple(stages)
+    return tuple(_stage(law, shift) for law, shift in geometric_digits(rate, bits))
 
 
 @lru_cache(maxsize=512)
-def _stage(law: GeometricLaw, reach: int, shift: int) -> _Stage:
+def _stage(law: GeometricLaw, shift: int) -> _Stage:
+    reach = ceil(45 / law.rate) if law.rate > 0 else WORD  # beyond it a cell holds less than one word
     complete = law.size is not None and law.size <= reach
     count = law.size - 1 if complete and law.size is not None else reach
     thresholds = np.array([min(t, WORD - 1) for t in law.thresholds(count)], dtype=np.uint64)

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, floor, inf, log, log1p, sinh
-from typing import ClassVar, Literal, Self, final, get_args
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from dovetail.core.checks import probability, refuse
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.domain import symbols
 from dovetail.randomize.laplace import Laplace
-
-Precision = Literal["guaranteed", "published"]
+from dovetail_device import mechanisms
+from dovetail_device.mechanisms.budget_laplace import Precision
 
 _UP = 1.0 + 1e-12  # far beyond the rounding of a root
 
@@ -83,27 +82,14 @@ class BudgetLaplace(NumericRandomizer):
     name: ClassVar[str] = "budget_laplace"
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "epsilon", "grid"):
-            object.__setattr__(self, name, getattr(self.noise, name))
-        object.__setattr__(self, "beta", probability("beta", self.beta))
-        object.__setattr__(self, "rho", probability("rho", self.rho))
-        if self.precision not in get_args(Precision):
-            raise refuse("precision", '"guaranteed" or "published"', self.precision)
-        if self.precision == "guaranteed":
-            self._refuse_what_no_budget_guarantees()
+        adopt(self, self.device)
 
-    def _refuse_what_no_budget_guarantees(self) -> None:
-        if self.lower <= 0.0 <= self.upper:
-            raise UnsupportedError(
-                f"No epsilon guarantees a relative precision on [{self.lower!r}, {self.upper!r}]: the interval "
-                'shrinks to a point at 0. Move the range away from zero, or ask for precision="published".'
-            )
-        if self.guaranteed_threshold == inf:
-            raise UnsupportedError(
-                f"This precision cannot be guaranteed by our bound on a grid of {self.steps:,} steps: rounding alone "
-                "may leave the interval. Use a grid of at most "
-                f"{2 * self.beta * min(abs(self.lower), abs(self.upper)):.4g}."
-            )
+    @property
+    def device(self) -> mechanisms.BudgetLaplace:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.BudgetLaplace(
+            self.lower, self.upper, self.epsilon, self.beta, self.rho, precision=self.precision, grid=self.grid
+        )
 
     @property
     def noise(self) -> Laplace:
@@ -131,9 +117,11 @@ class BudgetLaplace(NumericRandomizer):
 
     @property
     def clamps(self) -> bool:
-        """Whether reports are clamped to the range, because epsilon is below the threshold."""
-        threshold = self.guaranteed_threshold if self.precision == "guaranteed" else self.published_threshold
-        return self.epsilon < threshold
+        """Whether reports are clamped to the range, because epsilon is below the threshold, decided in fractions.
+
+        The thresholds below are rounded up, so an epsilon that is at least the threshold never clamps.
+        """
+        return self.device.clamps
 
     @property
     def published_threshold(self) -> float:
@@ -155,9 +143,7 @@ class BudgetLaplace(NumericRandomizer):
         grids, whose points need not be where that happens, a smaller epsilon may do. For fine grids this tends to
         Lemma 1 with x_min in place of x_max.
         """
-        nearest = 0.0 if self.lower <= 0.0 <= self.upper else min(abs(self.lower), abs(self.upper))
-        step = (Fraction(self.upper) - Fraction(self.lower)) / self.steps
-        k = floor(Fraction(self.beta) * Fraction(nearest) / step - Fraction(1, 2))
+        k = self.device.reach
         if k < 0:
             return inf
 

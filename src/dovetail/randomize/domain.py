@@ -54,10 +54,11 @@ def numbers(values: ArrayLike, lower: float, upper: float, *, name: str = "value
     wanted = f"numbers in [{lower!r}, {upper!r}]"
     if array.dtype.kind not in "iuf":
         raise DataError(f"`{name}` must be {wanted}, got values of type {array.dtype}.")
-    good = (array >= lower) & (array <= upper)  # false for NaN
+    doubles = array.astype(np.float64, copy=False)  # first: numpy would round the bounds to a narrower type
+    good = (doubles >= lower) & (doubles <= upper)  # false for NaN
     if not good.all():
         raise offenders(name, wanted, array, ~good)
-    return array.astype(np.float64, copy=False)
+    return doubles
 
 
 def offenders(name: str, wanted: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> DataError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, log2
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -11,14 +10,14 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import HadamardChannel, KRRChannel
-from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.rational import krr_masses
 from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.chunk import chunks
 from dovetail.randomize.domain import Symbols, symbols
 from dovetail.randomize.response import respond
+from dovetail_device import mechanisms
 
 
 @final
@@ -60,9 +59,12 @@ class Hadamard(FrequencyRandomizer):
     name: ClassVar[str] = "hadamard"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 31))
-        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        self.channel()
+        adopt(self, self.device)
+
+    @property
+    def device(self) -> mechanisms.Hadamard:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.Hadamard(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -71,26 +73,27 @@ class Hadamard(FrequencyRandomizer):
     @property
     def blocks(self) -> int:
         """B, a power of two near e^epsilon / 2."""
-        return 1 << max(0, ceil(log2(min(exp(self.epsilon), 2 * self.k))) - 1)
+        return self.device.blocks
 
     @property
     def width(self) -> int:
         """w, reports per block: the least power of two above the number of symbols in a block."""
-        return 1 << (-(-self.k // self.blocks)).bit_length()
+        return self.device.width
 
     def channel(self) -> HadamardChannel:
-        masses = krr_masses(2 * self.blocks, self.epsilon)
-        return HadamardChannel(self.k, self.blocks, self.width, *masses)
+        device = self.device
+        return HadamardChannel(self.k, device.blocks, device.width, *device.masses)
 
     def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         people = symbols(values, self.k)
-        halves = KRRChannel(2 * self.blocks, *krr_masses(2 * self.blocks, self.epsilon))
+        blocks, width = self.blocks, self.width
+        halves = KRRChannel(2 * blocks, *self.device.masses)
         reports = np.empty(people.size, dtype=np.int64)
         for part in chunks(people.size):
             piece = people[part]
-            chosen = respond(2 * (piece % self.blocks), halves, rng)
+            chosen = respond(2 * (piece % blocks), halves, rng)
             places = rng.narrow(piece.size, np.uint32)
-            _place(piece // self.blocks + 1, chosen, places, self.width, reports[part])
+            _place(piece // blocks + 1, chosen, places, width, reports[part])
         return reports
 
     def check_reports(self, reports: ArrayLike) -> Reports:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
 from typing import Any, ClassVar, Never, Self, final
 
 import numpy as np
@@ -12,16 +11,16 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
-from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.rational import krr_masses
 from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.chunk import chunks
 from dovetail.randomize.domain import offenders, symbols
 from dovetail.randomize.pure import Pure
 from dovetail.randomize.response import respond
+from dovetail_device import mechanisms
 
 Seeds = NDArray[np.uint64]  # (n,)
 
@@ -69,9 +68,12 @@ class LocalHashing(FrequencyRandomizer):
     name: ClassVar[str] = "local_hashing"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 31))
-        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon, most=11.0))
-        self.hash_channel()
+        adopt(self, self.device)
+
+    @property
+    def device(self) -> mechanisms.LocalHashing:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.LocalHashing(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -80,11 +82,11 @@ class LocalHashing(FrequencyRandomizer):
     @property
     def g(self) -> int:
         """Number of buckets."""
-        return round(exp(self.epsilon)) + 1
+        return self.device.g
 
     def hash_channel(self) -> KRRChannel:
         """The law of the reported bucket given the hash of the value."""
-        return KRRChannel(self.g, *krr_masses(self.g, self.epsilon))
+        return KRRChannel(self.g, *self.device.masses)
 
     def seed_channel(self, a: int, b: int) -> DenseChannel:
         """The law (k, g) of the reported bucket given the value, for the person with seeds a and b."""

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import KRRChannel
-from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.rational import krr_masses
 from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.domain import symbols, whole_numbers
 from dovetail.randomize.response import respond
+from dovetail_device import mechanisms
 
 
 @final
@@ -56,16 +56,19 @@ class KRR(FrequencyRandomizer):
     name: ClassVar[str] = "krr"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 31))
-        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        self.channel()
+        adopt(self, self.device)
+
+    @property
+    def device(self) -> mechanisms.KRR:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.KRR(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
         return LocalDP(self.epsilon, source="k-ary randomized response (Kairouz, Bonawitz, Ramage 2016)")
 
     def channel(self) -> KRRChannel:
-        return KRRChannel(self.k, *krr_masses(self.k, self.epsilon))
+        return KRRChannel(self.k, *self.device.masses)
 
     def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         return respond(whole_numbers(values, self.k), self.channel(), rng)

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.arrays import floats
-from dovetail.core.checks import positive, privacy_budget, real, refuse
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.chunk import chunks
 from dovetail.randomize.domain import numbers
-
-_MOST_STEPS = 1 << 31
-_LONGEST = 1 << 52  # grid steps that the noise may typically span, so that int64 never overflows (below e^-2000)
+from dovetail_device import mechanisms
 
 
 @final
@@ -65,21 +63,12 @@ class Laplace(NumericRandomizer):
     name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        lower, upper = real("lower", self.lower), real("upper", self.upper)
-        if not 0.0 < upper - lower < float("inf"):
-            raise refuse("upper", f"above `lower` = {lower!r} by a finite amount", upper)
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
-        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        if self.grid is not None:
-            object.__setattr__(self, "grid", positive("grid", self.grid))
-            steps = (upper - lower) / self.grid
-            if not (0.5 < steps < _MOST_STEPS + 0.5) or abs(steps - round(steps)) > 1e-9 * steps:
-                wanted = f"a whole fraction 1/m of the range {upper - lower!r}, m at most {_MOST_STEPS:,}"
-                raise refuse("grid", wanted, self.grid)
-        if self.steps > self.epsilon * _LONGEST:
-            wanted = f"at least {self.steps / _LONGEST:.3g} on a grid of {self.steps:,} steps"
-            raise refuse("epsilon", wanted, self.epsilon)
+        adopt(self, self.device)
+
+    @property
+    def device(self) -> mechanisms.Laplace:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.Laplace(self.lower, self.upper, epsilon=self.epsilon, grid=self.grid)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -89,17 +78,17 @@ class Laplace(NumericRandomizer):
     @property
     def steps(self) -> int:
         """m, grid steps from `lower` to `upper`."""
-        return 1024 if self.grid is None else round((self.upper - self.lower) / self.grid)
+        return self.device.steps
 
     @property
     def step(self) -> float:
         """Width of one grid step."""
-        return (self.upper - self.lower) / self.steps
+        return self.device.step
 
     @property
     def rate(self) -> Fraction:
         """lambda = epsilon / m: log ratio per grid step, exactly."""
-        return Fraction(self.epsilon) / self.steps
+        return self.device.rate
 
     def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         reports = self.nearest(values)

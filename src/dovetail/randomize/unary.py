@@ -11,16 +11,17 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import MOST_CELLS, DenseChannel
-from dovetail.core.checks import privacy_budget, refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.rational import WORD, unary_masses
 from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.randomize.adopt import adopt
 from dovetail.randomize.chunk import chunks
 from dovetail.randomize.coin import coins
 from dovetail.randomize.domain import offenders, symbols
 from dovetail.randomize.pure import Pure
+from dovetail_device import mechanisms
+from dovetail_device.rational import WORD
 
 _BYTES = 1 << 18  # random bytes drawn at once
 
@@ -65,11 +66,12 @@ class Unary(FrequencyRandomizer):
     name: ClassVar[str] = "unary"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
-        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        if self.encoding not in ("optimized", "symmetric"):
-            raise refuse("encoding", '"optimized" or "symmetric"', self.encoding)
-        _ = self.masses
+        adopt(self, self.device)
+
+    @property
+    def device(self) -> mechanisms.Unary:
+        """The same for one value at a time: the mechanism of a device, which owns the parameters."""
+        return mechanisms.Unary(self.k, self.epsilon, self.encoding)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -78,7 +80,7 @@ class Unary(FrequencyRandomizer):
     @property
     def masses(self) -> tuple[int, int]:
         """(p, q) out of 2^64."""
-        return unary_masses(self.epsilon, symmetric=self.encoding == "symmetric")
+        return self.device.masses
 
     def bit_channel(self) -> DenseChannel:
         """The law of one bit given whether its symbol is the value: rows (other, own), columns (0, 1).
@@ -120,7 +122,7 @@ class Unary(FrequencyRandomizer):
             raise DataError(
                 f"`reports` must be packed bits, uint8 (n, {self._width}), got {array.dtype} {array.shape}."
             )
-        padded = (array[:, -1] & ((1 << (8 * self._width - self.k)) - 1)) != 0
+        padded = (array[:, -1] & ((1 << self.device.padding) - 1)) != 0
         if padded.any():
             raise offenders("reports", f"packed bits that are zero from bit {self.k}", array, padded)
         return array
@@ -141,7 +143,7 @@ class Unary(FrequencyRandomizer):
 
     @property
     def _width(self) -> int:
-        return -(-self.k // 8)
+        return self.device.report_bytes
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -17,8 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
-from dovetail.core.rational import WORD, GeometricLaw
 from dovetail.shuffle.logarithm import ERROR, minus_log
+from dovetail_device.rational import GeometricLaw
 
 Digits = NDArray[np.int32]  # (n,)
 Starts = NDArray[np.int64]  # (blocks + 1,), from 0 to n
@@ -58,9 +58,7 @@ def digits(starts: Starts, thetas: Rates, rng: Entropy, *, beyond: int = 0) -> D
 
 def _settle(result: Digits, place: int, flat: bool, word: int, bound: int, theta: float, rng: Entropy) -> int:
     """Decide exactly what `word`, the first 64 bits of U, means for this place; returns how many digits are fixed."""
-    law, uniform, bits = GeometricLaw(Fraction(theta)), word, 64
-    while (c := law.resolve(uniform, bits)) is None:
-        uniform, bits = uniform * WORD + int(rng.words(1)[0]), bits + 64
+    c = GeometricLaw(Fraction(theta)).settle(word, lambda: int(rng.words(1)[0]))
     if flat:  # 1 - U <= e^(-theta k) exactly when the geometric number of U is at least k
         return int(c >= int(result[place]))
     if c < bound:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dovetail.account.blanket import BlanketLaw
 from dovetail.account.laws.finite import worst_dataset
-from dovetail.core.rational import WORD
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.unary import Unary
+from dovetail_device.rational import WORD
 
 
 def unary_law(randomizer: Unary) -> BlanketLaw:

@@ -1,0 +1,129 @@
+"""`dovetail-device`: one value in, one sealed report out, from the command line of a small machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dovetail_device import __version__
+from dovetail_device.client import Receipt
+from dovetail_device.errors import DovetailError, StorageError
+from dovetail_device.keys import RoleKeys
+from dovetail_device.session import (
+    VISIBLE,
+    ledgers,
+    line,
+    opened,
+    persist,
+    read_value,
+    receipts_document,
+    signing_key,
+    status,
+    submit,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; faults are one line. Exit status: 0 done, 1 refused or failed, 2 bad usage or bad input."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except StorageError as error:
+        return _fail(str(error), 1)
+    except DovetailError as error:
+        return _fail(str(error), 2)
+    except KeyboardInterrupt:
+        return _fail("interrupted; what was drawn is in the outbox, `flush` sends it.", 1)
+    except OSError as error:
+        return _fail(f"the system refused: {error.strerror or type(error).__name__}.", 1)
+
+
+def _submit(options: argparse.Namespace) -> int:
+    if options.value != "-":
+        print(f"note: {VISIBLE}", file=sys.stderr)
+    with opened(options.campaign, options.keys, **_place(options)) as device:
+        value = read_value(options.value, device.campaign)
+        receipt = submit(device, value, options.round, group=options.group, patience=options.wait)
+    return _answer([receipt], [line(receipt)], as_json=options.json)
+
+
+def _flush(options: argparse.Namespace) -> int:
+    with opened(options.campaign, options.keys, **_place(options)) as device:
+        receipts = persist(device, device.flush(), patience=options.wait)
+    return _answer(receipts, [str(receipt) for receipt in receipts], as_json=options.json)
+
+
+def _status(options: argparse.Namespace) -> int:
+    found = ledgers(options.keys, options.outbox)
+    if options.json:
+        print(json.dumps({"schema_version": 1, "campaigns": [asdict(ledger) for ledger in found]}))
+        return 0
+    for ledger in found:
+        print(ledger)
+    return 0
+
+
+def _keys(options: argparse.Namespace) -> int:
+    keys = RoleKeys.generate("device")
+    keys.save(options.file)
+    name = signing_key(keys, options.file).verifying_key()
+    print(json.dumps({"schema_version": 1, "device": str(name)}) if options.json else name)
+    return 0
+
+
+def _place(options: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("outbox", "owner", "max_epsilon", "via", "url")}
+
+
+def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
+    for text in [json.dumps(receipts_document(receipts))] if as_json else lines:
+        print(text)
+    return status(receipts)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dovetail-device", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"dovetail-device {__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    send = _verb(verbs, "submit", _submit, "Randomize a value once for a round, and send that report.")
+    send.add_argument("--value", default="-", help=f"The value; - (the default) reads one line. Note: {VISIBLE}")
+    send.add_argument("--round", type=int, help="The round; default the one that runs now.")
+    send.add_argument("--group", help="The public group, if the campaign has groups.")
+    flush = _verb(verbs, "flush", _flush, "Send the reports that wait and are due.")
+    for verb in (send, flush):
+        verb.add_argument("--campaign", type=Path, required=True, help="The signed campaign file.")
+        verb.add_argument("--owner", help="The owner's public key, if you know it; else the first one seen is kept.")
+        verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
+        verb.add_argument("--via", choices=("http", "mqtt"), default="http", help="How to send; default http.")
+        verb.add_argument("--url", help="Where to send; default the campaign's endpoint.")
+        verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
+
+    state = _verb(verbs, "status", _status, "Budgets spent, and reports by state.")
+    for verb in (send, flush, state):
+        verb.add_argument("--keys", type=Path, required=True, help="The device's key file.")
+        verb.add_argument("--outbox", type=Path, help="The outbox; default the key file's name with .outbox.")
+    keys = _verb(verbs, "keys", _keys, "Make a key file; its public key goes on the roster.")
+    keys.add_argument("file", type=Path, help="The key file to make.")
+    return parser
+
+
+def _verb(verbs: Any, name: str, run: Any, words: str) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(name, help=words, description=words)
+    verb.add_argument("--json", action="store_true", help="Print JSON for machines.")
+    verb.set_defaults(run=run)
+    return verb
+
+
+if __name__ == "__main__":
+    sys.exit(main())

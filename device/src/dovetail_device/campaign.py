@@ -1,0 +1,336 @@
+"""The campaign: what is asked, how it is randomized, when, and who may open what. One signed file for all roles.
+
+The file is TOML whose last line is the owner's signature over every byte above it:
+
+    # signed: <base64url of 64 bytes>
+
+Its digest (SHA-256 of the signed bytes) is bound into every report, so that a report made under one version of the
+file can never be read as one of another.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dovetail_device.errors import ConfigError, DovetailError
+from dovetail_device.keys import SealingKey, SigningKey, VerifyingKey, raw, text
+from dovetail_device.mechanisms import Mechanism, mechanism
+from dovetail_device.section import Section
+
+SCHEMA = 1
+MOST_ROUNDS = 1 << 31
+MOST_BYTES = 1 << 20
+SIGNED = b"# signed: "
+_DOMAIN = b"dovetail campaign v1\0"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When rounds begin and end: `period` seconds each from `start`, or by hand when `period` is None.
+
+    Rounds are numbered 1..count; `grace` seconds after its end a round still takes its reports.
+    """
+
+    start: datetime | None
+    period: float | None
+    count: int
+    grace: float = 0.0
+
+    def round_at(self, now: float) -> int:
+        """The round that runs at `now` (seconds since 1970); 0 before the first, count + 1 after the last."""
+        assert self.start is not None and self.period is not None
+        elapsed = now - self.start.timestamp()
+        return min(max(0, int(elapsed // self.period) + 1), self.count + 1)
+
+    def ends(self, round: int) -> float:
+        """When `round` ends, without grace (seconds since 1970)."""
+        assert self.start is not None and self.period is not None
+        return self.start.timestamp() + round * self.period
+
+
+@dataclass(frozen=True)
+class BatchRule:
+    """When a batch may leave: `minimum` valid reports of distinct devices, and what happens to fewer.
+
+    small : "wait" (the round stays open until it has enough), "merge" (its reports join the next round's batch) or
+    "drop"; late : "refuse" or "next" (a report after the end counts for the next round). `close_at` closes a round
+    early, on so many reports.
+    """
+
+    minimum: int
+    small: str
+    late: str
+    close_at: int | None
+
+
+@dataclass(frozen=True)
+class ShuffleRule:
+    """The shuffler by its name, alpha, and for order privacy the public table of roster slots and its groups."""
+
+    shuffler: str
+    alpha: float | None
+    public: str | None  # file of public columns, one row per roster slot, beside the campaign file
+    public_digest: str | None  # SHA-256 of that file, hex
+    groups: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the promise assumes: delta, honest people, dishonest ones, who may send, and one device's budget."""
+
+    delta: float
+    assumed_honest: int | None
+    assumed_dishonest: int
+    authentication: str  # "roster" | "none"
+    device_budget: float  # nats a device spends on this campaign at most
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A verified campaign. `load` and `parse` are the only ways to get one; both check the owner's signature."""
+
+    id: str
+    version: int
+    question: str
+    mechanism: Mechanism
+    categories: tuple[str, ...]  # empty for numbers
+    groups: tuple[str, ...]  # public groups that reports name; empty for none
+    precision: tuple[float, float] | None  # (beta, rho) that the analyzer asks for
+    schedule: Schedule
+    batch: BatchRule
+    shuffle: ShuffleRule
+    promise: Promise
+    expires: datetime | None
+    owner: VerifyingKey
+    analyzer: SealingKey
+    shuffler: SealingKey
+    shuffler_signing: VerifyingKey
+    endpoints: dict[str, str]  # "http", "mqtt": where devices send
+    digest: bytes  # 32 bytes
+    signed: bytes  # the file
+
+    @property
+    def rounds_mix(self) -> bool:
+        """Whether reports of several rounds may share a batch; the analyzer must then not tell them apart."""
+        return self.batch.small == "merge" or self.batch.late == "next"
+
+    @property
+    def order_private(self) -> bool:
+        """Whether the batch is released in the order of public roster slots."""
+        return self.shuffle.shuffler != "uniform"
+
+    @classmethod
+    def load(cls, path: Path, owner: VerifyingKey | None = None) -> Campaign:
+        """The campaign of a file, with one-line errors that name it."""
+        try:
+            return cls.parse(path.read_bytes(), owner)
+        except OSError:
+            raise ConfigError(f"{path}: no such campaign file.") from None
+        except DovetailError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, signed: bytes, owner: VerifyingKey | None = None) -> Campaign:
+        """The campaign of these bytes; signed by `owner`, or else by the owner it names itself."""
+        body, proof = _split(signed)
+        if proof is None:
+            raise ConfigError("the campaign is not signed; the owner signs it with `dovetail collect sign`.")
+        if owner is not None and not owner.verifies(proof, _DOMAIN + body):  # before anything of it is read
+            raise ConfigError(f"the campaign is not signed by {owner}, or has been changed since.")
+        campaign = _read(body, signed)
+        if not campaign.owner.verifies(proof, _DOMAIN + body):
+            raise ConfigError(f"the campaign {campaign.id} has been changed since its owner signed it.")
+        return campaign
+
+
+def sign(body: bytes, owner: SigningKey) -> bytes:
+    """The signed file: `body` (TOML, an older signature is dropped) and the owner's signature line."""
+    body, _ = _split(body)
+    if not body.endswith(b"\n"):
+        body += b"\n"
+    named = _read(body, body).owner
+    if named != owner.verifying_key():
+        raise ConfigError(f"`keys.owner` is {named}, but the signing key is {owner.verifying_key()}.")
+    return body + SIGNED + text(owner.sign(_DOMAIN + body)).encode() + b"\n"
+
+
+def draft(body: bytes) -> Campaign:
+    """The campaign of a file that is not signed yet, for explaining it; no role works with one."""
+    body, _ = _split(body)
+    return _read(body, body)
+
+
+def _split(signed: bytes) -> tuple[bytes, bytes | None]:
+    """Body and signature; without a last line that is a signature everything is body."""
+    if len(signed) > MOST_BYTES:
+        raise ConfigError(f"a campaign file has at most {MOST_BYTES:,} bytes.")
+    body, line, signature = signed.rpartition(b"\n" + SIGNED)
+    if not line or not signature.endswith(b"\n"):
+        return signed, None
+    try:
+        proof = raw(signature[:-1].decode())
+    except ValueError:
+        return signed, None
+    return (body + b"\n", proof) if len(proof) == 64 else (signed, None)
+
+
+def _read(body: bytes, signed: bytes) -> Campaign:
+    try:
+        top = Section("", tomllib.loads(body.decode()))
+    except UnicodeDecodeError:
+        raise ConfigError("not a campaign in TOML: it is not text.") from None
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and nesting without end
+        raise ConfigError(f"not a campaign in TOML: {str(error).splitlines()[0]}.") from None
+    top.whole("schema_version", least=SCHEMA, most=SCHEMA)
+    randomizer = top.section("randomizer")
+    categories, kind = randomizer.texts("categories"), _mechanism(randomizer)
+    keys, asked = top.section("keys"), top.section("precision", optional=True)
+    suite = keys.choice("suite", ("x25519", "mlkem768-x25519"), default="x25519")
+    campaign = Campaign(
+        id=_name(top.text("id")),
+        version=top.whole("version", least=1, default=1),
+        question=top.text("question"),
+        mechanism=kind,
+        categories=categories,
+        groups=_groups(top.section("groups", optional=True)),
+        precision=(asked.probability("beta"), asked.probability("rho")) if asked else None,
+        schedule=_schedule(top.section("rounds")),
+        batch=_batch(top.section("batch")),
+        shuffle=_shuffle(top.section("shuffle")),
+        promise=_promise(top.section("promise"), kind.epsilon),
+        expires=top.moment("expires", None),
+        owner=VerifyingKey.parse("keys.owner", keys.text("owner")),
+        analyzer=SealingKey.parse("keys.analyzer", keys.text("analyzer")),
+        shuffler=SealingKey.parse("keys.shuffler", keys.text("shuffler")),
+        shuffler_signing=VerifyingKey.parse("keys.shuffler_signing", keys.text("shuffler_signing")),
+        endpoints=_endpoints(top.section("endpoints", optional=True)),
+        digest=sha256(body).digest(),
+        signed=signed,
+    )
+    keys.finish()
+    asked.finish()
+    top.finish()
+    _agree(campaign, suite)
+    return campaign
+
+
+def _name(id: str) -> str:
+    if not (0 < len(id) <= 64 and all(c.isascii() and (c.isalnum() or c in "-_") for c in id)):
+        raise ConfigError(f"`id` must be 1 to 64 letters, digits, - or _, got {id!r}.")
+    return id
+
+
+def _groups(section: Section) -> tuple[str, ...]:
+    names = section.texts("names")
+    section.finish()
+    if len(names) > 1 << 16:
+        raise ConfigError("`groups.names` must be at most 65,536 names.")
+    return names
+
+
+def _mechanism(section: Section) -> Mechanism:
+    try:
+        return mechanism(section.text("name"), **section.rest())
+    except DovetailError as error:
+        raise ConfigError(f"in [randomizer]: {error}") from None
+
+
+def _schedule(section: Section) -> Schedule:
+    manual = section.choice("schedule", ("period", "manual")) == "manual"
+    schedule = Schedule(
+        start=None if manual else section.moment("start"),
+        period=None if manual else section.seconds("period_seconds", least=0.01),
+        count=section.whole("count", least=1, most=MOST_ROUNDS),
+        grace=section.seconds("grace_seconds", least=0.0, default=0.0),
+    )
+    section.finish()
+    return schedule
+
+
+def _batch(section: Section) -> BatchRule:
+    rule = BatchRule(
+        minimum=section.whole("minimum", least=1),
+        small=section.choice("small", ("wait", "merge", "drop"), default="wait"),
+        late=section.choice("late", ("refuse", "next"), default="refuse"),
+        close_at=section.whole("close_at", least=1, default=None),
+    )
+    section.finish()
+    if rule.close_at is not None and rule.close_at < rule.minimum:
+        raise ConfigError(f"`batch.close_at` = {rule.close_at} is below `batch.minimum` = {rule.minimum}.")
+    return rule
+
+
+def _shuffle(section: Section) -> ShuffleRule:
+    known = ("uniform", "within_groups", "mallows", "noisy_sort", "planar", "rase", "best")
+    rule = ShuffleRule(
+        shuffler=section.choice("shuffler", known, default="uniform"),
+        alpha=section.not_negative("alpha", None),
+        public=section.text("public", None),
+        public_digest=_hex(section.text("public_sha256", None)),
+        groups=section.mapping("groups"),
+    )
+    section.finish()
+    fitted = rule.shuffler != "uniform"
+    if fitted and (rule.public is None or rule.public_digest is None or not rule.groups):
+        raise ConfigError(
+            f"`shuffle.shuffler` = {rule.shuffler} needs `public`, `public_sha256` and `groups`: what to fit it to."
+        )
+    if not fitted and (rule.public or rule.groups or rule.alpha is not None):
+        raise ConfigError("a uniform shuffle takes no `alpha`, `public` or `groups` in [shuffle].")
+    return rule
+
+
+def _hex(found: str | None) -> str | None:
+    if found is not None and not (len(found) == 64 and set(found) <= set("0123456789abcdef")):
+        raise ConfigError("`shuffle.public_sha256` must be 64 hexadecimal digits, as sha256sum prints them.")
+    return found
+
+
+def _promise(section: Section, epsilon: float) -> Promise:
+    promise = Promise(
+        delta=section.probability("delta"),
+        assumed_honest=section.whole("assumed_honest", least=1, default=None),
+        assumed_dishonest=section.whole("assumed_dishonest", least=0, default=0),
+        authentication=section.choice("authentication", ("roster", "none"), default="roster"),
+        device_budget=section.positive("device_budget"),
+    )
+    section.finish()
+    if promise.device_budget < epsilon:
+        raise ConfigError(
+            f"`promise.device_budget` = {promise.device_budget} does not pay for one report ({epsilon})."
+        )
+    return promise
+
+
+def _endpoints(section: Section) -> dict[str, str]:
+    found = {name: section.text(name, None) for name in ("http", "mqtt")}
+    section.finish()
+    return {name: place for name, place in found.items() if place}
+
+
+def _agree(campaign: Campaign, suite: str) -> None:
+    """What sections must agree on with each other."""
+    for name, key in (("analyzer", campaign.analyzer), ("shuffler", campaign.shuffler)):
+        if key.suite != suite:
+            raise ConfigError(f"`keys.{name}` is a key of {key.suite}, but `keys.suite` is {suite}.")
+    if campaign.analyzer == campaign.shuffler:
+        raise ConfigError("`keys.analyzer` and `keys.shuffler` are one key: whoever has it sees everything.")
+    k = getattr(campaign.mechanism, "k", None)
+    if campaign.categories and k is None:
+        raise ConfigError(f"`randomizer.categories` name symbols, but {campaign.mechanism.name} takes a number.")
+    if campaign.categories and k != len(campaign.categories):
+        raise ConfigError(f"`randomizer.categories` names {len(campaign.categories)} categories, k is {k}.")
+    if campaign.groups and campaign.order_private:
+        raise ConfigError("[groups] are for the uniform shuffle; order privacy groups by public roster slots.")
+    if campaign.order_private and campaign.rounds_mix:
+        raise ConfigError('order privacy releases roster slots: use small = "wait" or "drop" and late = "refuse".')
+    if campaign.order_private and campaign.promise.authentication == "none":
+        raise ConfigError('order privacy needs a roster: use authentication = "roster".')
+    start, expires = campaign.schedule.start, campaign.expires
+    if start is not None and expires is not None and expires <= start:
+        raise ConfigError(f"`expires` = {expires.isoformat()} is before the first round.")

@@ -1,0 +1,75 @@
+"""Range checks for parameters, with one form of message; free of numpy."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from dovetail_device.errors import ParameterError
+
+
+def refuse(name: str, wanted: str, got: object) -> ParameterError:
+    """The error for a parameter outside its range, ready to be raised."""
+    return ParameterError(f"`{name}` must be {wanted}, got {got!r}.")
+
+
+def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """`value` as an int in [least, most]; booleans and fractions are refused.
+
+    >>> whole("k", 4, least=2)
+    4
+    """
+    wanted = f"a whole number, at least {least}" + ("" if most is None else f" and at most {most}")
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise refuse(name, wanted, value)
+    if not isinstance(value, Integral) and not float(value).is_integer():
+        raise refuse(name, wanted, value)  # but 1e6 is a whole number to everybody who types it
+    number = int(value) if isinstance(value, Integral) else int(float(value))
+    if number < least or (most is not None and number > most):
+        raise refuse(name, wanted, number)
+    return number
+
+
+def real(name: str, value: Any, *, wanted: str = "a finite number") -> float:
+    """`value` as a finite float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise refuse(name, wanted, value)
+    try:
+        result = float(value)
+    except OverflowError:  # a whole number beyond the doubles
+        raise refuse(name, wanted, value) from None
+    if not math.isfinite(result):
+        raise refuse(name, wanted, value)
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a finite float above 0."""
+    result = real(name, value, wanted="a finite number above 0")
+    if result <= 0.0:
+        raise refuse(name, "a finite number above 0", value)
+    return result
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` as a float strictly between 0 and 1."""
+    result = real(name, value, wanted="a number strictly between 0 and 1")
+    if not 0.0 < result < 1.0:
+        raise refuse(name, "a number strictly between 0 and 1", value)
+    return result
+
+
+def share(name: str, value: Any) -> float:
+    """`value` as a float, at least 0 and below 1."""
+    result = real(name, value, wanted="at least 0 and below 1")
+    if not 0.0 <= result < 1.0:
+        raise refuse(name, "at least 0 and below 1", value)
+    return result
+
+
+def privacy_budget(name: str, value: Any, *, most: float = 700.0) -> float:
+    """A local epsilon: above 0 and at most `most` nats (e^700 is about the largest double)."""
+    wanted = f"a number above 0 and at most {most:g} (nats)"
+    result = real(name, value, wanted=wanted)
+    if not 0.0 < result <= most:
+        raise refuse(name, wanted, value)
+    return result

@@ -1,0 +1,301 @@
+"""The device: takes a value, randomizes it once for a round, and sends that report until it has arrived."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, final
+
+from dovetail_device import message
+from dovetail_device.campaign import Campaign
+from dovetail_device.checks import privacy_budget, whole
+from dovetail_device.entropy import Words
+from dovetail_device.errors import ConfigError, DataError, DovetailError
+from dovetail_device.keys import RoleKeys, SigningKey
+from dovetail_device.ledger import Entry, form_of
+from dovetail_device.outbox import Outbox
+from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, Effect, Event, Sender, advance
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+
+class Transport(Protocol):
+    """A way to the shuffler; faults are answers (None, or an event), never exceptions."""
+
+    def send(self, wire: bytes) -> Event:
+        """Deliver one message and say what became of it."""
+
+    def fetch(self, campaign: str) -> bytes | None:
+        """The signed campaign file as the shuffler has it now, None if nobody says."""
+
+    def round(self, campaign: str) -> int | None:
+        """The round that takes reports now; 0 if none does, None if nobody says."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class RoundUnknown(DovetailError):
+    """No round takes reports now, or nobody says which one does; nothing was drawn."""
+
+
+@dataclass(frozen=True)
+class SystemClock:
+    """The clock of the operating system."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of the report of one round.
+
+    state : "accepted", by the shuffler over HTTP and by the broker over MQTT; "waiting", stored and sent again by
+    `flush`; or "refused" for good. reason : the kind of the last refusal, empty if there was none. wait : seconds
+    until `flush` sends it. drawn : whether this call drew the report; if not, an earlier one of the round stands.
+    """
+
+    campaign: str
+    round: int
+    state: Literal["accepted", "waiting", "refused"]
+    reason: str = ""
+    wait: float = 0.0
+    drawn: bool = False
+
+    def __str__(self) -> str:
+        why = (FINAL | LATER).get(self.reason, "")
+        return f"{self.campaign}, round {self.round}: {self.state}" + (f" ({why})." if why else ".")
+
+
+@final
+class Device:
+    """One person's device in one campaign.
+
+    At most one report is ever drawn per round: a second `submit` in a round, also of another value and also after a
+    crash, sends the first report again or says what became of it. The caller closes outbox and transport.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        Its owner is pinned at first use; a newer version that the device has seen takes its place.
+    keys : RoleKeys of the role "device"
+    outbox : Outbox of the same device
+    transport : Transport
+    clock : Clock
+    words : Words
+        `dovetail_device.entropy.device()` outside tests and simulations.
+    max_epsilon : float, nats, optional
+        The device's own cap on the epsilon of one report.
+
+    Raises
+    ------
+    ConfigError
+        When the campaign has another owner than before, asks for more than `max_epsilon`, or has been changed.
+
+    Notes
+    -----
+    Versions of the campaign that the shuffler offers later are followed if its owner has signed them and they ask the
+    same by the same mechanism, as after a rotation of keys; they never raise the budget. Anything else takes a file
+    that is given by hand.
+    """
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        keys: RoleKeys,
+        *,
+        outbox: Outbox,
+        transport: Transport,
+        clock: Clock,
+        words: Words,
+        max_epsilon: float | None = None,
+    ) -> None:
+        if keys.role != "device" or keys.signing is None:
+            raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
+        given = Campaign.parse(campaign.signed)  # only what the owner signed is followed, whatever built the object
+        if max_epsilon is not None and given.mechanism.epsilon > privacy_budget("max_epsilon", max_epsilon):
+            raise ConfigError(
+                f"the campaign {given.id} asks for reports of epsilon {given.mechanism.epsilon:g}, and this device "
+                f"gives at most {max_epsilon:g}."
+            )
+        self._campaign = outbox.adopt(given)
+        if form_of(self._campaign) != form_of(given):
+            raise ConfigError(
+                f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
+                f"{given.version}; use the file of the newer one."
+            )
+        self._key: SigningKey = keys.signing
+        self._budget = given.promise.device_budget
+        self._outbox, self._transport, self._clock, self._words = outbox, transport, clock, words
+
+    @property
+    def campaign(self) -> Campaign:
+        """The version of the campaign that the device follows now."""
+        return self._campaign
+
+    def submit(self, value: Any, round: int | None = None, *, group: str | None = None) -> Receipt:
+        """Draw the report of this value, or find the report that was drawn for the round, and send it once.
+
+        Parameters
+        ----------
+        value : what the campaign's mechanism takes, or one of its categories
+        round : int, optional
+            By default the round that runs now: by the schedule and the device's clock, or as the shuffler says where
+            rounds are opened by hand and where the clock has been wrong.
+        group : one of the campaign's public groups, exactly if it has any
+
+        Raises
+        ------
+        DataError
+            When the value is outside the range; the message does not repeat it.
+        BudgetSpent, RoundUnknown, ConfigError
+            When the budget is spent, no round runs, or the campaign is over. Nothing was drawn.
+        """
+        campaign = self._current()
+        mechanism, answer = campaign.mechanism, _answer(value, campaign)
+        asks, last = self._asks(), campaign.schedule.count
+        number = self._round(asks=asks) if round is None else whole("round", round, least=1, most=last)
+
+        drawn = False
+
+        def draw() -> bytes:
+            nonlocal drawn
+            drawn = True
+            return message.plain(campaign, mechanism.encode(mechanism.randomize(answer, self._words)), group)
+
+        budget = min(self._budget, campaign.promise.device_budget)
+        receipt = self._deliver(self._outbox.draw(campaign, number, budget=budget, make=draw))
+        if round is None and not asks and receipt.reason in ("too_early", "late", "round"):
+            self._outbox.doubt_clock(campaign.id, wrong=True)
+        return replace(receipt, drawn=drawn)
+
+    def flush(self) -> list[Receipt]:
+        """Send every waiting report that is due, the oldest round first, and say what became of all of them."""
+        return [self._deliver(entry) for entry in self._outbox.waiting(self._campaign.id)]
+
+    # Which round, and which version
+
+    def _asks(self) -> bool:
+        """Whether the shuffler, not the device's clock, says which round runs."""
+        return self._campaign.schedule.period is None or self._outbox.doubts_clock(self._campaign.id)
+
+    def _round(self, *, asks: bool) -> int:
+        id, schedule = self._campaign.id, self._campaign.schedule
+        by_clock = None if schedule.period is None else schedule.round_at(self._clock.now())
+        number = self._transport.round(id) if asks else by_clock
+        if number is None:
+            raise RoundUnknown(f"nobody says which round of the campaign {id} runs; try again, or name the round.")
+        if not 1 <= number <= schedule.count:
+            raise RoundUnknown(f"no round of the campaign {id} takes reports now.")
+        if asks and number == by_clock:
+            self._outbox.doubt_clock(id, wrong=False)
+        return number
+
+    def _current(self) -> Campaign:
+        """The campaign, which reports can still be drawn for."""
+        if self._expired():
+            self._follow()
+        campaign = self._campaign
+        if self._outbox.superseded(campaign):
+            raise ConfigError(
+                f"a newer version of the campaign {campaign.id} asks something else; give its file to take part."
+            )
+        if self._expired():
+            raise ConfigError(f"the campaign {campaign.id} has expired; ask its owner for a newer version.")
+        return campaign
+
+    def _expired(self) -> bool:
+        expires = self._campaign.expires
+        return expires is not None and self._clock.now() >= expires.timestamp()
+
+    def _follow(self) -> None:
+        """Take over a newer version of the shuffler's if it asks the same, and else remember that there is one."""
+        known, signed = self._campaign, self._transport.fetch(self._campaign.id)
+        try:
+            fresh = Campaign.parse(signed or b"", known.owner)
+        except DovetailError:
+            return  # not signed by the owner, so the owner has not said it
+        if fresh.id != known.id or fresh.version <= known.version:
+            return
+        if form_of(fresh) == form_of(known):
+            self._campaign = self._outbox.adopt(fresh)
+        else:
+            self._outbox.supersede(fresh)
+
+    # Delivery
+
+    def _deliver(self, entry: Entry) -> Receipt:
+        """Run the sender's machine until the report is settled or has to wait."""
+        backoff, now = self._backoff(), self._clock.now()
+        if entry.settled or now < entry.due <= now + backoff.most:  # a later date is of a clock that was wrong
+            return self._receipt(entry)
+        sender = Sender(attempts=entry.attempts)
+        event: Event | None = DUE
+        while event is not None:
+            sender, effects = advance(sender, event, backoff=backoff, words=self._words)
+            event = None
+            for effect in effects:
+                entry, event = self._perform(effect, entry, sender)
+        return self._receipt(entry)
+
+    def _perform(self, effect: Effect, entry: Entry, sender: Sender) -> tuple[Entry, Event | None]:
+        """Carry out one effect, and say what it led to."""
+        if effect == "send":
+            return self._send(entry)
+        if effect == "fetch":
+            return entry, self._renew(entry)
+        if effect == "reseal":
+            return self._seal(entry), None
+        if effect == "wait":
+            due = self._clock.now() + sender.wait
+            return self._outbox.postpone(entry, sender.reason, attempts=sender.attempts, due=due), None
+        refusal = "" if sender.state == "accepted" else sender.reason
+        return self._outbox.settle(entry, refusal), None
+
+    def _send(self, entry: Entry) -> tuple[Entry, Event]:
+        if not entry.wire and entry.form == form_of(self._campaign):
+            entry = self._seal(entry)
+        if not entry.wire:  # drawn for a question that is asked no more, or settled by another process
+            return entry, Event("outdated", "campaign")
+        return entry, self._transport.send(entry.wire)
+
+    def _renew(self, entry: Entry) -> Event:
+        """Whether there is a version of the campaign for which the same report can be sealed again."""
+        if entry.digest == self._campaign.digest:
+            self._follow()
+        if entry.form != form_of(self._campaign) or self._outbox.superseded(self._campaign):
+            return Event("final", "changed")
+        return RENEWED if entry.digest != self._campaign.digest else Event("later", "campaign")
+
+    def _seal(self, entry: Entry) -> Entry:
+        campaign, key = self._campaign, self._key
+        return self._outbox.seal(
+            campaign,
+            entry.round,
+            lambda report: message.seal(campaign, report.round, report.plaintext, key, report.id),
+        )
+
+    def _backoff(self) -> Backoff:
+        """Waits shorter than half a round, so that a report seldom misses its own."""
+        period = self._campaign.schedule.period
+        return Backoff() if period is None else Backoff(longest=min(Backoff.longest, period / 2))
+
+    def _receipt(self, entry: Entry) -> Receipt:
+        if entry.state == "accepted" or entry.state == "refused":
+            return Receipt(entry.campaign, entry.round, entry.state, entry.reason)
+        wait = max(0.0, entry.due - self._clock.now())
+        return Receipt(entry.campaign, entry.round, "waiting", entry.reason, wait)
+
+
+def _answer(value: Any, campaign: Campaign) -> Any:
+    """The value in the type that is randomized; a category stands for its number."""
+    if isinstance(value, str):
+        if value not in campaign.categories:
+            named = ", ".join(campaign.categories)
+            raise DataError(f"`value` must be one of {named}." if named else "`value` must be a number.")
+        return campaign.categories.index(value)
+    return campaign.mechanism.check(value)

@@ -1,0 +1,47 @@
+"""Every exception that Dovetail raises, drawn once.
+
+::
+
+    DovetailError
+    ├── ParameterError    (ValueError)   a parameter outside its range
+    ├── DataError         (ValueError)   values, reports or tables that do not fit what was declared
+    ├── ConfigError       (ValueError)   a configuration file that says something we do not understand
+    ├── UnsupportedError                 a question that no theorem at hand answers
+    ├── OutputError       (OSError)      a place that results must not or cannot go to
+    │   └── StorageError                 writing failed on the way; nothing was left half done
+    └── MissingExtraError (ImportError)  an optional dependency is not installed
+
+A message has one form: what is wrong, where, and what to do. The command line prints it as one line.
+"""
+
+
+class DovetailError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class ParameterError(DovetailError, ValueError):
+    """A parameter outside its range: `` `name` must be <range>, got <value>. ``"""
+
+
+class DataError(DovetailError, ValueError):
+    """Data that do not fit what was declared: counts the offenders and shows the first ones."""
+
+
+class ConfigError(DovetailError, ValueError):
+    """A configuration that cannot be read: names the key and the nearest known one."""
+
+
+class UnsupportedError(DovetailError):
+    """No theorem at hand answers: names the theorem, the condition that fails and what to do now."""
+
+
+class OutputError(DovetailError, OSError):
+    """A place that results must not or cannot go to; the message names it."""
+
+
+class StorageError(OutputError):
+    """Writing failed on the way, such as on a full disk; nothing was left half done."""
+
+
+class MissingExtraError(DovetailError, ImportError):
+    """An optional dependency is missing; the message is the pip line that brings it."""

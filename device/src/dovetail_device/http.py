@@ -1,0 +1,159 @@
+"""Sending over HTTP with the standard library: one connection per message, nothing that tells devices apart."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from threading import Timer
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from dovetail_device.errors import ConfigError
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+
+PROBLEM = "urn:dovetail:problem:"
+_CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")
+_MOST_BYTES = 1 << 20  # of an answer that is read
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    headers: Message
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Http:
+    """The shuffler behind `url` (http or https). Redirects are not followed, cookies not kept, proxies not used.
+
+    `timeout` seconds bound the connection and, once more, the whole exchange after it; `tls` replaces the system's
+    certificates, for instance to trust one's own authority.
+    """
+
+    url: str
+    timeout: float = 10.0
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        place_of(self.url, ("http", "https"))
+
+    def send(self, wire: bytes) -> Event:
+        """Post one message; only the shuffler's own 202 counts as accepted."""
+        answer = self._exchange("POST", "/v1/reports", wire)
+        if answer is None:
+            return UNREACHABLE
+        if answer.status == 202:
+            return ACCEPTED
+        return answered(_kind(answer), _retry_after(answer.headers))
+
+    def fetch(self, campaign: str) -> bytes | None:
+        """The signed campaign file as the shuffler has it now."""
+        answer = self._exchange("GET", f"/v1/campaigns/{campaign}")
+        return answer.body if answer and answer.status == 200 else None
+
+    def round(self, campaign: str) -> int | None:
+        """The round that takes reports now; 0 if none does, None if nobody says."""
+        answer = self._exchange("GET", f"/v1/campaigns/{campaign}/round")
+        found = _json(answer.body) if answer and answer.status == 200 else {}
+        number = found.get("round")
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            return None
+        return 0 if found.get("state") in _CLOSED else number
+
+    def close(self) -> None:
+        """Nothing stays open between messages."""
+
+    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | None:
+        """One request and its answer, or None if there was no whole answer in time."""
+        headers = {"User-Agent": "dovetail-device", "Connection": "close"}
+        if body is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        place = urlsplit(self.url)
+        try:
+            with _connected(self._connection(place), self.timeout) as connection:
+                connection.request(method, place.path.rstrip("/") + path, body, headers)
+                response = connection.getresponse()
+                content = response.read(_MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException):
+            return None
+        complete = len(content) <= _MOST_BYTES and not response.length  # a cut answer still misses bytes
+        return _Answer(response.status, response.headers, content) if complete else None
+
+    def _connection(self, place: SplitResult) -> http.client.HTTPConnection:
+        assert place.hostname is not None
+        if place.scheme == "http":
+            return http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout)
+        tls = self.tls or ssl.create_default_context()
+        return http.client.HTTPSConnection(place.hostname, place.port, timeout=self.timeout, context=tls)
+
+
+def place_of(url: str, schemes: tuple[str, ...]) -> SplitResult:
+    """The parts of an endpoint; ConfigError for anything that is not scheme://host[:port][/path]."""
+    try:
+        place = urlsplit(url)
+        plain = not (place.username or place.password or place.query or place.fragment)
+        good = place.scheme in schemes and bool(place.hostname) and plain and (place.port is None or place.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        wanted = " or ".join(f"{scheme}://host:port" for scheme in schemes)
+        raise ConfigError(f"an endpoint must be {wanted} without user and query; this one is not.")
+    return place
+
+
+@contextmanager
+def _connected(connection: http.client.HTTPConnection, seconds: float) -> Iterator[http.client.HTTPConnection]:
+    """A connection that is cut after `seconds`, whatever trickles in."""
+    connection.connect()
+    # The plain socket's own shutdown: an SSL socket's would take the session away from the thread that reads.
+    timer = Timer(seconds, _cut, [connection.sock])
+    timer.start()
+    try:
+        yield connection
+    finally:
+        timer.cancel()
+        connection.close()
+
+
+def _cut(sock: socket.socket) -> None:
+    try:
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+    except OSError:
+        return  # it was closed already
+
+
+def _kind(answer: _Answer) -> str:
+    """The kind that a problem document names, or what its absence means."""
+    if answer.headers.get("Content-Type", "").split(";")[0].strip().lower() == "application/problem+json":
+        named = _json(answer.body).get("type")
+        if isinstance(named, str) and named.startswith(PROBLEM):
+            return named.removeprefix(PROBLEM)
+    return "rate_limited" if answer.status == 429 else "unavailable"  # a proxy or a captive portal, not the shuffler
+
+
+def _retry_after(headers: Message) -> float:
+    """Seconds to wait; a date is compared with the service's own clock, not the device's."""
+    asked = headers.get("Retry-After", "").strip()
+    if asked.isascii() and asked.isdigit():
+        return float(asked[:9])
+    try:
+        return (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    """The JSON object, or nothing."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,116 @@
+"""Discrete Laplace noise on a public grid, for one number."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar, final
+
+from dovetail_device.checks import positive, privacy_budget, real, refuse
+from dovetail_device.entropy import Words
+from dovetail_device.errors import DataError
+from dovetail_device.mechanisms.base import Mechanism
+from dovetail_device.mechanisms.symbols import exactly
+from dovetail_device.rational import geometric_digits
+
+FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700
+
+_MOST_STEPS = 1 << 31
+_LONGEST = 1 << 52  # grid steps that the noise may typically span, so that int64 never overflows (below e^-2000)
+
+
+@final
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """The device's side of `dovetail.Laplace`: the geometric mechanism on a grid of m steps.
+
+    Parameters
+    ----------
+    lower, upper : float, lower < upper
+        Public range of the values; values outside raise DataError, nothing is clamped.
+    epsilon : float, above 0 and at most 700, nats
+    grid : float, optional
+        Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
+        is m = 1024.
+
+    Notes
+    -----
+    A report is an int: grid steps above `lower`, not clamped. Encoded, it is cut off at -2^62 and 2^62, which is
+    post-processing.
+
+    Examples
+    --------
+    >>> laplace = Laplace(lower=0.0, upper=10.0, epsilon=1.0, grid=0.5)
+    >>> laplace.nearest(9.8), laplace.decode(laplace.encode(-3))
+    (20, -3)
+    """
+
+    lower: float
+    upper: float
+    epsilon: float
+    grid: float | None = None
+    name: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        lower, upper = real("lower", self.lower), real("upper", self.upper)
+        if not 0.0 < upper - lower < float("inf"):
+            raise refuse("upper", f"above `lower` = {lower!r} by a finite amount", upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", positive("grid", self.grid))
+            steps = (upper - lower) / self.grid
+            if not (0.5 < steps < _MOST_STEPS + 0.5) or abs(steps - round(steps)) > 1e-9 * steps:
+                wanted = f"a whole fraction 1/m of the range {upper - lower!r}, m at most {_MOST_STEPS:,}"
+                raise refuse("grid", wanted, self.grid)
+        if self.steps > self.epsilon * _LONGEST:
+            wanted = f"at least {self.steps / _LONGEST:.3g} on a grid of {self.steps:,} steps"
+            raise refuse("epsilon", wanted, self.epsilon)
+
+    @property
+    def steps(self) -> int:
+        """m, grid steps from `lower` to `upper`."""
+        return 1024 if self.grid is None else round((self.upper - self.lower) / self.grid)
+
+    @property
+    def step(self) -> float:
+        """Width of one grid step."""
+        return (self.upper - self.lower) / self.steps
+
+    @property
+    def rate(self) -> Fraction:
+        """lambda = epsilon / m: log ratio per grid step, exactly."""
+        return Fraction(self.epsilon) / self.steps
+
+    @property
+    def report_bytes(self) -> int:
+        return 8
+
+    def check(self, value: Any) -> float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (number and self.lower <= value <= self.upper):
+            raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
+        return float(value)
+
+    def nearest(self, value: Any) -> int:
+        """Grid point i(x) in 0..m of a value in [lower, upper]; ties go to the even one."""
+        return round((self.check(value) - self.lower) / (self.upper - self.lower) * self.steps)
+
+    def randomize(self, value: Any, words: Words) -> int:
+        return self.nearest(value) + geometric(self.rate, words) - geometric(self.rate, words)
+
+    def encode(self, report: Any) -> bytes:
+        if isinstance(report, bool) or not isinstance(report, Integral):
+            raise DataError("`report` must be a whole number of grid steps.")
+        return min(max(int(report), -FARTHEST), FARTHEST).to_bytes(8, signed=True)
+
+    def decode(self, data: bytes) -> int:
+        report = int.from_bytes(exactly(data, 8), signed=True)
+        if abs(report) > FARTHEST:
+            raise DataError("`report` must be a whole number of grid steps from -2^62 to 2^62.")
+        return report
+
+
+def geometric(rate: Fraction, words: Words) -> int:
+    """A draw of exactly Pr[c] proportional to e^(-rate c) on all whole numbers; rate above 0."""
+    return sum(law.settle(words.word(), words.word) << shift for law, shift in geometric_digits(rate))

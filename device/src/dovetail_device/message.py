@@ -1,0 +1,148 @@
+"""The message: one person's report in two envelopes, of one length for every value.
+
+::
+
+    wire    = "DVTL" | version 1 | campaign digest 32 | round 4 | sealed to the shuffler( outer )
+    outer   = report id 16 | device key 32 | signature 64 | sealed to the analyzer( inner )
+    inner   = version 1 | public group 2 | report (fixed length of the randomizer)
+
+Numbers are big endian. Both seals bind campaign, round and version through HPKE's `info`. Where rounds may share a
+batch the inner one binds round 0, because the analyzer must not tell the rounds of a batch apart; the outer one
+always binds the round. The signature covers everything but itself, so a report can be moved to no other round or
+device.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dovetail_device.campaign import Campaign
+from dovetail_device.errors import DovetailError
+from dovetail_device.keys import OVERHEAD, Opener, SigningKey, VerifyingKey
+
+VERSION = 1
+MAGIC = b"DVTL"
+_HEAD = len(MAGIC) + 1 + 32 + 4
+_ID, _KEY, _SIGNATURE = 16, 32, 64
+_OUTER = _ID + _KEY + _SIGNATURE
+
+Kind = Literal["malformed", "version", "campaign", "round", "seal", "signature", "content"]
+
+
+class Rejected(DovetailError):
+    """A message that is not a report: `kind` says which check failed, and nothing else about it is kept."""
+
+    def __init__(self, kind: Kind, message: str) -> None:
+        super().__init__(message)
+        self.kind: Kind = kind
+
+
+@dataclass(frozen=True)
+class Head:
+    """What everybody can read of a message."""
+
+    digest: bytes
+    round: int
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What the shuffler reads: who sent it, in which round, and a report that it cannot read."""
+
+    report_id: bytes = field(repr=False)
+    device: VerifyingKey = field(repr=False)
+    round: int
+    inner: bytes = field(repr=False)
+
+
+def wire_bytes(campaign: Campaign) -> int:
+    """Length of every message of this campaign."""
+    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + inner_bytes(campaign)
+
+
+def inner_bytes(campaign: Campaign) -> int:
+    """Length of every report sealed to the analyzer."""
+    return OVERHEAD[campaign.analyzer.suite] + plain_bytes(campaign)
+
+
+def plain_bytes(campaign: Campaign) -> int:
+    """Length of every report as the analyzer opens it."""
+    return 1 + 2 + campaign.mechanism.report_bytes
+
+
+def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:
+    """The inner plaintext of an encoded report; `group` is one of `campaign.groups` exactly if there are any."""
+    if (group is None) == bool(campaign.groups) or (group is not None and group not in campaign.groups):
+        wanted = f"one of {', '.join(campaign.groups)}" if campaign.groups else "absent, as there are no groups"
+        raise Rejected("content", f"the public group must be {wanted}.")
+    place = 0 if group is None else campaign.groups.index(group)
+    return bytes([VERSION]) + place.to_bytes(2, "big") + report
+
+
+def seal(
+    campaign: Campaign, round: int, plaintext: bytes, device: SigningKey, report_id: bytes | None = None
+) -> bytes:
+    """The message of an inner plaintext (see `plain`): sealed to the analyzer, signed, sealed to the shuffler."""
+    if len(plaintext) != plain_bytes(campaign):
+        raise Rejected("malformed", f"a report of {campaign.id} has {plain_bytes(campaign)} bytes.")
+    _check_round(campaign, round)
+    report_id = os.urandom(_ID) if report_id is None else report_id
+    if len(report_id) != _ID:
+        raise Rejected("malformed", f"a report id has {_ID} bytes.")
+    inner = campaign.analyzer.seal(plaintext, inner_info(campaign, round))
+    signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
+    outer = report_id + device.verifying_key().public + signature + inner
+    head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
+    return head + campaign.shuffler.seal(outer, outer_info(campaign, round))
+
+
+def read_head(message: bytes) -> Head:
+    """Campaign digest and round of a message, before any cryptography."""
+    if len(message) < _HEAD or message[:4] != MAGIC:
+        raise Rejected("malformed", "this is not a report: it does not begin as one.")
+    if message[4] != VERSION:
+        raise Rejected("version", f"reports of version {message[4]} are not understood, only {VERSION}.")
+    return Head(message[5:37], int.from_bytes(message[37:41], "big"))
+
+
+def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelope:
+    """The outer envelope, checked: length, campaign, seal and the device's signature; `opener` is the shuffler's."""
+    head = read_head(message)
+    if head.digest != campaign.digest:
+        raise Rejected("campaign", f"the report was made for another campaign, or another version of {campaign.id}.")
+    if len(message) != wire_bytes(campaign):
+        raise Rejected("malformed", f"a message of {campaign.id} has {wire_bytes(campaign)} bytes.")
+    _check_round(campaign, head.round)
+    outer = opener.open(message[_HEAD:], outer_info(campaign, head.round))
+    if outer is None:
+        raise Rejected("seal", "the report is not sealed to this shuffler, or has been changed on the way.")
+    device, inner = VerifyingKey(outer[_ID : _ID + _KEY]), outer[_OUTER:]
+    signature = outer[_ID + _KEY : _OUTER]
+    if not device.verifies(signature, _signed(campaign, head.round, outer[:_ID], device, inner)):
+        raise Rejected("signature", "the report is not signed by the device that it names.")
+    return Envelope(outer[:_ID], device, head.round, inner)
+
+
+def inner_info(campaign: Campaign, round: int) -> bytes:
+    """`info` of the seal to the analyzer; round 0 where rounds may share a batch."""
+    return _info(b"dovetail report", campaign, 0 if campaign.rounds_mix else round)
+
+
+def outer_info(campaign: Campaign, round: int) -> bytes:
+    """`info` of the seal to the shuffler."""
+    return _info(b"dovetail envelope", campaign, round)
+
+
+def _check_round(campaign: Campaign, round: int) -> None:
+    if not 1 <= round <= campaign.schedule.count:
+        raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
+
+
+def _signed(campaign: Campaign, round: int, report_id: bytes, device: VerifyingKey, inner: bytes) -> bytes:
+    return _info(b"dovetail device", campaign, round) + report_id + device.public + inner
+
+
+def _info(purpose: bytes, campaign: Campaign, round: int) -> bytes:
+    return purpose + bytes([0, VERSION]) + campaign.digest + round.to_bytes(4, "big")

@@ -1,0 +1,134 @@
+"""Sending over MQTT 5 with QoS 1: a random client id for every session, nothing retained, no user properties.
+
+The broker acknowledges, not the shuffler: `accepted` means that the broker has taken the report over. It says nothing
+about refusals, so campaigns and rounds are asked over HTTP where there is `questions`.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, final
+
+from dovetail_device.errors import MissingExtraError
+from dovetail_device.http import Http, place_of
+from dovetail_device.message import read_head
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+_NOBODY_LISTENS = 16  # PUBACK reason of MQTT 5: the broker has no subscriber, it will forget the message
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+def topic(digest: bytes) -> str:
+    """Where reports for the campaign file of this digest go; one topic for all devices."""
+    return f"dovetail/v1/{digest.hex()}/reports"
+
+
+@final
+class Mqtt:
+    """The broker behind `url` (mqtt or mqtts). A lost connection is a lost session: the next message opens a new one.
+
+    `timeout` seconds bound each of connecting and being acknowledged.
+    """
+
+    def __init__(
+        self, url: str, *, timeout: float = 10.0, tls: ssl.SSLContext | None = None, questions: Http | None = None
+    ) -> None:
+        self._place = place_of(url, ("mqtt", "mqtts"))
+        self._timeout, self._tls, self._questions = timeout, tls, questions
+        self._paho = _paho()
+        self._session: _Session | None = None
+
+    def send(self, wire: bytes) -> Event:
+        """Publish one message and wait until the broker acknowledges it."""
+        try:
+            if self._session is None:
+                self._session = _Session(self._client(), self._place, self._timeout)
+            reason = self._session.publish(topic(read_head(wire).digest), wire)
+        except OSError:
+            self.close()
+            return UNREACHABLE
+        if reason == 0:
+            return ACCEPTED
+        return answered("unavailable")
+
+    def fetch(self, campaign: str) -> bytes | None:
+        """The signed campaign file as the shuffler has it now."""
+        return self._questions.fetch(campaign) if self._questions else None
+
+    def round(self, campaign: str) -> int | None:
+        """The round that takes reports now; 0 if none does, None if nobody says."""
+        return self._questions.round(campaign) if self._questions else None
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _client(self) -> Client:
+        client: Client = self._paho.Client(
+            self._paho.CallbackAPIVersion.VERSION2,
+            client_id=os.urandom(16).hex(),
+            protocol=self._paho.MQTTv5,
+            reconnect_on_failure=False,
+        )
+        if self._place.scheme == "mqtts":
+            client.tls_set_context(self._tls or ssl.create_default_context())
+        return client
+
+
+def _paho() -> Any:
+    try:
+        import paho.mqtt.client
+    except ImportError:
+        raise MissingExtraError("MQTT needs paho-mqtt: pip install 'dovetail-device[mqtt]'") from None
+    return paho.mqtt.client
+
+
+class _Session:
+    """One connection; the network thread of paho only puts what happened into a queue."""
+
+    def __init__(self, client: Client, place: Any, timeout: float) -> None:
+        self._client, self._timeout = client, timeout
+        self._happened: SimpleQueue[tuple[str, int, int]] = SimpleQueue()
+        client.connect_timeout = timeout
+        client.on_connect = lambda _c, _u, _f, reason, _p: self._happened.put(("connected", 0, reason.value))
+        client.on_publish = lambda _c, _u, message, reason, _p: self._happened.put(
+            ("published", message, reason.value)
+        )
+        client.on_disconnect = lambda _c, _u, _f, reason, _p: self._happened.put(("lost", 0, reason.value))
+        client.connect(place.hostname, place.port or _PORTS[place.scheme], clean_start=True)
+        client.loop_start()
+        try:
+            if self._wait("connected", 0) != 0:
+                raise ConnectionError("the broker refused the connection")
+        except OSError:
+            self.close()
+            raise
+
+    def publish(self, where: str, wire: bytes) -> int:
+        """The broker's reason code of the acknowledgement; OSError if none came."""
+        return self._wait("published", self._client.publish(where, wire, qos=1, retain=False).mid)
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _wait(self, what: str, message: int) -> int:
+        """The reason code of what is waited for."""
+        end = time.monotonic() + self._timeout
+        while True:
+            try:
+                happened, number, reason = self._happened.get(timeout=max(0.0, end - time.monotonic()))
+            except Empty:
+                raise TimeoutError("the broker did not answer") from None
+            if happened == "lost":
+                raise ConnectionError("the broker closed the connection")
+            if (happened, number) == (what, message):
+                return reason

@@ -1,0 +1,309 @@
+"""The device's outbox and ledger: one SQLite file, and the only state of a device beside its keys.
+
+::
+
+    (nothing) -- draw --> drawn -- seal --> sealed -- settle --> accepted | refused
+                                   ^  |
+                                   +--+ seal, under a newer version of the campaign
+
+A report is charged to the budget and stored, randomized, in one transaction before anything is sent. Whatever crashes
+afterwards, the same report is sent again: it is never drawn a second time. Values are never stored, and of a report
+that has arrived, or never will, only its round and its charge stay.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self, final
+
+from dovetail_device.campaign import Campaign
+from dovetail_device.errors import ConfigError, DovetailError, StorageError
+from dovetail_device.keys import VerifyingKey
+from dovetail_device.ledger import Entry, Ledger, form_of
+
+_SCHEMA = 1
+_PATIENCE = 30.0  # seconds to wait for another process
+_TABLES = """
+CREATE TABLE device (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
+CREATE TABLE campaign (
+    id TEXT PRIMARY KEY,
+    owner BLOB NOT NULL,             -- pinned: the key that signed the first version seen
+    version INTEGER NOT NULL,        -- of the newest version accepted
+    signed BLOB NOT NULL,            -- that version's file
+    spent TEXT NOT NULL,             -- nats, an exact fraction
+    doubted INTEGER NOT NULL DEFAULT 0,  -- whether the device's clock was wrong: the shuffler is asked for rounds
+    newest INTEGER NOT NULL DEFAULT 0    -- a version seen that asks something else, not followed
+) WITHOUT ROWID;
+CREATE TABLE report (
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    round INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('drawn', 'sealed', 'accepted', 'refused')),
+    reason TEXT NOT NULL DEFAULT '', -- kind of the last refusal
+    form BLOB NOT NULL,              -- what the report answers, see `form_of`
+    id BLOB NOT NULL,
+    plaintext BLOB NOT NULL,         -- the randomized report
+    digest BLOB NOT NULL DEFAULT x'', -- the version of the campaign that the message is made for
+    wire BLOB NOT NULL DEFAULT x'',  -- the message
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due REAL NOT NULL DEFAULT 0,     -- not sent before, by the device's clock
+    PRIMARY KEY (campaign, round)
+) WITHOUT ROWID;
+"""
+
+
+class BudgetSpent(DovetailError):
+    """The device has spent what it may spend on a campaign; no report is drawn any more."""
+
+
+@final
+class Outbox:
+    """The outbox of one device; several processes may open one file, and at most one of them draws for a round."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection, self._name = connection, name
+
+    @classmethod
+    def open(cls, path: Path, device: VerifyingKey) -> Self:
+        """The outbox in a file that only its owner can read, made if it is absent; `device` must be whose it is."""
+        try:
+            _make(path)
+        except OSError as error:
+            raise StorageError(f"the outbox {path} cannot be opened ({error.strerror}).") from None
+        return cls._prepared(str(path), device)
+
+    @classmethod
+    def in_memory(cls, device: VerifyingKey) -> Self:
+        """An outbox for simulations: it forgets when the process ends, so it protects nobody."""
+        return cls._prepared(":memory:", device)
+
+    @classmethod
+    def _prepared(cls, name: str, device: VerifyingKey) -> Self:
+        try:
+            connection = sqlite3.connect(name, timeout=_PATIENCE, isolation_level=None)
+        except sqlite3.Error as error:
+            raise StorageError(f"the outbox {name} cannot be opened ({error}).") from None
+        outbox = cls(connection, name)
+        try:
+            outbox._prepare(device)
+        except DovetailError:
+            connection.close()
+            raise
+        return outbox
+
+    def _prepare(self, device: VerifyingKey) -> None:
+        with self._faults():
+            self._begin_log()
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute("PRAGMA secure_delete = ON")
+        with self._transaction() as run:
+            version = run("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                for statement in _TABLES.split(";\n"):
+                    run(statement)
+                run("INSERT INTO device VALUES (1, ?)", device.public)
+                run(f"PRAGMA user_version = {_SCHEMA}")
+            elif version != _SCHEMA:
+                raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
+            if run("SELECT key FROM device").fetchone()[0] != device.public:
+                raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
+
+    def _begin_log(self) -> None:
+        """Switch to a write-ahead log, which SQLite refuses without waiting while another process does the same."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # Campaigns
+
+    def adopt(self, campaign: Campaign) -> Campaign:
+        """Pin the owner, remember the newest version of the campaign, and return it."""
+        with self._transaction() as run:
+            found = run("SELECT owner, signed FROM campaign WHERE id = ?", campaign.id).fetchone()
+            if found is None:
+                run(
+                    "INSERT INTO campaign (id, owner, version, signed, spent) VALUES (?, ?, ?, ?, '0')",
+                    campaign.id, campaign.owner.public, campaign.version, campaign.signed,
+                )  # fmt: skip
+                return campaign
+            if found[0] != campaign.owner.public:
+                raise ConfigError(
+                    f"the campaign {campaign.id} is pinned to its owner, and this file has another one."
+                )
+            known = Campaign.parse(found[1], campaign.owner)
+            if known.version == campaign.version and known.digest != campaign.digest:
+                raise ConfigError(
+                    f"the campaign {campaign.id} has two different files of version {campaign.version}; "
+                    "ask its owner which one holds."
+                )
+            if known.version >= campaign.version:
+                return known
+            statement = "UPDATE campaign SET version = ?, signed = ? WHERE id = ?"
+            run(statement, campaign.version, campaign.signed, campaign.id)
+            return campaign
+
+    def supersede(self, campaign: Campaign) -> None:
+        """Remember a newer version that asks something else, so that nothing more is drawn for the older one."""
+        with self._transaction() as run:
+            run("UPDATE campaign SET newest = max(newest, ?) WHERE id = ?", campaign.version, campaign.id)
+
+    def superseded(self, campaign: Campaign) -> bool:
+        """Whether a newer version than this one asks something else."""
+        with self._faults():
+            return bool(self._row("SELECT newest FROM campaign WHERE id = ?", campaign.id)[0] > campaign.version)
+
+    def doubt_clock(self, campaign: str, *, wrong: bool) -> None:
+        """Remember whether the device's clock was wrong when it mattered to this campaign."""
+        with self._transaction() as run:
+            run("UPDATE campaign SET doubted = ? WHERE id = ?", int(wrong), campaign)
+
+    def doubts_clock(self, campaign: str) -> bool:
+        """Whether it was wrong when it last mattered."""
+        with self._faults():
+            return bool(self._row("SELECT doubted FROM campaign WHERE id = ?", campaign)[0])
+
+    # Reports
+
+    def draw(self, campaign: Campaign, round: int, *, budget: float, make: Callable[[], bytes]) -> Entry:
+        """The report of a round: the one drawn before, or else `make()`, charged and stored in one transaction.
+
+        Raises
+        ------
+        BudgetSpent
+            When this report would take the device above `budget` (nats); nothing was drawn.
+        """
+        with self._transaction() as run:
+            if (entry := self.find(campaign.id, round)) is not None:
+                return entry
+            spent = Fraction(run("SELECT spent FROM campaign WHERE id = ?", campaign.id).fetchone()[0])
+            spent += _as_written(campaign.mechanism.epsilon)
+            if spent > _as_written(budget):
+                raise BudgetSpent(
+                    f"the budget of {budget:g} nats for the campaign {campaign.id} does not pay for another report; "
+                    "this device takes no further part in it."
+                )
+            run(
+                "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
+                campaign.id, round, form_of(campaign), os.urandom(16), make(),
+            )  # fmt: skip
+            run("UPDATE campaign SET spent = ? WHERE id = ?", str(spent), campaign.id)
+            return self._entry(campaign.id, round)
+
+    def seal(self, campaign: Campaign, round: int, make: Callable[[Entry], bytes]) -> Entry:
+        """The report with its message for this version of the campaign: stored before, or else `make(entry)`."""
+        with self._transaction() as run:
+            entry = self._entry(campaign.id, round)
+            if entry.settled or entry.digest == campaign.digest:
+                return entry
+            statement = "UPDATE report SET state = 'sealed', digest = ?, wire = ? WHERE campaign = ? AND round = ?"
+            run(statement, campaign.digest, make(entry), campaign.id, round)
+            return self._entry(campaign.id, round)
+
+    def postpone(self, entry: Entry, reason: str, *, attempts: int, due: float) -> Entry:
+        """The report waits until `due`, by the device's clock."""
+        with self._transaction() as run:
+            run(
+                "UPDATE report SET reason = ?, attempts = ?, due = ? WHERE campaign = ? AND round = ? "
+                "AND state IN ('drawn', 'sealed')", reason, attempts, due, entry.campaign, entry.round,
+            )  # fmt: skip
+            return self._entry(entry.campaign, entry.round)
+
+    def settle(self, entry: Entry, refusal: str = "") -> Entry:
+        """The report is accepted, or refused for good; what it said is erased. Acceptance outlives every refusal."""
+        with self._transaction() as run:
+            state = "refused" if refusal else "accepted"
+            run(
+                "UPDATE report SET state = ?, reason = ?, form = x'', id = x'', plaintext = x'', digest = x'', "
+                "wire = x'' WHERE campaign = ? AND round = ? AND (state IN ('drawn', 'sealed') OR ? = 'accepted')",
+                state, refusal, entry.campaign, entry.round, state,
+            )  # fmt: skip
+            return self._entry(entry.campaign, entry.round)
+
+    def find(self, campaign: str, round: int) -> Entry | None:
+        """The report of a round, if one was drawn."""
+        with self._faults():
+            row = self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round)
+        return None if row is None else Entry(*row)
+
+    def waiting(self, campaign: str) -> list[Entry]:
+        """Reports that have not arrived, by round."""
+        query = "SELECT * FROM report WHERE campaign = ? AND state IN ('drawn', 'sealed') ORDER BY round"
+        with self._faults():
+            return [Entry(*row) for row in self._connection.execute(query, (campaign,))]
+
+    def ledgers(self) -> list[Ledger]:
+        """What was done for each campaign, by id."""
+        with self._faults():
+            rows = self._connection.execute("SELECT id, signed, spent FROM campaign ORDER BY id").fetchall()
+        return [self._ledger(id, Campaign.parse(signed), Fraction(spent)) for id, signed, spent in rows]
+
+    def _ledger(self, id: str, campaign: Campaign, spent: Fraction) -> Ledger:
+        query = "SELECT state, CASE state WHEN 'refused' THEN reason ELSE '' END, count(*) FROM report "
+        with self._faults():
+            rows = self._connection.execute(query + "WHERE campaign = ? GROUP BY 1, 2", (id,)).fetchall()
+        counts: dict[str, int] = {}
+        for state, _, count in rows:
+            counts[state] = counts.get(state, 0) + count
+        refusals = {reason: count for state, reason, count in rows if state == "refused"}
+        rounds = tuple(entry.round for entry in self.waiting(id))
+        return Ledger(id, campaign.version, campaign.promise.device_budget, float(spent), counts, refusals, rounds)
+
+    def _entry(self, campaign: str, round: int) -> Entry:
+        return Entry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))
+
+    def _row(self, query: str, *values: Any) -> Any:
+        return self._connection.execute(query, values).fetchone()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        """One writer at a time, from the first read on; durable when it returns, or not done at all."""
+        with self._faults():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield lambda statement, *values: self._connection.execute(statement, values)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk has rolled back by itself
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"the outbox {self._name} cannot be used ({error}); nothing was sent.") from None
+
+
+def _as_written(nats: float) -> Fraction:
+    """The decimal number that a campaign file says: ten reports of 0.1 cost 1, not 1 + 6e-17 as their doubles do."""
+    return Fraction(repr(nats))
+
+
+def _make(path: Path) -> None:
+    """An empty file that only its owner can read, or the one that is there made so; SQLite's own files follow it."""
+    try:
+        made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:  # never opened here: closing it would drop the locks that this process holds on it
+        path.chmod(0o600)
+        return
+    os.close(made)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # a report that is lost with its file would be drawn again
+    finally:
+        os.close(folder)

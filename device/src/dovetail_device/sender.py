@@ -1,0 +1,121 @@
+"""How one report is delivered, as a state machine without I/O: events in, effects out.
+
+The transitions are the table `TRANSITIONS`; whatever it does not list changes nothing. Back-off is exponential and
+fully jittered, so that devices that failed together do not come back together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dovetail_device.entropy import Words
+
+State = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
+Name = Literal["due", "accepted", "outdated", "renewed", "later", "final"]
+Effect = Literal["send", "fetch", "reseal", "wait", "settle"]
+
+FINAL: dict[str, str] = {
+    "malformed": "the shuffler cannot read it",
+    "version": "the shuffler does not understand this version of the message",
+    "round": "the campaign has no such round",
+    "late": "its round is over",
+    "seal": "it is not sealed to this shuffler",
+    "signature": "the device's signature does not hold",
+    "content": "the shuffler refuses what it says",
+    "unknown_device": "the device is not on the roster",
+    "revoked_device": "the device has been taken off the roster",
+    "second_report": "the shuffler has another report of this device for the round",
+    "too_large": "it is longer than the shuffler takes",
+    "changed": "a newer version of the campaign asks something else",
+}
+"""Refusals after which a report is never sent again, in words."""
+
+LATER: dict[str, str] = {
+    "unreachable": "nobody answered",
+    "unavailable": "the service is not available",
+    "rate_limited": "the shuffler is busy",
+    "too_early": "its round has not begun",
+    "campaign": "the shuffler wants another version of the campaign",
+}
+"""Refusals after which it is; every other kind counts as `unavailable`."""
+
+TRANSITIONS: dict[tuple[State, Name], tuple[State, tuple[Effect, ...]]] = {
+    ("waiting", "due"): ("sending", ("send",)),
+    ("sending", "accepted"): ("accepted", ("settle",)),
+    ("sending", "later"): ("waiting", ("wait",)),
+    ("sending", "final"): ("refused", ("settle",)),
+    ("sending", "outdated"): ("fetching", ("fetch",)),
+    ("fetching", "renewed"): ("resending", ("reseal", "send")),
+    ("fetching", "later"): ("waiting", ("wait",)),
+    ("fetching", "final"): ("refused", ("settle",)),
+    ("resending", "accepted"): ("accepted", ("settle",)),
+    ("resending", "later"): ("waiting", ("wait",)),
+    ("resending", "outdated"): ("waiting", ("wait",)),
+    ("resending", "final"): ("refused", ("settle",)),
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened: `reason` is the kind of a refusal, `after` the seconds that the service asks to wait."""
+
+    name: Name
+    reason: str = ""
+    after: float = 0.0
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waiting: uniform on [0, min(longest, base 2^attempts)] seconds, on top of what the service asks for."""
+
+    base: float = 1.0
+    longest: float = 3600.0
+    obeyed: float = 86400.0  # no service keeps a device waiting longer than this
+
+    @property
+    def most(self) -> float:
+        """The longest wait of all, seconds."""
+        return self.obeyed + self.longest
+
+    def seconds(self, attempts: int, *, after: float, words: Words) -> float:
+        """How long to wait after so many attempts."""
+        ceiling = min(self.longest, self.base * 2.0 ** min(attempts, 64))
+        return min(max(after, 0.0), self.obeyed) + ceiling * words.bits(53) / (1 << 53)
+
+
+@dataclass(frozen=True)
+class Sender:
+    """The delivery of one report; `wait` and `reason` belong to the last transition."""
+
+    state: State = "waiting"
+    attempts: int = 0
+    wait: float = 0.0  # seconds
+    reason: str = ""
+
+
+DUE, ACCEPTED, RENEWED = Event("due"), Event("accepted"), Event("renewed")
+
+
+def answered(kind: str, after: float = 0.0) -> Event:
+    """The event of a refusal of this kind."""
+    if kind in FINAL:
+        return Event("final", kind)
+    if kind == "campaign":
+        return Event("outdated", kind)
+    return Event("later", kind if kind in LATER else "unavailable", after)
+
+
+UNREACHABLE = answered("unreachable")
+
+
+def advance(sender: Sender, event: Event, *, backoff: Backoff, words: Words) -> tuple[Sender, tuple[Effect, ...]]:
+    """The machine after an event, and what is to be done now, in this order."""
+    if (sender.state, event.name) not in TRANSITIONS:
+        return sender, ()
+    state, effects = TRANSITIONS[sender.state, event.name]
+    sender = replace(sender, state=state, reason=event.reason, wait=0.0)
+    if "wait" in effects:
+        seconds = backoff.seconds(sender.attempts, after=event.after, words=words)
+        sender = replace(sender, wait=seconds, attempts=sender.attempts + 1)
+    return sender, effects

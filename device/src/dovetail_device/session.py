@@ -1,0 +1,134 @@
+"""What both command lines share: a device opened from its files, values read, waiting, and one form of answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dovetail_device.campaign import Campaign
+from dovetail_device.client import Device, Receipt, SystemClock, Transport
+from dovetail_device.entropy import device as words
+from dovetail_device.errors import ConfigError, DataError
+from dovetail_device.http import Http
+from dovetail_device.keys import RoleKeys, SigningKey, VerifyingKey
+from dovetail_device.ledger import Ledger
+from dovetail_device.mqtt import Mqtt
+from dovetail_device.outbox import Outbox
+
+Via = Literal["http", "mqtt"]
+VISIBLE = "a value on the command line is seen by everybody who lists processes; use --value - and standard input."
+
+
+@contextmanager
+def opened(
+    campaign: Path,
+    keys: Path,
+    *,
+    outbox: Path | None = None,
+    owner: str | None = None,
+    max_epsilon: float | None = None,
+    via: Via = "http",
+    url: str | None = None,
+) -> Iterator[Device]:
+    """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named."""
+    secret = RoleKeys.load(keys, "device")
+    asked = Campaign.load(campaign, VerifyingKey.parse("owner", owner) if owner else None)
+    with (
+        closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
+        closing(transport_of(asked, via, url)) as transport,
+    ):
+        yield Device(
+            asked,
+            secret,
+            outbox=store,
+            transport=transport,
+            clock=SystemClock(),
+            words=words(),
+            max_epsilon=max_epsilon,
+        )
+
+
+def ledgers(keys: Path, outbox: Path | None = None) -> list[Ledger]:
+    """What the device of these keys has done."""
+    place = outbox_of(keys, outbox)
+    if not place.exists():
+        raise ConfigError(f"{place}: no such outbox; the first `submit` makes one.")
+    with closing(Outbox.open(place, signing_key(RoleKeys.load(keys, "device"), keys).verifying_key())) as store:
+        return store.ledgers()
+
+
+def outbox_of(keys: Path, outbox: Path | None) -> Path:
+    """Where the outbox stands: beside the keys, whose ledger it is, unless it is named."""
+    return outbox or keys.with_name(keys.name + ".outbox")
+
+
+def signing_key(keys: RoleKeys, place: Path) -> SigningKey:
+    """The device's key of a key file."""
+    if keys.signing is None:
+        raise ConfigError(f"{place} holds no signing key; `dovetail-device keys` makes a file that does.")
+    return keys.signing
+
+
+def transport_of(campaign: Campaign, via: Via, url: str | None = None) -> Transport:
+    """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
+    place = url or campaign.endpoints.get(via)
+    if place is None:
+        raise ConfigError(f"the campaign {campaign.id} names no `endpoints.{via}`; give --url.")
+    if via == "http":
+        return Http(place)
+    asked = campaign.endpoints.get("http")
+    return Mqtt(place, questions=Http(asked) if asked else None)
+
+
+def read_value(text: str, campaign: Campaign) -> Any:
+    """The value that a text says, "-" for a line of standard input: a category, or else a number."""
+    if text == "-":
+        text = sys.stdin.readline().rstrip("\r\n")
+    if campaign.categories:
+        return text
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    raise DataError("`value` must be a number.")
+
+
+def submit(
+    device: Device, value: Any, round: int | None = None, *, group: str | None = None, patience: float = 0.0
+) -> Receipt:
+    """Submit a value, and go on trying for at most `patience` seconds."""
+    first = device.submit(value, round, group=group)
+    last = next(last for last in persist(device, [first], patience=patience) if last.round == first.round)
+    return replace(last, drawn=first.drawn)
+
+
+def line(receipt: Receipt) -> str:
+    """What became of a submitted value, for people."""
+    return str(receipt) if receipt.drawn else f"{receipt} The round had its report already; this value was not used."
+
+
+def persist(device: Device, receipts: Sequence[Receipt], *, patience: float) -> list[Receipt]:
+    """Send what waits again, for at most `patience` seconds; the last receipt of every round."""
+    end, found = time.monotonic() + patience, {receipt.round: receipt for receipt in receipts}
+    while waits := [receipt.wait for receipt in found.values() if receipt.state == "waiting"]:
+        if time.monotonic() + min(waits) > end:
+            break
+        time.sleep(min(waits))
+        found |= {receipt.round: receipt for receipt in device.flush()}
+    return list(found.values())
+
+
+def receipts_document(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """Receipts for machines."""
+    return {"schema_version": 1, "receipts": [asdict(receipt) for receipt in receipts]}
+
+
+def status(receipts: Sequence[Receipt]) -> int:
+    """Exit status: 1 where a report is refused for good; a report that waits is safe in the outbox."""
+    return int(any(receipt.state == "refused" for receipt in receipts))

@@ -1,0 +1,61 @@
+"""The device's package runs where there is nothing but Python and `cryptography`."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dovetail_device
+
+ROOT = Path(dovetail_device.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+ALLOWED = set(sys.stdlib_module_names) | {"cryptography", "dovetail_device"}
+OPTIONAL = {"mqtt.py": {"paho"}}  # the extra of the same name
+
+PROGRAM = """
+import sys
+for name in ("numpy", "scipy", "numba", "polars", "pydantic", "dovetail"):
+    sys.modules[name] = None  # importing it raises ImportError
+from dovetail_device.entropy import device
+from dovetail_device.mechanisms import mechanism
+for name, parameters in {
+    "krr": {"k": 4}, "hadamard": {"k": 100}, "unary": {"k": 20}, "local_hashing": {"k": 9},
+    "laplace": {"lower": 0, "upper": 2}, "budget_laplace": {"lower": 1, "upper": 2, "beta": 0.5, "rho": 0.5},
+}.items():
+    made = mechanism(name, epsilon=1.0, **parameters)
+    report = made.randomize(1, device())
+    assert made.decode(made.encode(report)) == report
+    print(name)
+"""
+
+
+def foreign(source: str) -> set[str]:
+    """Packages that a file imports from outside the allowed ones, at the top or inside functions."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            names.add((node.module or "").split(".")[0])
+    return names - ALLOWED
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_device_needs_only_the_standard_library_and_cryptography(path: Path) -> None:
+    assert foreign(path.read_text()) <= OPTIONAL.get(path.name, set())
+
+
+def test_a_foreign_import_would_be_found() -> None:
+    assert foreign("def f():\n    import numpy.linalg\n    from dovetail.core import channel\n") == {
+        "numpy",
+        "dovetail",
+    }
+
+
+def test_every_mechanism_runs_without_arrays() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 6
