@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent / "src" / "dovetail"
 # a row imports from itself (its own folder) and from rows below it
 LAYERS = [
     ["cli"],
+    ["collect"],
     ["pipeline"],
     ["report"],
     ["plan"],
@@ -31,6 +32,8 @@ OPTIONAL = {
     "dp_accounting",
     "pooch",
 }
+SERVE = {"starlette", "uvicorn", "httpx", "sqlalchemy", "alembic", "prometheus_client", "paho", "psycopg"}
+DEVICE = {f"dovetail_device.{name}" for name in ("client", "http", "ledger", "mqtt", "outbox", "sender", "session")}
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -58,6 +61,23 @@ def test_imports_point_down_the_layers(path: Path) -> None:
             other = parts[1]
             assert other == folder or RANK[other] > RANK[folder], f"{folder} must not import {name}"
         assert parts[0] not in OPTIONAL, f"{name} is optional: bring it in with core.extras.require"
+        assert parts[0] not in SERVE or folder == "collect", f"{name} is for the service: it belongs into collect"
+
+
+ROLES = [path for path in FILES if path.relative_to(ROOT).parts[0] == "collect"]
+
+
+@pytest.mark.parametrize("path", ROLES, ids=lambda path: str(path.relative_to(ROOT / "collect")))
+def test_no_role_imports_what_it_must_not_know(path: Path) -> None:
+    role, names = path.relative_to(ROOT / "collect").parts[0], imports(path)
+    if role != "analyzer":
+        assert not any(name.startswith("dovetail.collect.analyzer.unseal") for name in names)
+    if role == "shuffler":
+        assert not any(name.startswith("dovetail.collect.analyzer") for name in names)
+    if role == "analyzer":
+        assert not any(name.startswith("dovetail.collect.shuffler") for name in names)
+    if role != "simulate":
+        assert not DEVICE & set(names), "servers know nothing of a device's outbox"
 
 
 def test_every_folder_has_its_layer() -> None:

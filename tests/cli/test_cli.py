@@ -30,6 +30,7 @@ VERBS = [
     "account",
     "leak",
     "study",
+    "collect",
 ]
 
 CONFIG = """schema_version = 1

@@ -77,6 +77,8 @@ class ShuffleRule:
     public: str | None  # file of public columns, one row per roster slot, beside the campaign file
     public_digest: str | None  # SHA-256 of that file, hex
     groups: dict[str, Any]
+    refine: str | None = None  # "rase" only: how its groups are refined, and into how many
+    k: int | None = None
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,8 @@ def _shuffle(section: Section) -> ShuffleRule:
         public=section.text("public", None),
         public_digest=_hex(section.text("public_sha256", None)),
         groups=section.mapping("groups"),
+        refine=section.choice("refine", ("blocks", "agglomerative"), None),
+        k=section.whole("k", least=1, default=None),
     )
     section.finish()
     fitted = rule.shuffler != "uniform"
@@ -282,6 +286,10 @@ def _shuffle(section: Section) -> ShuffleRule:
         )
     if not fitted and (rule.public or rule.groups or rule.alpha is not None):
         raise ConfigError("a uniform shuffle takes no `alpha`, `public` or `groups` in [shuffle].")
+    if rule.alpha is None and (rule.refine or rule.shuffler not in ("uniform", "within_groups", "rase")):
+        raise ConfigError(f"`shuffle.alpha` is missing: how much {rule.shuffler} may tell about the order, in nats.")
+    if (rule.refine is None) != (rule.k is None) or (rule.refine and rule.shuffler != "rase"):
+        raise ConfigError("`shuffle.refine` and `shuffle.k` go together, and with the shuffler rase.")
     return rule
 
 

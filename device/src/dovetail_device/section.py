@@ -37,7 +37,7 @@ class Section:
 
     def choice(self, key: str, known: tuple[str, ...], default: Any = _MISSING) -> Any:
         found = self.text(key, default)
-        if found not in known:
+        if found not in known and found is not default:
             raise ConfigError(f"`{self._path(key)}` must be one of {', '.join(known)}, got {found!r}.")
         return found
 

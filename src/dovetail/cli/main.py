@@ -15,6 +15,7 @@ from dovetail import __version__
 from dovetail.cli import (
     account,
     attack,
+    collect,
     compare,
     demo,
     estimate,
@@ -38,7 +39,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (run, demo, plan, plan_shuffle, compare, randomize, shuffle, estimate, account, leak, attack, study):
+for verb in (
+    run,
+    demo,
+    plan,
+    plan_shuffle,
+    compare,
+    randomize,
+    shuffle,
+    estimate,
+    account,
+    leak,
+    attack,
+    study,
+    collect,
+):
     verb.register(app)
 
 

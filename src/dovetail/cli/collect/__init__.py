@@ -1,0 +1,42 @@
+"""`dovetail collect`: the running service, one verb per role and step."""
+
+from __future__ import annotations
+
+import typer
+
+from dovetail.cli.collect import (
+    analyzer,
+    check,
+    close,
+    keys,
+    new,
+    query,
+    roster,
+    shuffler,
+    sign,
+    simulate,
+    status,
+    submit,
+)
+
+app = typer.Typer(
+    name="collect",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="""The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.
+
+    In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster (who
+    may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by hand),
+    query and status (what came out). Without any of that: simulate (all roles in one process, with everything that
+    goes wrong). Verbs that print facts take --json. docs/collect.md walks through all of it.
+    """,
+)
+for verb in (keys, new, check, sign, roster, shuffler, analyzer, submit, close, query, status, simulate):
+    verb.register(app)
+
+
+def register(main: typer.Typer) -> None:
+    """Add the group to the command line."""
+    main.add_typer(app)

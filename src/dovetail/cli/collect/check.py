@@ -1,0 +1,89 @@
+"""`dovetail collect check`: a campaign in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.account.compose import Composition
+from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.collect.explain import Explained, explain
+from dovetail.collect.roster import Roster
+from dovetail.core.errors import ConfigError, DovetailError
+from dovetail.core.guarantee import CentralDP
+from dovetail.report.document import Missing
+from dovetail_device.campaign import SIGNED, Campaign, draft
+from dovetail_device.keys import VerifyingKey
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("check")(_check)
+
+
+def _check(
+    campaign: Annotated[Path, typer.Argument(help="The campaign file, signed or not yet.")],
+    roster: Annotated[Path | None, typer.Option(help="The roster, to compare its size with the minimum.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Require the signature of this key, ed25519:...")] = None,
+    as_json: Json = False,
+) -> None:
+    """Explain a campaign: what is asked, what it reveals at most, and who may read what. Status 2 if it is invalid.
+
+    Examples:
+    dovetail collect check campaign.toml;
+    dovetail collect check campaign.toml --roster roster.csv --json
+    """
+    found, signed = _read(campaign, owner)
+    devices = None if roster is None else Roster.load(roster)
+    explained = explain(found, roster=devices, folder=campaign.parent)
+    if as_json:
+        print_json(_document(explained, signed=signed))
+        return
+    state = f"signed by {found.owner}" if signed else "not signed yet: no role takes it"
+    print_rows(f"{campaign}: {state}", {line.name: line.words for line in explained.lines})
+    for warning in explained.warnings:
+        typer.echo(f"warning: {warning}.")
+
+
+def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:
+    """The campaign, and whether it is signed; a wrong signature is an error."""
+    try:
+        data = path.read_bytes()
+        if owner is None and not data.rstrip().rpartition(b"\n")[2].startswith(SIGNED):
+            return draft(data), False
+        return Campaign.parse(data, None if owner is None else VerifyingKey.parse("--owner", owner)), True
+    except OSError as error:
+        if isinstance(error, DovetailError):
+            raise
+        raise ConfigError(f"{path}: no such campaign file.") from None
+    except DovetailError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _document(found: Explained, *, signed: bool) -> dict[str, Any]:
+    campaign = found.campaign
+    return {
+        "campaign": campaign.id,
+        "version": campaign.version,
+        "digest": campaign.digest.hex(),
+        "signed": signed,
+        "owner": str(campaign.owner),
+        "epsilon": found.epsilon,
+        "reports": found.reports,
+        "all_epsilon": found.all_epsilon,
+        "central": _central(found.central),
+        "together": _central(found.together),
+        "delta": campaign.promise.delta,
+        "minimum": campaign.batch.minimum,
+        "message_bytes": found.message_bytes,
+        "words": {line.name: line.words for line in found.lines},
+        "warnings": list(found.warnings),
+    }
+
+
+def _central(found: CentralDP | Composition | Missing) -> Any:
+    if isinstance(found, Missing) or found.epsilon is None:
+        return {"value": None, "reason": getattr(found, "reason", "not stated")}
+    return found.epsilon

@@ -1,0 +1,66 @@
+"""`dovetail collect close`: the owner ends a round of a manual schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.core.errors import ConfigError, OutputError
+from dovetail.core.extras import require
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import RoleKeys
+
+_SECONDS = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("close")(_close)
+
+
+def _close(
+    campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
+    round: Annotated[int, typer.Argument(help="The round to close.", min=1)],
+    keys: Annotated[Path, typer.Option(help="The owner's key file.")],
+    shuffler: Annotated[
+        str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Close a round of a manual schedule: it takes no more reports and is released by the campaign's rule.
+
+    With too few reports and small = "wait" the round stays open; close it again when more have come. Closing a round
+    twice changes nothing.
+
+    Example: dovetail collect close campaign.toml 3 --keys owner.key
+    """
+    httpx = require("httpx", extra="serve")
+    from dovetail.collect.problems import read_problem
+    from dovetail.collect.shuffler.owner import close_statement
+
+    found = Campaign.load(campaign)
+    signing = RoleKeys.load(keys, "owner").signing
+    place = shuffler or found.endpoints.get("http")
+    if signing is None or signing.verifying_key() != found.owner:
+        raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
+    if place is None:
+        raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
+    url = f"{place.rstrip('/')}/v1/campaigns/{found.id}/rounds/{round}/close"
+    try:
+        answer = httpx.post(url, content=signing.sign(close_statement(found.digest, round)), timeout=_SECONDS)
+        body: dict[str, Any] = answer.json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        raise OutputError(f"{place}: no shuffler answers there.") from None
+    problem = read_problem(answer.content)
+    if problem is not None:
+        raise ConfigError(f"the shuffler refuses: {problem.detail}")
+    state = str(body.get("state"))
+    if as_json:
+        print_json({"campaign": found.id, "round": round, "state": state})
+    else:
+        print_rows(
+            "Closed" if state != "open" else "Not closed", {"campaign": found.id, "round": str(round), "state": state}
+        )

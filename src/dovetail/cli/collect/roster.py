@@ -1,0 +1,84 @@
+"""`dovetail collect roster`: which devices may send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dovetail.cli.collect.keys import read_public
+from dovetail.cli.output import Json, print_json
+from dovetail.collect.roster import Roster
+from dovetail_device.keys import VerifyingKey
+
+roster = typer.Typer(
+    name="roster",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="The roster: a CSV file of device keys with their public slots; a running shuffler follows its changes.",
+)
+
+File = Annotated[Path, typer.Argument(help="The roster, a CSV file with the columns device, slot, revoked.")]
+Devices = Annotated[
+    list[str], typer.Argument(help="Devices: public keys (ed25519:...) or their .pub files.", metavar="DEVICE...")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.add_typer(roster)
+
+
+@roster.command("add")
+def _add(file: File, devices: Devices, as_json: Json = False) -> None:
+    """Admit devices, each in the next free slot; the file is made if there is none.
+
+    Examples:
+    dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
+    """
+    before = Roster.load(file) if file.exists() else Roster([])
+    after = before.with_devices([_device(text) for text in devices])
+    after.save(file)
+    _show(file, after, as_json)
+
+
+@roster.command("revoke")
+def _revoke(file: File, devices: Devices, as_json: Json = False) -> None:
+    """Refuse these devices from now on; their slots stay taken.
+
+    Examples:
+    dovetail collect roster revoke roster.csv ed25519:...
+    """
+    after = Roster.load(file).without_devices([_device(text) for text in devices])
+    after.save(file)
+    _show(file, after, as_json)
+
+
+@roster.command("list")
+def _list(file: File, as_json: Json = False) -> None:
+    """Every device with its slot.
+
+    Examples:
+    dovetail collect roster list roster.csv
+    """
+    found = Roster.load(file)
+    if not as_json:
+        for entry in found:
+            typer.echo(f"{entry.slot:>8}  {entry.device}{'  revoked' if entry.revoked else ''}")
+    _show(file, found, as_json)
+
+
+def _device(text: str) -> VerifyingKey:
+    key = text if text.startswith("ed25519:") else read_public(Path(text), "device")["device"]
+    return VerifyingKey.parse("device", key)
+
+
+def _show(file: Path, found: Roster, as_json: bool) -> None:
+    revoked = sum(entry.revoked for entry in found)
+    if as_json:
+        devices = [{"device": str(e.device), "slot": e.slot, "revoked": e.revoked} for e in found]
+        print_json({"roster": str(file), "devices": devices})
+    else:
+        typer.echo(f"{file}: {len(found)} devices, {revoked} of them revoked")

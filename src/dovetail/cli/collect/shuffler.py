@@ -1,0 +1,47 @@
+"""`dovetail collect shuffler`: take sealed reports, break the link to people, hand batches to the analyzer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dovetail.core.extras import require
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to `dovetail collect`."""
+    app.command("shuffler")(_shuffler)
+
+
+def _shuffler(
+    config: Annotated[Path, typer.Argument(help="shuffler.toml; docs/samples has one with every key explained.")],
+) -> None:
+    """Run the shuffler until SIGTERM or Ctrl-C; what it has acknowledged is durable, whatever stops it.
+
+    It needs its own keys and never the analyzer's: it cannot read a report, and refuses a key file of another role.
+    Prints its URL once it listens; logs are JSON lines on standard error.
+
+    Example: dovetail collect shuffler shuffler.toml
+    """
+    for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
+        require(module, extra="serve")
+    from dovetail.collect import logs, web
+    from dovetail.collect.shuffler.app import app
+    from dovetail.collect.shuffler.config import assemble, load
+
+    found = load(config)
+    logs.setup(sys.stderr)
+    service, subscribers = assemble(found, config.parent)
+    served = app(service, *subscribers)
+    bound = web.bind(found.listen)
+    typer.echo(f"shuffler at {web.url_of(bound, tls=found.tls is not None)}")
+    certificate, key = (None, None) if found.tls is None else (found.tls.certificate, found.tls.key)
+    web.run(
+        served,
+        bound,
+        certificate=None if certificate is None else config.parent / certificate,
+        key=None if key is None else config.parent / key,
+    )

@@ -1,0 +1,185 @@
+"""The analyzer over HTTP: batches from shufflers, queries with tokens, and the live page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from dovetail.collect import web
+from dovetail.collect.analyzer import export, page
+from dovetail.collect.analyzer.access import Tokens
+from dovetail.collect.analyzer.config import AnalyzerConfig, assemble
+from dovetail.collect.analyzer.ingest import MOST_REPORTS, Arrival
+from dovetail.collect.analyzer.queries import Answers
+from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.logs import logger
+from dovetail.collect.problems import Refusal
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+MOST_BODY = MOST_REPORTS * 4096  # bytes; the signed header of a batch says how many really come
+_PURGE_SECONDS = 3600.0
+_WIDEST = 100_000  # rounds of a window
+_LOG = logger("analyzer")
+
+
+def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
+    """The app around an analyzer; without `public_page` there is none."""
+    asked = {
+        "status": lambda answers, _: answers.status(),
+        "estimates": lambda answers, _: {"estimates": [answers.document(each) for each in answers.rounds()]},
+        "estimates/latest": lambda answers, _: answers.document(answers.latest(), detail=True),
+        "estimates/{t:int}": lambda answers, request: answers.document(
+            answers.at(request.path_params["t"]), detail=True
+        ),
+        "window": lambda answers, request: answers.window(
+            _whole(request, "t"), width=_whole(request, "w", most=_WIDEST)
+        ),
+        "frequencies": lambda answers, request: answers.frequencies(_maybe(request, "t")),
+        "guarantee": lambda answers, request: answers.guarantee(_maybe(request, "t")),
+    }
+    files = {
+        "csv": (export.as_csv, "text/csv; charset=utf-8"),
+        "parquet": (export.as_parquet, "application/vnd.apache.parquet"),
+    }
+    campaign = "/v1/campaigns/{campaign}"
+    routes = [
+        Route("/v1/batches", _batches(analyzer), methods=["POST"]),
+        Route("/v1/campaigns", _guarded(tokens, _list(analyzer))),
+        *(Route(f"{campaign}/{name}", _guarded(tokens, _ask(analyzer, find))) for name, find in asked.items()),
+        *(
+            Route(f"{campaign}/export.{name}", _guarded(tokens, _file(analyzer, write, kind)))
+            for name, (write, kind) in files.items()
+        ),
+        Route(f"{campaign}/requirement", _ask(analyzer, lambda answers, _: answers.requirement())),
+        Route("/metrics", _metrics(analyzer)),
+    ]
+    if public_page:
+        routes += [Route("/", _page(analyzer)), Route("/live", _live(analyzer))]
+    return web.application(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
+
+
+def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
+    """Run the analyzer of a configuration in `folder` until it is told to stop; `ready` gets its URL."""
+    tls = {} if config.tls is None else {name: folder / place for name, place in config.tls.model_dump().items()}
+    analyzer, tokens = assemble(config, folder)
+    try:
+        app = application(analyzer, tokens=tokens, public_page=config.public_page)
+        bound = web.bind(config.listen)
+        ready(web.url_of(bound, tls=bool(tls)))
+        web.run(app, bound, **tls)
+    finally:
+        analyzer.store.close()
+
+
+def _lifespan(analyzer: Analyzer) -> web.Lifespan:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(_purge_hourly(analyzer))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    return lifespan
+
+
+async def _purge_hourly(analyzer: Analyzer) -> None:
+    """Keeps the retention period; a fault is logged, and the next hour tries again."""
+    while True:
+        try:
+            await asyncio.to_thread(analyzer.purge)
+        except Exception as error:
+            _LOG.fault("purge failed", error)
+        await asyncio.sleep(_PURGE_SECONDS)
+
+
+def _batches(analyzer: Analyzer) -> Endpoint:
+    async def receive(request: Request) -> Response:
+        with analyzer.spool() as spool, analyzer.refusals():
+            arrival = Arrival(analyzer.campaigns, spool)
+            async for piece in web.stream_limited(request, MOST_BODY):
+                arrival.feed(piece)
+            arrived = arrival.finish()
+            state = await asyncio.to_thread(analyzer.count, arrived)
+        return JSONResponse({"batch": arrived.header.batch, "state": state})
+
+    return receive
+
+
+def _list(analyzer: Analyzer) -> Endpoint:
+    async def campaigns(_: Request) -> Response:
+        return JSONResponse({"campaigns": [answers.heading() for answers in analyzer.all_answers()]})
+
+    return campaigns
+
+
+def _ask(analyzer: Analyzer, find: Callable[[Answers, Request], Any]) -> Endpoint:
+    async def ask(request: Request) -> Response:
+        answers = analyzer.answers(request.path_params["campaign"])
+        return JSONResponse(await asyncio.to_thread(find, answers, request))
+
+    return ask
+
+
+def _file(analyzer: Analyzer, write: Callable[[Any], bytes], kind: str) -> Endpoint:
+    async def download(request: Request) -> Response:
+        answers = analyzer.answers(request.path_params["campaign"])
+        return Response(await asyncio.to_thread(lambda: write(export.table(answers))), media_type=kind)
+
+    return download
+
+
+def _metrics(analyzer: Analyzer) -> Endpoint:
+    async def metrics(_: Request) -> Response:
+        return Response(analyzer.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return metrics
+
+
+def _page(analyzer: Analyzer) -> Endpoint:
+    async def show(_: Request) -> Response:
+        html = await asyncio.to_thread(page.render, analyzer.all_answers())
+        return HTMLResponse(html, headers={"Content-Security-Policy": page.POLICY})
+
+    return show
+
+
+def _live(analyzer: Analyzer) -> Endpoint:
+    async def refresh(_: Request) -> Response:
+        return JSONResponse({"html": await asyncio.to_thread(page.render_body, analyzer.all_answers())})
+
+    return refresh
+
+
+def _guarded(tokens: Tokens, endpoint: Endpoint) -> Endpoint:
+    """The endpoint behind a bearer token."""
+
+    async def guarded(request: Request) -> Response:
+        if not tokens.allow(request.headers.get("authorization")):
+            raise Refusal("unauthorized", "a bearer token of this analyzer is needed.")
+        return await endpoint(request)
+
+    return guarded
+
+
+def _maybe(request: Request, name: str) -> int | None:
+    return _whole(request, name) if name in request.query_params else None
+
+
+def _whole(request: Request, name: str, *, most: int = 1 << 31) -> int:
+    """A whole number from the query, at least 1."""
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and 1 <= int(text) <= most):
+        raise Refusal("malformed", f"`{name}` must be a whole number from 1 to {most}.")
+    return int(text)

@@ -1,0 +1,66 @@
+"""The campaigns that an analyzer serves, in all their versions, with the keys that open them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from dovetail.collect.analyzer.unseal import Versions
+from dovetail.core.errors import ConfigError
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import Opener, RoleKeys
+from dovetail_device.message import Rejected, inner_bytes
+
+
+@dataclass(frozen=True)
+class Campaigns:
+    """Verified campaign files by digest and by id; `of` is the way to make one.
+
+    Versions of one campaign differ in keys and dates only: their reports add.
+    """
+
+    versions: tuple[Campaign, ...]
+    openers: dict[bytes, Opener] = field(repr=False)  # by digest
+
+    @classmethod
+    def of(cls, versions: Iterable[Campaign], keys: Sequence[RoleKeys]) -> Campaigns:
+        """All versions, each with the key that opens it; refused where one has none, or where versions disagree."""
+        held = {str(key.opening.sealing_key()): key.opening.opener() for key in keys if key.opening is not None}
+        found = tuple(sorted(versions, key=lambda campaign: (campaign.id, campaign.version)))
+        for older, newer in pairwise(found):
+            if older.id == newer.id:
+                _agree(older, newer)
+        for campaign in found:
+            if str(campaign.analyzer) not in held:
+                raise ConfigError(
+                    f"the campaign {campaign.id}, version {campaign.version}, is sealed to another key than these."
+                )
+        return cls(found, {campaign.digest: held[str(campaign.analyzer)] for campaign in found})
+
+    @property
+    def newest(self) -> dict[str, Campaign]:
+        """The latest version of each campaign, by id."""
+        return {campaign.id: campaign for campaign in self.versions}
+
+    def find(self, digest: str) -> Campaign:
+        """The version with this digest, in hex."""
+        for campaign in self.versions:
+            if campaign.digest.hex() == digest:
+                return campaign
+        raise Rejected("campaign", "the batch belongs to a campaign, or a version, that is not served here.")
+
+    def versions_of(self, campaign: Campaign) -> Versions:
+        """All versions of this campaign with what opens their reports, this one first."""
+        same = [each for each in self.versions if each.id == campaign.id and each != campaign]
+        return [(each, self.openers[each.digest]) for each in (campaign, *reversed(same))]
+
+
+def _agree(older: Campaign, newer: Campaign) -> None:
+    """Versions differ in keys, endpoints and expiry; what reports must share to be counted together stays."""
+    shared = ("owner", "mechanism", "categories", "groups", "batch", "shuffle", "promise", "schedule")
+    wrong = [name for name in shared if getattr(older, name) != getattr(newer, name)]
+    wrong += ["keys.suite"] if inner_bytes(older) != inner_bytes(newer) else []
+    wrong += ["version"] if older.version == newer.version else []
+    if wrong:
+        raise ConfigError(f"two files of the campaign {older.id} do not fit together: `{wrong[0]}`.")

@@ -1,0 +1,81 @@
+"""The analyzer's configuration file, and the analyzer that it describes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dovetail.collect.analyzer.access import Tokens
+from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.analyzer.slots import Slots
+from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.core.errors import ConfigError
+from dovetail.pipeline.config import parse_section
+from dovetail.pipeline.sections import Section
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import RoleKeys, VerifyingKey
+
+
+class TlsSection(Section):
+    """Certificate chain and key, PEM files."""
+
+    certificate: str
+    key: str
+
+
+class RetentionSection(Section):
+    """How long bad reports that were set aside are kept."""
+
+    days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+
+
+class AnalyzerConfig(Section):
+    """`analyzer.toml`; paths in it are relative to the file."""
+
+    schema_version: Literal[1]
+    campaigns: Annotated[list[str], Field(min_length=1)]
+    owner: str | None = None  # the only key whose campaigns are served
+    keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
+    store: str | None = None
+    listen: str = "127.0.0.1:8402"
+    tokens: str | None = None  # without, nobody may query
+    public_page: bool = False
+    tls: TlsSection | None = None
+    retention: RetentionSection = RetentionSection()
+
+
+def load(path: Path) -> AnalyzerConfig:
+    """Read and check a configuration; errors name the file and the key."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise ConfigError(f"{path}: no such configuration.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}.") from None
+    return parse_section(AnalyzerConfig, raw, name=str(path))
+
+
+def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, Tokens]:
+    """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
+    owner = None if config.owner is None else VerifyingKey.parse("owner", config.owner)
+    files = [folder / name for name in config.campaigns]
+    versions = [(Campaign.load(file, owner), file.parent) for file in files]
+    keys = [config.keys] if isinstance(config.keys, str) else config.keys
+    campaigns = Campaigns.of(
+        [each for each, _ in versions], [RoleKeys.load(folder / name, "analyzer") for name in keys]
+    )
+    tokens = Tokens(()) if config.tokens is None else Tokens.load(folder / config.tokens)
+    slots = {campaign.id: Slots.load(campaign, place) for campaign, place in versions}
+    analyzer = Analyzer(
+        campaigns,
+        store=open_analyzer_store(config.store or f"sqlite:///{folder / 'analyzer.sqlite'}"),
+        clock=clock or SystemClock(),
+        keep_days=config.retention.days,
+        slots={id: found for id, found in slots.items() if found is not None},
+    )
+    return analyzer, tokens

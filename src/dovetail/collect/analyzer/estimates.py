@@ -1,0 +1,117 @@
+"""From tallies to estimates, by the package's own estimators: everybody, per public group, per round, and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dovetail.collect.analyzer.tallies import Analyst, add, by_group, dense, spread_out
+from dovetail.collect.store.protocol import Tally
+from dovetail.core.errors import DataError
+from dovetail.core.estimate import Estimate
+from dovetail.core.stages import NumericRandomizer
+from dovetail.estimate.aggregates import Quantile, estimate_quantile
+from dovetail.estimate.best_mean import ChosenMean, best_mean
+from dovetail.estimate.frequency import FrequencyEstimator
+from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.median import estimate_median
+from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
+from dovetail.pipeline import windows
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
+EVERYBODY = ""
+
+
+def estimate(randomizer: Analyst, counted: Tally) -> Estimate:
+    """Shares of the symbols, or the Rao-Blackwell mean: exactly what the library says of the same reports."""
+    if isinstance(randomizer, NumericRandomizer):
+        return estimate_mean(randomizer, spread_out(counted))
+    return FrequencyEstimator(randomizer).solve(dense(randomizer, counted))
+
+
+@dataclass(frozen=True)
+class RoundEstimates:
+    """What is known about one round from its counted batches.
+
+    Parameters
+    ----------
+    t : int
+        The round; where several were merged, the last of them.
+    rounds : tuple of int
+        All rounds whose reports are in it.
+    randomizer : the analyst's
+    tallies : tuple of Tally
+        One for each public group.
+    placed : dict
+        Estimates of public groups that come from places in a released order, not from tallies.
+    """
+
+    t: int
+    rounds: tuple[int, ...]
+    randomizer: Analyst
+    tallies: tuple[Tally, ...]
+    placed: dict[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Valid reports."""
+        return sum(part.n for part in self.tallies)
+
+    @cached_property
+    def by_group(self) -> dict[str, Estimate]:
+        """Everybody's estimate under "", and one for each public group that sent any report."""
+        parts = {name: part for name, part in by_group(self.tallies).items() if part.n}
+        everybody = {EVERYBODY: add(parts.values())} if parts else {}
+        counted = {name: estimate(self.randomizer, part) for name, part in (everybody | parts).items()}
+        return counted | self.placed
+
+    @cached_property
+    def numbers(self) -> Numbers | None:
+        """More about a number than its mean; None for categories, and without reports."""
+        if not isinstance(self.randomizer, NumericRandomizer) or not self.n:
+            return None
+        return Numbers.of(self.randomizer, add(self.tallies))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Median, quantiles, and which estimate of the mean promises the smaller error."""
+
+    median: Estimate
+    best: ChosenMean
+    quantiles: tuple[tuple[float, Quantile], ...]  # (share, quantile); empty where the grid is too fine
+
+    @classmethod
+    def of(cls, randomizer: NumericRandomizer, counted: Tally) -> Numbers:
+        """From the tally of everybody."""
+        reports = spread_out(counted)
+        shares = SHARES if ClampedGrid.of(randomizer).steps <= MOST_STEPS else ()
+        quantiles = tuple((share, estimate_quantile(randomizer, reports, share=share)) for share in shares)
+        return cls(estimate_median(randomizer, reports), best_mean(randomizer, reports), quantiles)
+
+
+@dataclass(frozen=True)
+class WindowAnswer:
+    """Win(t, w): one mean of estimates for everybody and for each public group; rounds without one are named."""
+
+    t: int
+    width: int
+    by_group: dict[str, windows.Window]
+
+
+def window(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowAnswer:
+    """The mean of the estimates of rounds t - width + 1 .. t, as in RASE's Algorithm 3; DataError if there is none.
+
+    Randomization of different rounds is independent given the values, so variances add. Rounds that were merged into
+    a later one have no estimate of their own and are named as missing.
+    """
+    names = {name: None for each in rounds if t - width < each.t <= t for name in each.by_group}
+    if not names:
+        raise DataError(f"no round from {max(1, t - width + 1):,} to {t:,} has an estimate.")
+    return WindowAnswer(t, width, {name: _window(rounds, name, t, width) for name in names})
+
+
+def _window(rounds: Iterable[RoundEstimates], name: str, t: int, width: int) -> windows.Window:
+    kept = (windows.Round(each.t, each.by_group.get(name), absent=0, held_back=0, simulated=False) for each in rounds)
+    return windows.window(kept, t, width=width)

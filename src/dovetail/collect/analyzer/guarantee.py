@@ -1,0 +1,192 @@
+"""What the counted batches promise to the people in them: for one report, for a batch, and for all of them.
+
+Central guarantees count on n = min(assumed honest, valid reports of distinct devices - assumed dishonest) people of
+the batch that was released, never on what was planned. Where reports name a public group, people hide among their
+group only: everybody who is not assumed honest is then assumed to sit in the smallest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from dovetail.account.amplify import amplify
+from dovetail.account.compose import Composition, compose
+from dovetail.account.rounds import Round
+from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.stages import Randomizer
+from dovetail.randomize.device import from_device
+from dovetail.report.document import Missing
+from dovetail.shuffle.fitted import round_up
+from dovetail_device.campaign import Campaign
+
+FEW = 8  # different batch sizes that are composed as they are; more are rounded down to two digits
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released batch, in the numbers that its guarantee depends on.
+
+    Parameters
+    ----------
+    t : int
+        Its round; the last one, if several were merged.
+    sent : int
+        Reports in the batch, of as many devices.
+    n : int
+        Valid ones.
+    smallest : int
+        Valid ones in the smallest public group that has any; n without groups.
+    """
+
+    t: int
+    sent: int
+    n: int
+    smallest: int
+
+
+@dataclass(frozen=True)
+class Promised:
+    """The promise for one released batch."""
+
+    released: Released
+    honest: int  # of the smallest group, as far as assumed
+    central: CentralDP | Missing
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """Everything that is promised so far.
+
+    Parameters
+    ----------
+    local : LocalDP
+        For one report, whoever sees it; all that remains if the shuffler colludes with the analyzer.
+    most_reports : int
+        Reports of one device in the counted rounds, at most: its budget allows no more.
+    all_local : float
+        Local epsilon of so many reports.
+    weakest, latest : Promised or None
+        Of the batch with the fewest honest people, and of the last one; None before the first.
+    composed : CentralDP, Composition or Missing
+        All counted rounds together, for a device that took part in the weakest ones its budget allows.
+    alpha : float or Missing
+        What the order of one released batch may tell; `all_alpha` : of all that one device takes part in.
+    """
+
+    local: LocalDP
+    most_reports: int
+    all_local: float
+    rounds: int
+    weakest: Promised | None
+    latest: Promised | None
+    composed: CentralDP | Composition | Missing
+    alpha: float | Missing
+    all_alpha: float | Missing
+    short: tuple[Released, ...]  # batches with fewer valid reports than the campaign's minimum
+
+
+def guarantees(campaign: Campaign, released: Sequence[Released]) -> Guarantees:
+    """What is promised after these batches, in order of their rounds."""
+    randomizer = from_device(campaign.mechanism)
+    epsilon = Fraction(randomizer.guarantee.epsilon)
+    most = min(len(released), int(Fraction(campaign.promise.device_budget) / epsilon))
+    promised = [promise(campaign, each) for each in ends(campaign, released)]
+    alpha = order_alpha(campaign)
+    return Guarantees(
+        local=randomizer.guarantee,
+        most_reports=most,
+        all_local=round_up(most * epsilon),
+        rounds=len(released),
+        weakest=promised[0] if promised else None,
+        latest=promised[1] if promised else None,
+        composed=composed(campaign, released, most=most),
+        alpha=alpha,
+        all_alpha=alpha if isinstance(alpha, Missing) else round_up(most * Fraction(alpha)),
+        short=tuple(each for each in released if each.n < campaign.batch.minimum),
+    )
+
+
+def ends(campaign: Campaign, released: Sequence[Released]) -> list[Released]:
+    """The weakest batch and the latest one; none of none."""
+    if not released:
+        return []
+    return [min(released, key=lambda each: honest_people(campaign, each)), released[-1]]
+
+
+def promise(campaign: Campaign, released: Released) -> Promised:
+    """The central guarantee of one batch, or why there is none."""
+    honest, why = honest_people(campaign, released), no_central(campaign)
+    if why is None and honest < 2:
+        why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
+    if why is not None:
+        return Promised(released, honest, Missing(why))
+    randomizer = from_device(campaign.mechanism)
+    return Promised(released, honest, _central(randomizer, released.smallest, honest, campaign.promise.delta))
+
+
+def honest_people(campaign: Campaign, released: Released) -> int:
+    """How many honest people everybody hides among, in the smallest group and at worst; may be negative."""
+    promise, n = campaign.promise, released.n
+    honest = min(n if promise.assumed_honest is None else promise.assumed_honest, n - promise.assumed_dishonest)
+    return released.smallest - (n - honest)
+
+
+def no_central(campaign: Campaign) -> str | None:
+    """Why this campaign has no central guarantee; None where it has."""
+    if campaign.order_private:
+        return "amplification is proven for uniform shuffles only; this order is released by public roster slots"
+    if campaign.promise.authentication == "none":
+        return "anybody may send any number of reports, so that distinct people are not assured"
+    return None
+
+
+def composed(campaign: Campaign, released: Sequence[Released], *, most: int) -> CentralDP | Composition | Missing:
+    """All rounds together, for a device in the `most` weakest ones.
+
+    A batch of more honest people promises more, as theirs are reports that anybody could add; so this bounds every
+    choice of rounds that does not depend on the device's values. A person whose batch holds nobody else who is honest
+    still has her own randomizer: n = 1.
+    """
+    why = no_central(campaign)
+    if why is not None or not most:
+        return Missing(why or "no batch has been counted yet")
+    sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
+    if most == 1:
+        return promise(campaign, ends(campaign, released)[0]).central
+    if len(set(sizes)) > FEW:
+        sizes = [_two_digits(size) for size in sizes]
+    epsilon = from_device(campaign.mechanism).guarantee.epsilon
+    times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))
+    return _composed(epsilon, times, campaign.promise.delta)
+
+
+def order_alpha(campaign: Campaign) -> float | Missing:
+    """What the order of one batch may tell about who in a group sent which report."""
+    if not campaign.order_private:
+        return 0.0
+    if campaign.shuffle.alpha is None and campaign.shuffle.shuffler not in ("within_groups", "rase"):
+        return Missing("the campaign asks for no alpha")
+    return campaign.shuffle.alpha or 0.0
+
+
+@lru_cache(maxsize=4096)
+def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> CentralDP:
+    return amplify(randomizer, n=n, delta=delta, honest=honest)
+
+
+@lru_cache(maxsize=256)
+def _composed(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
+    return compose([Round(epsilon, n, times=count) for n, count in times], delta=delta)
+
+
+def _two_digits(size: int) -> int:
+    """`size` rounded down to two digits.
+
+    >>> _two_digits(98765), _two_digits(7)
+    (98000, 7)
+    """
+    unit = int(10 ** max(0, len(str(size)) - 2))
+    return size // unit * unit

@@ -1,0 +1,145 @@
+"""Batches on their way in: checked piece by piece, opened only when everything agrees, counted once.
+
+A batch that is not what its signed header says is refused whole, and nothing of it is kept. A single report that
+cannot be read is set aside and counted by kind; it never stops the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+
+from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.tallies import Analyst, add, by_group, tally
+from dovetail.collect.analyzer.unseal import Opened, Versions, unseal
+from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.clock import minute
+from dovetail.collect.store.protocol import Batch, Counted, Tally
+from dovetail.randomize.device import from_device
+from dovetail_device.campaign import Campaign
+from dovetail_device.message import Rejected
+
+MOST_REPORTS = 10**8  # in one batch
+MOST_ASIDE = 1000  # bad reports of one batch that are kept to be looked at; all of them are counted
+AT_ONCE = 10_000  # reports in memory
+_SLOT = 4
+
+
+class Arrival:
+    """One batch as it arrives: `feed` takes its pieces, `finish` says that it is whole and right.
+
+    Until the shuffler's signature is verified nothing is written; afterwards only sealed reports are, to `spool`.
+    """
+
+    def __init__(self, campaigns: Campaigns, spool: IO[bytes]) -> None:
+        self._campaigns, self._spool = campaigns, spool
+        self._head, self._wanted = bytearray(), PREFIX
+        self._digest, self._left = sha256(), 0
+        self.header: Header | None = None
+
+    def feed(self, piece: bytes) -> None:
+        """The next piece, of any length; Rejected as soon as something is wrong."""
+        while self.header is None and piece:
+            taken = self._wanted - len(self._head)
+            self._head += piece[:taken]
+            piece = piece[taken:]
+            if len(self._head) == self._wanted:
+                self._read_head(bytes(self._head))
+        if len(piece) > self._left:
+            raise Rejected("malformed", "the batch is longer than its header says.")
+        self._left -= len(piece)
+        self._digest.update(piece)
+        self._spool.write(piece)
+
+    def finish(self) -> Arrived:
+        """The batch, after its last piece."""
+        if self.header is None or self._left:
+            raise Rejected("malformed", "the batch ends before its end.")
+        if self._digest.hexdigest() != self.header.sha256:
+            raise Rejected("signature", "the batch is not the one that the shuffler signed.")
+        return Arrived(self.header, self._campaigns.find(self.header.digest), self._spool)
+
+    def _read_head(self, head: bytes) -> None:
+        if len(head) == PREFIX:
+            self._wanted = head_bytes(head)
+            return
+        campaign = self._campaigns.find(Header.peek(head).digest)
+        header = Header.read(head, campaign.shuffler_signing)
+        check_header(header, campaign)
+        self._left = header.count * entry_bytes(campaign)
+        self.header = header
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A batch that is what its shuffler signed; the body is in the spool."""
+
+    header: Header
+    campaign: Campaign
+    spool: IO[bytes]
+
+
+def check_header(header: Header, campaign: Campaign) -> None:
+    """Rejected unless a signed header says what the campaign allows."""
+    if header.campaign != campaign.id:
+        raise Rejected("malformed", "the batch names one campaign and the digest of another.")
+    if header.rounds[-1] > campaign.schedule.count:
+        raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
+    if len(header.rounds) > 1 and not campaign.rounds_mix:
+        raise Rejected("round", f"the rounds of {campaign.id} never share a batch.")
+    if not campaign.batch.minimum <= header.count <= MOST_REPORTS:
+        raise Rejected("content", f"a batch of {campaign.id} has at least {campaign.batch.minimum} reports.")
+
+
+def open_batch(arrived: Arrived, versions: Versions, *, now: float) -> Counted:
+    """Open, validate and tally a whole batch, in bounded memory; of order-private ones the reports are kept."""
+    header, campaign = arrived.header, arrived.campaign
+    randomizer: Analyst = from_device(campaign.mechanism)  # type: ignore[assignment]
+    tallies: dict[str, Tally] = {}
+    kinds: Counter[str] = Counter()
+    aside: list[tuple[str, bytes]] = []
+    placed: list[tuple[int, bytes]] = []
+    last = -1
+    for entries in _entries(arrived):
+        slots, sealed = _split(entries) if campaign.order_private else ([], entries)
+        if any(before >= after for before, after in pairwise([last, *slots])):
+            raise Rejected("malformed", "the roster slots of the batch do not ascend.")
+        last = max(slots, default=last)
+        opened = unseal(versions, sealed, round=header.rounds[-1])
+        kinds.update(kind for kind, _ in opened.refused)
+        aside += [(kind, sealed[place]) for kind, place in opened.refused[: MOST_ASIDE - len(aside)]]
+        tallies = by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
+        at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
+        placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
+    n = add(tallies.values()).n
+    batch = Batch(
+        header.batch, campaign.id, header.digest, header.rounds, header.count, n, minute(now), dict(kinds)
+    )  # fmt: skip
+    return Counted(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
+
+
+def _entries(arrived: Arrived) -> Iterator[list[bytes]]:
+    """The entries of the body, so many at once."""
+    length = entry_bytes(arrived.campaign)
+    arrived.spool.seek(0)
+    while part := arrived.spool.read(length * AT_ONCE):
+        yield [part[start : start + length] for start in range(0, len(part), length)]
+
+
+def _split(entries: list[bytes]) -> tuple[list[int], list[bytes]]:
+    """Roster slots, and the sealed reports that lie there."""
+    return [int.from_bytes(entry[:_SLOT]) for entry in entries], [entry[_SLOT:] for entry in entries]
+
+
+def _tallies(campaign: Campaign, randomizer: Analyst, opened: Opened) -> list[Tally]:
+    names = campaign.groups or ("",)
+    return [
+        tally(randomizer, opened.reports[opened.groups == place], group=names[place])
+        for place in np.unique(opened.groups)
+    ]

@@ -1,0 +1,229 @@
+"""The live page: what everybody may see of the campaigns, in one HTML file that loads nothing else."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dovetail.collect.analyzer.bars import bar_chart
+from dovetail.collect.analyzer.guarantee import Guarantees
+from dovetail.collect.analyzer.queries import Answers, Document
+from dovetail.collect.analyzer.words import Line, lines, summary
+from dovetail.report.charts import Interval, interval_chart
+from dovetail.report.numbers import Unit, percent, upward
+from dovetail.report.series import Point, series_chart
+
+MOST_ROUNDS = 60  # that are drawn and listed: the latest
+MOST_BARS = 24
+MOST_SERIES = 6  # answers whose course is drawn
+
+
+class Figure(NamedTuple):
+    """A chart with its caption."""
+
+    caption: str
+    chart: Markup
+
+
+class View(NamedTuple):
+    """One campaign as the page shows it."""
+
+    id: str
+    question: str
+    badges: tuple[str, ...]
+    sentence: str
+    figures: tuple[Figure, ...]
+    promises: tuple[Line, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+
+def render(answers: Sequence[Answers]) -> str:
+    """The whole page."""
+    body = Markup(render_body(answers))
+    return _environment().get_template("page.html.j2").render(body=body, style=_style(), script=_script())
+
+
+def render_body(answers: Sequence[Answers]) -> str:
+    """The part that changes."""
+    return _environment().get_template("body.html.j2").render(views=[view(each) for each in answers])
+
+
+def view(answers: Answers) -> View:
+    """What the page says about one campaign."""
+    campaign, status, found = answers.campaign, answers.status(), answers.guarantees()
+    documents = [answers.document(each) for each in answers.rounds()[-MOST_ROUNDS:]]
+    badges = (
+        f"{campaign.id}, version {campaign.version}",
+        f"{campaign.mechanism.name.replace('_', ' ')}, ε = {upward(campaign.mechanism.epsilon)}",
+        f"shuffler: {campaign.shuffle.shuffler.replace('_', ' ')}",
+        f"batches of at least {campaign.batch.minimum:,}",
+    )
+    return View(
+        id=campaign.id,
+        question=campaign.question,
+        badges=badges,
+        sentence=_together(_sentence(status, found)),
+        figures=tuple(_figures([each for each in documents if each["groups"]])),
+        promises=tuple(Line(*map(_together, line)) for line in lines(campaign, found)),
+        rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
+        note=f"The latest {MOST_ROUNDS:,} rounds." if len(status["batches"]) > MOST_ROUNDS else "",
+    )
+
+
+def _together(text: str) -> str:
+    """Formulas that are not broken over two lines."""
+    return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+
+
+def _sentence(status: Document, found: Guarantees) -> str:
+    batches = status["batches"]
+    if not batches:
+        return "No batch has been counted yet. A round appears here when its batch has been shuffled and handed over."
+    n = sum(batch["n"] for batch in batches)
+    how_many = "1 batch" if len(batches) == 1 else f"{len(batches):,} batches"
+    return f"{how_many} counted, {n:,} valid reports. Promise for one person so far: {summary(found)}."
+
+
+def _figures(documents: Sequence[Document]) -> list[Figure]:
+    """Latest shares as bars, and the course over rounds."""
+    if not documents:
+        return []
+    latest = documents[-1]
+    labels, unit = latest["groups"][0]["labels"], Unit.of(latest["measure"])
+    found = [_bars(latest)] if latest["measure"] == "share" else []
+    found += [_course(documents, place, unit) for place in _shown(labels)]
+    if len(latest["groups"]) > 2:  # everybody, and more than one public group
+        found += [_groups(latest, place, unit) for place in _shown(labels)]
+    return found
+
+
+def _shown(labels: Sequence[str]) -> range:
+    """Answers whose course is drawn: of two the second, because the first is what remains."""
+    return range(1, 2) if len(labels) == 2 else range(min(len(labels), MOST_SERIES))
+
+
+def _bars(latest: Document) -> Figure:
+    everybody, unit = latest["groups"][0], Unit.of("share")
+    rows = sorted(_intervals(everybody, unit), key=lambda row: -row.value)
+    more = f", the {MOST_BARS} largest" if len(rows) > MOST_BARS else ""
+    title = f"Shares in round {latest['round']:,}{more}"
+    chart = bar_chart(
+        rows[:MOST_BARS],
+        title=title,
+        description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports.",
+        tick=percent,
+    )
+    return Figure(title, chart)
+
+
+def _groups(latest: Document, place: int, unit: Unit) -> Figure:
+    named = [each for each in latest["groups"] if each["group"] is not None]
+    rows = [_interval(each, place, unit)._replace(label=f"{each['group']} (n = {each['n']:,})") for each in named]
+    title = f"{_name(named[0]['labels'][place])} by public group in round {latest['round']:,}"
+    draw = bar_chart if latest["measure"] == "share" else interval_chart
+    return Figure(title, draw(rows, title=title, description="One row for each group.", tick=_tick(latest)))
+
+
+def _course(documents: Sequence[Document], place: int, unit: Unit) -> Figure:
+    """The estimates of one answer, or of the mean, round by round; gaps where there are none."""
+    by_round = {each["round"]: each["groups"][0] for each in documents}
+    points = [
+        Point(t, None) if t not in by_round else _point(t, by_round[t], place)
+        for t in range(min(by_round), max(by_round) + 1)
+    ]
+    label = _name(documents[-1]["groups"][0]["labels"][place])
+    title = f"{label} by round"
+    chart = series_chart(
+        points,
+        title=title,
+        description=f"Estimates with {percent(documents[-1]['level'])} intervals.",
+        tick=_tick(documents[-1]),
+        names=(f"estimate with {percent(documents[-1]['level'])} interval", ""),
+        across="round",
+    )
+    return Figure(title, chart)
+
+
+def _point(t: int, shares: Document, place: int) -> Point:
+    low, high = map(float, shares["interval"][place])
+    return Point(t, min(max(shares["value"][place], low), high), low, high)  # an unbiased share may lie below 0
+
+
+def _intervals(shares: Document, unit: Unit) -> list[Interval]:
+    return [_interval(shares, place, unit) for place in range(len(shares["labels"]))]
+
+
+def _interval(shares: Document, place: int, unit: Unit) -> Interval:
+    value, (low, high) = shares["value"][place], shares["interval"][place]
+    words = unit(value, shares["standard_error"][place])
+    return Interval(shares["labels"][place], words, value, float(low), float(high))
+
+
+def _tick(document: Document) -> Any:
+    return percent if document["measure"] == "share" else (lambda value: f"{value:,g}")
+
+
+def _name(label: str) -> str:
+    return "Mean" if label == "mean" else f"“{label}”"
+
+
+def _row(batch: Document) -> tuple[str, ...]:
+    """One line of the table of rounds."""
+    aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
+    others = [str(round) for round in batch["rounds"][:-1]]
+    notes = [f"with round {', '.join(others)}"] if others else []
+    notes += ["below minimum"] if batch["short"] else []
+    return f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, "; ".join(notes)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("dovetail.collect.analyzer"), PackageLoader("dovetail.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@lru_cache(maxsize=1)
+def _style() -> Markup:
+    """The report's style sheet, and what the page adds."""
+    report = files("dovetail.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    return Markup(report + _own("page.css"))
+
+
+@lru_cache(maxsize=1)
+def _script() -> Markup:
+    return Markup(_own("page.js"))
+
+
+def _own(name: str) -> str:
+    return files("dovetail.collect.analyzer").joinpath(f"templates/{name}").read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        f"script-src {_hash(_script())}",
+        f"style-src {_hash(_style())}",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)

@@ -1,0 +1,227 @@
+"""What subscribers may ask about one campaign, answered as documents ready for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dovetail.collect.analyzer.estimates import EVERYBODY, Numbers, RoundEstimates, window
+from dovetail.collect.analyzer.guarantee import Guarantees, Promised, Released, guarantees, promise
+from dovetail.collect.analyzer.slots import Slots
+from dovetail.collect.analyzer.words import lines
+from dovetail.collect.problems import Refusal
+from dovetail.collect.store.protocol import AnalyzerStore, Batch
+from dovetail.core.errors import DataError
+from dovetail.core.estimate import Estimate
+from dovetail.core.stages import FrequencyRandomizer
+from dovetail.estimate.simplex import nearest_shares
+from dovetail.pipeline.utility import LEVEL, shares_of
+from dovetail.randomize.device import from_device
+from dovetail.report.document import Missing, Shares, central_document, plain
+from dovetail_device.campaign import Campaign
+
+Document = dict[str, Any]
+
+
+class Answers:
+    """Everything that is known about one campaign: its counted batches never change, and are read once.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        The newest version.
+    store : AnalyzerStore
+    slots : Slots, optional
+        What is public about roster slots, where reports are released at them.
+    """
+
+    def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: Slots | None = None) -> None:
+        self.campaign, self._store, self._slots = campaign, store, slots
+        self._rounds: dict[str, RoundEstimates] = {}
+
+    def batches(self) -> list[Batch]:
+        """Counted batches, by the round that they closed with."""
+        return sorted(self._store.batches(self.campaign.id), key=lambda batch: batch.rounds[-1])
+
+    def rounds(self) -> list[RoundEstimates]:
+        """Estimates by round, one for each batch."""
+        return [self._estimates(batch) for batch in self.batches()]
+
+    def latest(self) -> RoundEstimates:
+        """The last round with an estimate; Refusal if there is none."""
+        known = [each for each in self.rounds() if each.n]
+        if not known:
+            raise Refusal("not_found", f"{self.campaign.id} has no estimate yet.")
+        return known[-1]
+
+    def at(self, t: int) -> RoundEstimates:
+        """The round t; Refusal if it has no estimate, with what became of it."""
+        for each in self.rounds():
+            if each.t == t and each.n:
+                return each
+            if t in each.rounds and each.t != t:
+                raise Refusal("not_found", f"round {t} was merged into the batch of round {each.t}.")
+        raise Refusal("not_found", f"round {t} of {self.campaign.id} has no estimate.")
+
+    def window(self, t: int, *, width: int) -> Document:
+        """Win(t, w) for everybody and for each public group; see `estimates.window`."""
+        known = self.rounds()
+        if not known or t > known[-1].t:
+            raise Refusal("not_found", f"round {t} of {self.campaign.id} has not been counted.")
+        try:
+            answer = window(known, t, width=width)
+        except DataError as error:
+            raise Refusal("not_found", str(error)) from None
+        return {
+            "t": t,
+            "width": width,
+            "groups": [
+                {**self._shares(name, each.estimate), "missing": list(each.missing)}
+                for name, each in answer.by_group.items()
+            ],
+        }
+
+    def guarantees(self) -> Guarantees:
+        """What all counted batches promise."""
+        return guarantees(self.campaign, self.released())
+
+    def released(self) -> list[Released]:
+        """The batches in the numbers that guarantees depend on, in order of their rounds."""
+        return [self._released(batch) for batch in self.batches()]
+
+    def document(self, each: RoundEstimates, *, detail: bool = False) -> Document:
+        """The estimates of one round; `detail` adds what is known about a number besides its mean."""
+        found = {
+            "round": each.t,
+            "rounds": list(each.rounds),
+            "n": each.n,
+            "measure": "share" if isinstance(each.randomizer, FrequencyRandomizer) else "mean",
+            "level": LEVEL,
+            "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
+        }
+        if detail and each.numbers is not None:
+            found |= _numbers(each.numbers)
+        return found
+
+    def frequencies(self, t: int | None = None) -> Document:
+        """Shares of the symbols in round t, or the latest; `projected` are the nearest that sum to 1."""
+        each = self.latest() if t is None else self.at(t)
+        if not isinstance(each.randomizer, FrequencyRandomizer):
+            raise Refusal("not_found", f"{self.campaign.id} asks for a number: it has means, not frequencies.")
+        groups = []
+        for name, estimate in each.by_group.items():
+            found = self._shares(name, estimate)
+            groups.append({**found, "projected": nearest_shares(estimate.value).tolist()})
+        return {"round": each.t, "n": each.n, "level": LEVEL, "groups": groups}
+
+    def status(self) -> Document:
+        """Counted batches, and what was set aside, by kind."""
+        batches = [
+            {
+                "rounds": list(batch.rounds),
+                "round": batch.rounds[-1],
+                "reports": batch.count,
+                "n": batch.n,
+                "rejected": dict(sorted(batch.rejected.items())),
+                "short": batch.n < self.campaign.batch.minimum,
+            }
+            for batch in self.batches()
+        ]
+        return {**self.heading(), "minimum": self.campaign.batch.minimum, "batches": batches}
+
+    def heading(self) -> Document:
+        """Which campaign this is."""
+        campaign = self.campaign
+        return {
+            "campaign": campaign.id,
+            "version": campaign.version,
+            "question": campaign.question,
+            "randomizer": campaign.mechanism.name,
+            "epsilon": campaign.mechanism.epsilon,
+            "categories": list(campaign.categories),
+            "groups": list(campaign.groups),
+        }
+
+    def guarantee(self, t: int | None = None) -> Document:
+        """Everything that is promised, or with `t` what is for the batch of that round."""
+        if t is not None:
+            for each in self.released():
+                if each.t == t:
+                    return _promised(promise(self.campaign, each))
+            raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
+        found = self.guarantees()
+        return {
+            **self.heading(),
+            "local": plain(found.local),
+            "colluding": found.local.epsilon,
+            "authentication": self.campaign.promise.authentication,
+            "rounds": found.rounds,
+            "most_reports_of_a_device": found.most_reports,
+            "local_of_all_rounds": found.all_local,
+            "device_budget": self.campaign.promise.device_budget,
+            "weakest": found.weakest and _promised(found.weakest),
+            "latest": found.latest and _promised(found.latest),
+            "all_rounds": _composed(found),
+            "alpha_of_a_batch": plain(found.alpha),
+            "alpha_of_all_batches": plain(found.all_alpha),
+            "short": [asdict(each) for each in found.short],
+            "words": [line._asdict() for line in lines(self.campaign, found)],
+        }
+
+    def requirement(self) -> Document:
+        """The precision that the analyzer asks of devices: Algorithm 3's broadcast."""
+        if self.campaign.precision is None:
+            raise Refusal("not_found", f"{self.campaign.id} asks for no precision.")
+        beta, rho = self.campaign.precision
+        return {"campaign": self.campaign.id, "beta": beta, "rho": rho}
+
+    @property
+    def labels(self) -> list[str]:
+        """What the components of an estimate are called."""
+        k = getattr(self.campaign.mechanism, "k", None)
+        if k is None:
+            return ["mean"]
+        return list(self.campaign.categories) or [str(symbol) for symbol in range(k)]
+
+    def _estimates(self, batch: Batch) -> RoundEstimates:
+        if batch.id not in self._rounds:
+            randomizer: Any = from_device(self.campaign.mechanism)
+            tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
+            placed = {} if self._slots is None else self._slots.estimates(self.campaign, self._store.placed(batch.id))
+            self._rounds[batch.id] = RoundEstimates(batch.rounds[-1], batch.rounds, randomizer, tallies, placed)
+        return self._rounds[batch.id]
+
+    def _released(self, batch: Batch) -> Released:
+        sizes = [part.n for part in self._estimates(batch).tallies if part.n]
+        return Released(batch.rounds[-1], batch.count, batch.n, min(sizes, default=0))
+
+    def _shares(self, name: str, estimate: Estimate) -> Document:
+        shares: Shares = shares_of(estimate, self.labels, None)
+        return {"group": name if name != EVERYBODY else None, **plain(shares)}
+
+
+def _numbers(found: Numbers) -> Document:
+    low, high = found.median.interval(LEVEL)
+    return {
+        "median_of_reports": {  # as an estimate of the mean
+            "value": float(found.median.value),
+            "standard_error": float(found.median.standard_error),
+            "bias_bound": float(found.median.bias_bound),
+            "interval": [float(low), float(high)],
+        },
+        "best": {"name": found.best.name, "reason": found.best.reason},
+        "quantiles": [{"share": share, **asdict(quantile)} for share, quantile in found.quantiles],
+    }
+
+
+def _promised(each: Promised) -> Document:
+    return {**asdict(each.released), "honest": each.honest, "central": plain(central_document(each.central))}
+
+
+def _composed(found: Guarantees) -> Any:
+    both = found.composed
+    if isinstance(both, Missing):
+        return plain(both)
+    if both.epsilon is None:
+        return plain(Missing(getattr(both, "reason", "")))
+    return {"epsilon": both.epsilon, "delta": both.delta, "method": both.method, "source": both.source}

@@ -1,0 +1,123 @@
+"""The analyzer as an object: batches in, answers out; HTTP and the simulator stand around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from tempfile import SpooledTemporaryFile
+from threading import Lock
+from typing import IO, Any, Literal, cast
+
+from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.ingest import Arrival, Arrived, open_batch
+from dovetail.collect.analyzer.metrics import Metrics
+from dovetail.collect.analyzer.queries import Answers
+from dovetail.collect.analyzer.slots import Slots
+from dovetail.collect.clock import Clock
+from dovetail.collect.logs import logger
+from dovetail.collect.problems import Refusal
+from dovetail.collect.store.protocol import AnalyzerStore
+from dovetail.core.errors import DataError
+from dovetail_device.message import Rejected
+
+IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
+_PIECE = 1 << 16
+_DAY = 86_400.0
+_LOG = logger("analyzer")
+
+State = Literal["counted"]
+
+
+class Analyzer:
+    """Receives batches and answers queries.
+
+    Parameters
+    ----------
+    campaigns : Campaigns
+    store : AnalyzerStore
+    clock : Clock
+    keep_days : float
+        How long bad reports that were set aside are kept.
+    slots : mapping from campaign id to Slots
+        Public facts on roster slots, for order-private campaigns.
+    """
+
+    def __init__(
+        self,
+        campaigns: Campaigns,
+        *,
+        store: AnalyzerStore,
+        clock: Clock,
+        keep_days: float = 30.0,
+        slots: Mapping[str, Slots] | None = None,
+    ) -> None:
+        self.campaigns, self.store, self.clock = campaigns, store, clock
+        self.metrics = Metrics()
+        self._keep_days, self._lock = keep_days, Lock()
+        known = slots or {}
+        self._answers = {id: Answers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
+
+    def receive(self, batch: bytes | IO[bytes]) -> State:
+        """Count a whole batch, given as its bytes or as an open file; Rejected if it is not right."""
+        source = BytesIO(batch) if isinstance(batch, bytes) else batch
+        with self.spool() as spool, self.refusals():
+            arrival = Arrival(self.campaigns, spool)
+            for piece in _pieces(source):
+                arrival.feed(piece)
+            return self.count(arrival.finish())
+
+    def count(self, arrived: Arrived) -> State:
+        """Open and keep a batch, once: a batch that is known already is acknowledged alike."""
+        header, started = arrived.header, time.monotonic()
+        with self._lock:  # batches are opened one after the other, so that memory stays bounded
+            if self.store.known(header.batch):
+                return "counted"
+            self._refuse_again(arrived)
+            counted = open_batch(arrived, self.campaigns.versions_of(arrived.campaign), now=self.clock.now())
+            try:
+                if not self.store.count(counted):
+                    return "counted"
+            except DataError as error:  # another analyzer on the same store was first
+                raise Rejected("round", str(error)) from None
+        self.metrics.counted(counted, time.monotonic() - started)
+        _LOG.info("batch counted", campaign=header.campaign, round=header.rounds[-1], batch=header.batch,
+                  count=header.count, accepted=counted.batch.n)  # fmt: skip
+        return "counted"
+
+    def answers(self, campaign: str) -> Answers:
+        """The answers about a campaign; Refusal if it is not served here."""
+        if campaign not in self._answers:
+            raise Refusal("not_found", "there is no such campaign here.")
+        return self._answers[campaign]
+
+    def all_answers(self) -> list[Answers]:
+        """The answers about every campaign, by id."""
+        return list(self._answers.values())
+
+    def purge(self) -> int:
+        """Forget what was set aside longer ago than `keep_days`; how many reports."""
+        gone = self.store.purge(self.clock.now() - self._keep_days * _DAY)
+        if gone:
+            _LOG.info("reports set aside were purged", purged=gone)
+        return gone
+
+    def spool(self) -> IO[bytes]:
+        """Where a batch lies until it has arrived: sealed reports only, gone when it is closed."""
+        return cast(IO[bytes], SpooledTemporaryFile(max_size=IN_MEMORY))
+
+    def refusals(self) -> Any:
+        """A context that counts refused batches by kind."""
+        return self.metrics.refusals()
+
+    def _refuse_again(self, arrived: Arrived) -> None:
+        """A round is released once: a second batch of its reports would let both be compared."""
+        header = arrived.header
+        for batch in self.store.batches(header.campaign):
+            if taken := set(header.rounds) & set(batch.rounds):
+                raise Rejected("round", f"round {min(taken)} of {header.campaign} has been counted already.")
+
+
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    while piece := source.read(_PIECE):
+        yield piece

@@ -1,0 +1,80 @@
+"""Reports as counts: small, without order, and enough for every estimate; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.collect.store.protocol import Tally
+from dovetail.core import estimate
+from dovetail.core.entropy import simulation
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
+from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
+
+Cells = NDArray[np.int64]  # (c,), ascending
+Analyst = FrequencyRandomizer | NumericRandomizer
+
+
+def tally(randomizer: Analyst, reports: Reports, *, group: str) -> Tally:
+    """Counts of the reports of one public group.
+
+    A cell is what the randomizer's own tally counts: a report or a symbol. For numbers it is the grid step of the
+    report clamped to the range, which is all that estimators look at, and bounds what one report can do.
+    """
+    if isinstance(randomizer, NumericRandomizer):
+        steps = ClampedGrid.of(randomizer).clamp(whole_steps(randomizer, reports))
+        cells, counts = np.unique(steps, return_counts=True)
+    else:
+        dense = randomizer.tally(reports)
+        cells = np.flatnonzero(dense)
+        counts = dense[cells]
+    return _tally(group, len(reports), cells, counts)
+
+
+def add(tallies: Iterable[Tally], *, group: str = "") -> Tally:
+    """Tallies of disjoint sets of reports as the tally of all of them.
+
+    Examples
+    --------
+    >>> add([Tally("a", 3, ((0, 2), (5, 1))), Tally("b", 2, ((5, 2),))])
+    Tally(group='', n=5)
+    """
+    parts = list(tallies)
+    pairs = _pairs(parts)
+    cells, where = np.unique(pairs[:, 0], return_inverse=True)
+    counts = np.zeros(cells.size, dtype=np.int64)
+    np.add.at(counts, where, pairs[:, 1])
+    return _tally(group, sum(part.n for part in parts), cells, counts)
+
+
+def by_group(tallies: Iterable[Tally]) -> dict[str, Tally]:
+    """One tally for each public group, by its name."""
+    found: dict[str, list[Tally]] = {}
+    for part in tallies:
+        found.setdefault(part.group, []).append(part)
+    return {name: add(found[name], group=name) for name in sorted(found)}
+
+
+def dense(randomizer: FrequencyRandomizer, counted: Tally) -> estimate.Tally:
+    """The tally as the estimator of frequencies takes it."""
+    counts = randomizer.tally(randomizer.randomize([], simulation(0)))  # of nobody: zeros, as many as there are cells
+    cells, filled = _pairs([counted]).T
+    counts[cells] = filled
+    return estimate.Tally(counts, counted.n)
+
+
+def spread_out(counted: Tally) -> Reports:
+    """Reports (n,) that have this tally: those of numbers, clamped, in ascending order."""
+    cells, counts = _pairs([counted]).T
+    return np.repeat(cells, counts)
+
+
+def _pairs(parts: list[Tally]) -> NDArray[np.int64]:
+    """Cells and counts (c, 2) of all parts, one after the other."""
+    return np.array([pair for part in parts for pair in part.counts], dtype=np.int64).reshape(-1, 2)
+
+
+def _tally(group: str, n: int, cells: Cells, counts: Cells) -> Tally:
+    return Tally(group, n, tuple(zip(cells.tolist(), counts.tolist(), strict=True)))

@@ -1,0 +1,153 @@
+"""Guarantees in words: short sentences that a person who takes part can read, with every number rounded up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dovetail.collect.analyzer.guarantee import Guarantees, Promised
+from dovetail.core.guarantee import CentralDP
+from dovetail.plan.collection import delta_notes
+from dovetail.report.document import Missing
+from dovetail.report.numbers import odds, upward
+from dovetail_device.campaign import Campaign
+
+
+class Line(NamedTuple):
+    """One promise: what it is about, its number ("" where there is none), and what it means."""
+
+    name: str
+    figure: str
+    meaning: str
+
+
+def lines(campaign: Campaign, found: Guarantees) -> list[Line]:
+    """What is promised, and what is not."""
+    parts = [_report(found), _rounds(campaign, found), *_batch(found), _together(found)]
+    if campaign.order_private:
+        parts.append(_order(found))
+    return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_open(campaign)]
+
+
+def _report(found: Guarantees) -> Line:
+    epsilon = found.local.epsilon
+    return Line(
+        "One report",
+        f"ε = {upward(epsilon)}",
+        "Whoever sees a single report, even with its sender's name on it, can shift the odds of any two values "
+        f"behind it by a factor of at most {odds(epsilon)}.",
+    )
+
+
+def _rounds(campaign: Campaign, found: Guarantees) -> Line:
+    return Line(
+        "All reports of one device",
+        f"ε = {upward(found.all_local)}",
+        f"In the {_count(found.rounds, 'counted round')} so far a device has sent at most "
+        f"{_count(found.most_reports, 'report')}; their budgets add. It stops for good at "
+        f"ε = {upward(campaign.promise.device_budget)}.",
+    )
+
+
+def _batch(found: Guarantees) -> list[Line]:
+    if found.weakest is None or found.latest is None or isinstance(found.composed, Missing):
+        return []  # there is no promise for single batches either, for the same reason
+    named = {"Latest batch": found.latest}
+    if found.weakest.honest < found.latest.honest:
+        named["Weakest batch"] = found.weakest
+    return [_central(name, each) for name, each in named.items()]
+
+
+def _central(name: str, each: Promised) -> Line:
+    released, central = each.released, each.central
+    if isinstance(central, Missing):
+        return Line(
+            f"{name} (round {released.t:,})", "", f"No promise beyond that of single reports: {central.reason}."
+        )
+    hidden = f"{released.n:,} valid reports of distinct devices"
+    if released.smallest < released.n:
+        hidden += f", {released.smallest:,} of them in the smallest public group"
+    notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
+    return Line(
+        f"{name} (round {released.t:,})",
+        f"ε = {upward(central.epsilon)}",
+        f"Shuffled among {hidden}, with {each.honest:,} assumed honest: whoever sees the batch shifts the odds about "
+        f"one person by a factor of at most {odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
+        f"({central.method}).{notes}",
+    )
+
+
+def _together(found: Guarantees) -> Line:
+    both, name = found.composed, "All batches together"
+    if isinstance(both, Missing):
+        return Line(name, "", f"No promise beyond that of single reports: {both.reason}.")
+    if both.epsilon is None:  # where rounds have slack of their own
+        return Line(name, "", f"No promise beyond that of single reports: {getattr(both, 'reason', '')}.")
+    return Line(
+        name,
+        f"ε = {upward(both.epsilon)}",
+        f"For a person in at most {_count(found.most_reports, 'batch', 'batches')}, the weakest so far, with slack "
+        f"δ = {upward(both.delta)} in total; whether somebody takes part must not depend on the values.",
+    )
+
+
+def _order(found: Guarantees) -> Line:
+    name = "Order of a batch"
+    if isinstance(found.alpha, Missing) or isinstance(found.all_alpha, Missing):
+        return Line(name, "", "Reports are released at public places, and nothing is promised about who sent which.")
+    return Line(
+        name,
+        f"α = {upward(found.alpha)}",
+        "Reports are released at public places, in an order that moves them among people of one public group: it "
+        f"shifts the odds of who in a group sent which report by a factor of at most {odds(found.alpha)} in one "
+        f"batch, and by {odds(found.all_alpha)} in all batches of one device.",
+    )
+
+
+def _colluding(campaign: Campaign, found: Guarantees) -> Line:
+    epsilon = found.local.epsilon
+    return Line(
+        "If shuffler and analyzer collude",
+        f"ε = {upward(epsilon)}",
+        f"They can undo the shuffle. What remains is the promise for single reports: ε = {upward(epsilon)} each, and "
+        f"ε = {upward(campaign.promise.device_budget)} for everything that a device ever sends here.",
+    )
+
+
+def _shortfalls(campaign: Campaign, found: Guarantees) -> list[Line]:
+    if not found.short:
+        return []
+    worst = min(found.short, key=lambda each: each.n)
+    return [
+        Line(
+            "Fewer valid reports than planned",
+            "",
+            f"{_count(len(found.short), 'batch', 'batches')} held fewer valid reports than the minimum of "
+            f"{campaign.batch.minimum:,}, such as that of round {worst.t:,} with {worst.n:,} of {worst.sent:,}: the "
+            "promises above count the valid ones only.",
+        )
+    ]
+
+
+def _open(campaign: Campaign) -> list[Line]:
+    if campaign.promise.authentication == "roster":
+        return []
+    return [
+        Line(
+            "Anybody may send",
+            "",
+            "Devices are not checked against a roster, so nobody knows how many distinct people stand behind the "
+            "reports: estimates can be flooded, and the promise is that of single reports.",
+        )
+    ]
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def summary(found: Guarantees) -> str:
+    """The promise to quote, in one line."""
+    both = found.composed
+    if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):
+        return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}"
+    return f"ε = {upward(found.all_local)} for all reports of one device"

@@ -1,0 +1,247 @@
+"""A campaign in plain words, before anybody takes part: what is asked, what it reveals, and who may read what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from dovetail.account.compose import Composition
+from dovetail.collect.analyzer.guarantee import Released, composed, promise
+from dovetail.collect.roster import Roster
+from dovetail.core.guarantee import CentralDP
+from dovetail.plan.collection import delta_notes
+from dovetail.report.document import Missing
+from dovetail.report.numbers import odds, upward
+from dovetail.shuffle.fitted import round_up
+from dovetail_device.campaign import Campaign
+from dovetail_device.message import wire_bytes
+
+SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
+STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself
+MOST_COMPOSED = 10_000  # rounds that are composed here; more are told by their budgets alone
+
+
+class Line(NamedTuple):
+    """One fact about a campaign."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What `explain` finds; every epsilon is an upper bound in nats, None where nothing is promised, with the reason.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of one report.
+    reports : int
+        That one device sends at most.
+    all_epsilon : float
+        Of all of them.
+    central, together : CentralDP, Composition or Missing
+        One batch of the minimum size, and as many as one device takes part in.
+    """
+
+    campaign: Campaign
+    epsilon: float
+    reports: int
+    all_epsilon: float
+    central: CentralDP | Missing
+    together: CentralDP | Composition | Missing
+    message_bytes: int
+    lines: tuple[Line, ...]
+    warnings: tuple[str, ...]
+
+
+def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | None = None) -> Explained:
+    """Explain a campaign, signed or not.
+
+    Parameters
+    ----------
+    roster : Roster, optional
+        The devices that may send, to compare their number with the minimum batch.
+    folder : Path, optional
+        Where the file of public columns lies, to check it against its digest.
+    """
+    epsilon, budget = campaign.mechanism.epsilon, campaign.promise.device_budget
+    reports = min(campaign.schedule.count, int(Fraction(budget) / Fraction(epsilon)))
+    central, together = _central(campaign, reports)
+    found = Explained(
+        campaign=campaign,
+        epsilon=epsilon,
+        reports=reports,
+        all_epsilon=round_up(reports * Fraction(epsilon)),
+        central=central,
+        together=together,
+        message_bytes=wire_bytes(campaign),
+        lines=(),
+        warnings=tuple(_warnings(campaign, reports, roster, folder)),
+    )
+    return Explained(**{**vars(found), "lines": tuple(_lines(found))})
+
+
+def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, CentralDP | Composition | Missing]:
+    """Of one batch and of all, with public groups of equal size, as nobody knows them yet."""
+    n = campaign.batch.minimum
+    smallest = n // max(1, len(campaign.groups))
+    released = Released(t=1, sent=n, n=n, smallest=smallest)
+    if smallest < 1:
+        return Missing("there are more public groups than reports"), Missing(
+            "there are more public groups than reports"
+        )
+    one = promise(campaign, released).central
+    if isinstance(one, Missing):
+        return one, one
+    if reports > MOST_COMPOSED:
+        return one, Missing(f"more than {MOST_COMPOSED:,} rounds: their budgets add")
+    return one, composed(campaign, [released] * reports, most=reports)
+
+
+def _lines(found: Explained) -> list[Line]:
+    campaign = found.campaign
+    return [
+        Line("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
+        Line("answer", _answer(campaign)),
+        Line(
+            "one report",
+            f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
+            f"two answers by a factor of at most {odds(found.epsilon)}",
+        ),
+        Line(
+            "all reports",
+            f"a device sends in at most {found.reports:,} of {campaign.schedule.count:,} rounds, epsilon "
+            f"{upward(found.all_epsilon)} together, then stops for good",
+        ),
+        Line("one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")),
+        Line("all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")),
+        Line("rounds", _rounds(campaign)),
+        Line("batches", _batches(campaign)),
+        Line("order", _order(campaign)),
+        Line(
+            "message",
+            f"{found.message_bytes:,} bytes for every answer, sealed twice with {campaign.analyzer.suite}",
+        ),
+        *_readers(campaign),
+    ]
+
+
+def _answer(campaign: Campaign) -> str:
+    mechanism, named = campaign.mechanism, ", ".join(campaign.categories[:20])
+    k = getattr(mechanism, "k", None)
+    if k is None:
+        kind = f"a number from {getattr(mechanism, 'lower', 0.0):g} to {getattr(mechanism, 'upper', 0.0):g}"
+    else:
+        kind = f"one of {k:,} answers" + (f": {named}" if named else "")
+    groups = f"; with the sender's public group, in the clear for the analyzer: {', '.join(campaign.groups[:20])}"
+    return f"{kind}, randomized on the device by {mechanism.name}" + (groups if campaign.groups else "")
+
+
+def _central_words(campaign: Campaign, central: CentralDP | Composition | Missing, of: str) -> str:
+    if isinstance(central, Missing):
+        return f"nothing beyond single reports: {central.reason}"
+    if central.epsilon is None:
+        return "nothing beyond single reports"
+    groups = ", if public groups are of one size" if campaign.groups else ""
+    return (
+        f"epsilon {upward(central.epsilon)} at delta {upward(central.delta)} for {of}, shuffled{groups}: "
+        f"the odds about one person shift by a factor of at most {odds(central.epsilon)}"
+    )
+
+
+def _rounds(campaign: Campaign) -> str:
+    schedule = campaign.schedule
+    if schedule.start is None or schedule.period is None:
+        return f"{schedule.count:,}, each closed by the owner's signed word"
+    grace = f", open {schedule.grace:g} seconds longer for the late" if schedule.grace else ""
+    return (
+        f"{schedule.count:,} of {schedule.period:g} seconds each, from {schedule.start:%Y-%m-%d %H:%M:%S} UTC{grace}"
+    )
+
+
+def _batches(campaign: Campaign) -> str:
+    rule = campaign.batch
+    small = {
+        "wait": "a smaller round stays open until it has enough",
+        "merge": "a smaller round joins the next one",
+        "drop": "a smaller round is thrown away",
+    }[rule.small]
+    late = {"refuse": "late reports are refused", "next": "late reports count for the next round"}[rule.late]
+    early = f"; closed early on {rule.close_at:,}" if rule.close_at else ""
+    return f"at least {rule.minimum:,} valid reports of distinct devices; {small}; {late}{early}"
+
+
+def _order(campaign: Campaign) -> str:
+    rule = campaign.shuffle
+    if not campaign.order_private:
+        return "a uniform shuffle: the order of a batch tells nothing about who sent which report"
+    alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g}"
+    return (
+        f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; no "
+        "amplification by shuffling is claimed"
+    )
+
+
+def _readers(campaign: Campaign) -> list[Line]:
+    known = "the device's key, its roster slot and" if campaign.promise.authentication == "roster" else "a key and"
+    return [
+        Line("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
+        Line(
+            "shuffler",
+            f"sees {known} the round and the time of each report; cannot read answers; forgets who sent what",
+        ),
+        Line("analyzer", "sees randomized answers in batches; no device, address, time or order of arrival"),
+        Line(
+            "both together",
+            f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report",
+        ),
+    ]
+
+
+def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: Path | None) -> list[str]:
+    promised, minimum, epsilon = campaign.promise, campaign.batch.minimum, campaign.mechanism.epsilon
+    found = []
+    if minimum < SMALL:
+        found.append(f"a batch of {minimum:,} hides little and estimates little; take a minimum of {SMALL} or more")
+    if epsilon >= STRONG:
+        found.append(
+            f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
+        )
+    found += delta_notes(promised.delta, minimum)
+    if promised.authentication == "none":
+        found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
+    if promised.assumed_honest is None and not promised.assumed_dishonest and not campaign.order_private:
+        found.append("everybody is assumed honest; state `assumed_dishonest` to promise less but surely")
+    if reports < campaign.schedule.count:
+        found.append(
+            f"the device budget pays for {reports:,} of {campaign.schedule.count:,} rounds; then a device is silent"
+        )
+    if campaign.owner == campaign.shuffler_signing:
+        found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")
+    if campaign.expires is None:
+        found.append("the campaign never expires: devices take it for good for as long as they run")
+    return [*found, *_roster_warnings(campaign, roster), *_public_warnings(campaign, folder)]
+
+
+def _roster_warnings(campaign: Campaign, roster: Roster | None) -> list[str]:
+    if roster is None:
+        return []
+    active = sum(not entry.revoked for entry in roster)
+    if active < campaign.batch.minimum:
+        return [f"the roster admits {active:,} devices, below the minimum batch of {campaign.batch.minimum:,}"]
+    return []
+
+
+def _public_warnings(campaign: Campaign, folder: Path | None) -> list[str]:
+    name = campaign.shuffle.public
+    if name is None or folder is None:
+        return []
+    try:
+        digest = sha256((folder / name).read_bytes()).hexdigest()
+    except OSError:
+        return [f"the public columns {name} are not beside the campaign"]
+    return [] if digest == campaign.shuffle.public_digest else [f"{name} is not the file that `public_sha256` names"]

@@ -1,0 +1,147 @@
+"""The shuffler over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Protocol, TypeVar
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dovetail.collect.problems import TYPE, Refusal
+from dovetail.collect.shuffler import metrics
+from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, refuse
+from dovetail.collect.shuffler.service import Service
+from dovetail.collect.web import application, read_limited
+from dovetail.core.errors import StorageError
+from dovetail_device.campaign import Campaign
+from dovetail_device.message import Rejected
+
+MOST_IN_BATCH = 1000  # messages
+_LENGTH = 4  # bytes before each message of a batch
+_SIGNATURE = 64
+_PAUSE = 5.0  # seconds until a store that failed is asked again
+
+T = TypeVar("T")
+
+
+class Source(Protocol):
+    """Another way in, such as MQTT, that lives as long as the server."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def app(service: Service, *sources: Source) -> Starlette:
+    """The shuffler's app; its lifespan starts and stops the service and the other ways in."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(service.start)
+        for source in sources:
+            await asyncio.to_thread(source.start)
+        yield
+        for source in sources:
+            await asyncio.to_thread(source.stop)
+        await asyncio.to_thread(service.stop)
+
+    here = _Handlers(service)
+    routes = [
+        Route("/v1/reports", here.report, methods=["POST"]),
+        Route("/v1/reports/batch", here.batch, methods=["POST"]),
+        Route("/v1/campaigns/{id}", here.campaign),
+        Route("/v1/campaigns/{id}/round", here.round),
+        Route("/v1/campaigns/{id}/rounds/{number:int}/close", here.close, methods=["POST"]),
+        Route("/v1/status", here.status),
+        Route("/metrics", here.metrics),
+    ]
+    return application(routes, ready=service.shuffler.ready, lifespan=lifespan)
+
+
+def split(body: bytes) -> list[bytes]:
+    """The messages of a batch, each behind its length.
+
+    >>> split(bytes([0, 0, 0, 2]) + b"ab" + bytes([0, 0, 0, 1]) + b"c")
+    [b'ab', b'c']
+    """
+    messages, place = list[bytes](), 0
+    while place < len(body):
+        start = place + _LENGTH
+        place = start + int.from_bytes(body[place:start], "big")
+        if start > len(body) or place > len(body) or len(messages) == MOST_IN_BATCH:
+            raise Rejected("malformed", f"a batch is at most {MOST_IN_BATCH} messages, each behind its length.")
+        messages.append(body[start:place])
+    return messages
+
+
+class _Handlers:
+    def __init__(self, service: Service) -> None:
+        self._service, self._shuffler = service, service.shuffler
+        self._longest = self._shuffler.book.longest
+
+    async def report(self, request: Request) -> Response:
+        with self._service.gate.admit(self._longest):
+            answer = (await self._submit([await read_limited(request, self._longest)]))[0]
+        if answer.kind != ACCEPTED:
+            raise refuse(answer)
+        return Response(status_code=202)
+
+    async def batch(self, request: Request) -> Response:
+        most = MOST_IN_BATCH * (self._longest + _LENGTH)
+        declared = request.headers.get("content-length", "")
+        with self._service.gate.admit(min(most, int(declared)) if declared.isdigit() else most):
+            answers = await self._submit(split(await read_limited(request, most)))
+        rejected = [
+            {"index": index, "type": TYPE + answer.kind}
+            for index, answer in enumerate(answers)
+            if answer.kind != ACCEPTED
+        ]
+        return JSONResponse({"accepted": len(answers) - len(rejected), "rejected": rejected})
+
+    async def campaign(self, request: Request) -> Response:
+        return Response(self._campaign(request).signed, media_type="text/plain")
+
+    async def round(self, request: Request) -> Response:
+        found = metrics.round_now(self._shuffler, self._campaign(request), self._service.clock.now())
+        return JSONResponse(found)
+
+    async def close(self, request: Request) -> Response:
+        id, number = self._campaign(request).id, request.path_params["number"]
+        signature = await read_limited(request, _SIGNATURE)
+        now = self._service.clock.now()
+        state = await _in_thread(lambda: self._shuffler.close_round(id, number, signature, now))
+        return JSONResponse({"round": number, "state": state})
+
+    async def status(self, _: Request) -> Response:
+        return JSONResponse(await _in_thread(lambda: metrics.status(self._shuffler, self._service.clock.now())))
+
+    async def metrics(self, _: Request) -> Response:
+        return Response(await _in_thread(lambda: metrics.scrape(self._shuffler)), media_type="text/plain")
+
+    def _campaign(self, request: Request) -> Campaign:
+        version = self._shuffler.book.newest.get(request.path_params["id"])
+        if version is None:
+            raise Refusal("not_found", "no such campaign is served here.")
+        return version.campaign
+
+    async def _submit(self, messages: Sequence[bytes]) -> list[Answer]:
+        with _storage():
+            return await asyncio.wrap_future(self._service.submit(messages))
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    with _storage():
+        return await asyncio.to_thread(work)
+
+
+@contextmanager
+def _storage() -> Iterator[None]:
+    """A store that fails has stored nothing: the sender comes back later."""
+    try:
+        yield
+    except StorageError:
+        raise Refusal("unavailable", "nothing could be stored; come back later.", retry_after=_PAUSE) from None

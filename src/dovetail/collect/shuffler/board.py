@@ -1,0 +1,54 @@
+"""The rounds of every campaign as last seen in the store. The store decides; what is seen here may be old."""
+
+from __future__ import annotations
+
+from dovetail.collect.clock import minute
+from dovetail.collect.shuffler.calendar import Rounds
+from dovetail.collect.store.protocol import Campaign, Round, ShufflerStore
+from dovetail.collect.vault import RoundKey, Vault
+from dovetail.core.errors import StorageError
+
+
+class Board:
+    """Looks rounds up, opens them, and finds their keys; safe between threads."""
+
+    def __init__(self, store: ShufflerStore, vault: Vault) -> None:
+        self.store, self.vault = store, vault
+        self._seen: dict[Campaign, Rounds] = {}
+
+    def rounds(self, campaign: Campaign) -> Rounds:
+        """The rounds as last seen."""
+        return self._seen[campaign] if campaign in self._seen else self.refresh(campaign)
+
+    def refresh(self, campaign: Campaign) -> Rounds:
+        """The rounds as the store has them now."""
+        found = {round.number: round for round in self.store.rounds(campaign)}
+        self._seen[campaign] = found
+        return found
+
+    def open(self, campaign: Campaign, number: int, now: float) -> Round:
+        """Open a round, with a key of its own."""
+        self.vault.create(campaign, number)
+        round = self.store.open_round(campaign, number, minute(now))
+        self.refresh(campaign)
+        return round
+
+    def key(self, campaign: Campaign, number: int, now: float) -> RoundKey | None:
+        """The key of a round that takes reports, which is opened if it is not known; None once it is released.
+
+        Raises
+        ------
+        StorageError
+            When the round is open and its key is gone: nothing more can be taken for it.
+        """
+        if number not in self.rounds(campaign):
+            self.open(campaign, number, now)
+        key = self.vault.key(campaign, number)
+        if key is None and self.refresh(campaign)[number].state == "open":
+            raise lost(campaign, number)
+        return key
+
+
+def lost(campaign: Campaign, number: int) -> StorageError:
+    """The vault has no key for a round that still has reports."""
+    return StorageError(f"the key of round {number} of {campaign} is gone from the vault; restore the folder.")

@@ -1,0 +1,82 @@
+"""The campaigns that a shuffler serves: every version of each, found by the digest that reports carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dovetail.core.errors import ConfigError
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import Opener, RoleKeys, SigningKey
+from dovetail_device.message import inner_bytes, wire_bytes
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a campaign with the keys that the shuffler needs for it."""
+
+    campaign: Campaign
+    opener: Opener = field(repr=False)
+    signing: SigningKey = field(repr=False)
+    length: int  # of its messages, bytes
+
+    def lives(self, now: float) -> bool:
+        """Whether reports made under this version are still taken."""
+        return self.campaign.expires is None or now < self.campaign.expires.timestamp()
+
+
+@dataclass(frozen=True)
+class Book:
+    """Versions by digest, and the newest one of each campaign: rounds and rules are those of the newest."""
+
+    versions: Mapping[bytes, Version]
+    newest: Mapping[str, Version]
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest message of any campaign, bytes."""
+        return max(version.length for version in self.versions.values())
+
+    @classmethod
+    def of(cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys]) -> Book:
+        """The book of these campaigns; other shufflers' campaigns and contradicting versions are refused."""
+        held = list(keys)
+        versions = {campaign.digest: _version(campaign, held) for campaign in campaigns}
+        if not versions:
+            raise ConfigError("`campaigns` must name at least one campaign file.")
+        newest: dict[str, Version] = {}
+        for version in sorted(versions.values(), key=lambda version: version.campaign.version):
+            campaign = version.campaign
+            if campaign.id in newest:
+                _agree(newest[campaign.id].campaign, campaign)
+            newest[campaign.id] = version
+        return cls(versions, newest)
+
+
+def _version(campaign: Campaign, held: list[RoleKeys]) -> Version:
+    for keys in held:
+        opening, signing = keys.opening, keys.signing
+        if opening is None or signing is None or opening.sealing_key() != campaign.shuffler:
+            continue
+        if signing.verifying_key() == campaign.shuffler_signing:
+            return Version(campaign, opening.opener(), signing, wire_bytes(campaign))
+    raise ConfigError(
+        f"the campaign {campaign.id}, version {campaign.version}, names other shuffler keys than those in `keys`."
+    )
+
+
+def _agree(older: Campaign, newer: Campaign) -> None:
+    """A new version changes keys, endpoints and expiry; everything that rounds and promises rest on stays."""
+    if older.version == newer.version:
+        raise ConfigError(f"two files are version {newer.version} of the campaign {newer.id}.")
+    for name in ("owner", "mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise"):
+        if getattr(older, name) != getattr(newer, name):
+            raise ConfigError(
+                f"`{name}` differs between the versions {older.version} and {newer.version} of the campaign "
+                f"{newer.id}; give the changed campaign another id."
+            )
+    if inner_bytes(older) != inner_bytes(newer):
+        raise ConfigError(
+            f"reports of the versions {older.version} and {newer.version} of the campaign {newer.id} have different "
+            "lengths and cannot share a batch; give the changed campaign another id."
+        )

@@ -1,0 +1,75 @@
+"""Which round: by the clock, by what is closed already, and for a report that comes early or late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dovetail.collect.store.protocol import Round
+from dovetail_device.campaign import Campaign
+
+Rounds = Mapping[int, Round]  # by number
+
+
+def current(campaign: Campaign, rounds: Rounds, now: float) -> int:
+    """The round that devices report for: by the clock, or the first that is not closed; 0 before the first round,
+    count + 1 after the last."""
+    if campaign.schedule.period is not None:
+        return campaign.schedule.round_at(now)
+    number = max(rounds, default=1)
+    while number > 1 and not _closed(rounds, number - 1):
+        number -= 1
+    return number + 1 if _closed(rounds, number) else number
+
+
+def begins(campaign: Campaign, rounds: Rounds, now: float) -> int | None:
+    """The round that is to be opened now, if there is one."""
+    number = current(campaign, rounds, now)
+    return number if 1 <= number <= campaign.schedule.count and number not in rounds else None
+
+
+def is_over(campaign: Campaign, round: Round, now: float) -> bool:
+    """Whether an open round ends by itself: its time has passed, or it is full. An owner's close needs no reason."""
+    full = campaign.batch.close_at
+    return _past(campaign, round.number, now) or (full is not None and round.count >= full)
+
+
+def follows(campaign: Campaign, rounds: Rounds, now: float) -> bool:
+    """Whether a round can still close after those that are closed now."""
+    if any(round.state == "open" for round in rounds.values()):
+        return True
+    last = campaign.schedule.count
+    return last not in rounds and not _past(campaign, last, now)
+
+
+def target(campaign: Campaign, number: int, rounds: Rounds, *, now: float) -> int | Literal["too_early", "late"]:
+    """The round in which a report for round `number` counts, or why it counts in none.
+
+    One round ahead is taken, because clocks differ; a late report joins the current round, or the next one, where the
+    campaign's rule is late = "next".
+    """
+    running = current(campaign, rounds, now)
+    if number > running + 1:
+        return "too_early"
+    if _takes(campaign, number, rounds, now):
+        return number
+    if campaign.batch.late == "next":
+        for later in (running, running + 1):
+            if later > number and _takes(campaign, later, rounds, now):
+                return later
+    return "late"
+
+
+def _takes(campaign: Campaign, number: int, rounds: Rounds, now: float) -> bool:
+    if number in rounds:
+        return rounds[number].state == "open"
+    return 1 <= number <= campaign.schedule.count and not _past(campaign, number, now)
+
+
+def _closed(rounds: Rounds, number: int) -> bool:
+    return number in rounds and rounds[number].state != "open"
+
+
+def _past(campaign: Campaign, number: int, now: float) -> bool:
+    schedule = campaign.schedule
+    return schedule.period is not None and now >= schedule.ends(number) + schedule.grace

@@ -1,0 +1,122 @@
+"""The shuffler's configuration file, and the shuffler that it describes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.public import fit
+from dovetail.collect.roster import LiveRoster
+from dovetail.collect.shuffler.book import Book
+from dovetail.collect.shuffler.delivery import HttpTransport
+from dovetail.collect.shuffler.mqtt import Subscriber
+from dovetail.collect.shuffler.runtime import Settings, Shuffler
+from dovetail.collect.shuffler.service import Service
+from dovetail.collect.store.shuffler import open_shuffler_store
+from dovetail.collect.vault import FileVault
+from dovetail.core.entropy import device
+from dovetail.core.errors import ConfigError
+from dovetail.pipeline.config import parse_section
+from dovetail.pipeline.sections import Section
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import RoleKeys, VerifyingKey
+
+
+class TlsSection(Section):
+    """Certificate chain and key, PEM files."""
+
+    certificate: str
+    key: str
+
+
+class MqttSection(Section):
+    """The broker; with a password the user must be named."""
+
+    url: str
+    user: str | None = None
+    password_file: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.password_file is not None and self.user is None:
+            raise ValueError("`password_file` goes with `user`")
+        return self
+
+
+class LimitsSection(Section):
+    """What senders may ask for."""
+
+    per_device_per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    megabytes_under_way: Annotated[int, Field(ge=1)] = 64
+
+
+class RetentionSection(Section):
+    """How long digests of report ids are kept, which recognise retries."""
+
+    days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 90.0
+
+
+class ShufflerConfig(Section):
+    """`shuffler.toml`; paths in it are relative to the file."""
+
+    schema_version: Literal[1]
+    campaigns: Annotated[list[str], Field(min_length=1)]
+    owner: str | None = None
+    keys: str | Annotated[list[str], Field(min_length=1)]
+    store: str | None = None
+    vault: str = "vault"
+    roster: str | None = None
+    listen: str = "127.0.0.1:8401"
+    analyzer: str
+    mqtt: MqttSection | None = None
+    tls: TlsSection | None = None
+    limits: LimitsSection = LimitsSection()
+    retention: RetentionSection = RetentionSection()
+
+
+def load(path: Path) -> ShufflerConfig:
+    """Read and check a configuration; errors name the file and the key."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise ConfigError(f"{path}: no such configuration.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}.") from None
+    return parse_section(ShufflerConfig, raw, name=str(path))
+
+
+def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -> tuple[Service, list[Subscriber]]:
+    """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
+    owner = None if config.owner is None else VerifyingKey.parse("owner", config.owner)
+    files = [folder / name for name in config.campaigns]
+    campaigns = [(Campaign.load(file, owner), file.parent) for file in files]
+    keys = [config.keys] if isinstance(config.keys, str) else config.keys
+    book = Book.of([c for c, _ in campaigns], [RoleKeys.load(folder / name, "shuffler") for name in keys])
+    fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
+    shuffler = Shuffler(
+        book,
+        store=open_shuffler_store(config.store or f"sqlite:///{folder / 'shuffler.sqlite'}"),
+        vault=FileVault(folder / config.vault),
+        transport=HttpTransport(config.analyzer),
+        roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
+        fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
+        settings=Settings(config.limits.per_device_per_minute, config.retention.days),
+        rng=device(),
+    )
+    service = Service(shuffler, clock or SystemClock(), under_way=config.limits.megabytes_under_way << 20)
+    return service, _subscribers(config, folder, service)
+
+
+def _subscribers(config: ShufflerConfig, folder: Path, service: Service) -> list[Subscriber]:
+    if config.mqtt is None:
+        return []
+    secret = config.mqtt.password_file
+    try:
+        password = None if secret is None else (folder / secret).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{folder / str(secret)}: no password file that can be read.") from None
+    return [Subscriber(service, config.mqtt.url, user=config.mqtt.user, password=password)]

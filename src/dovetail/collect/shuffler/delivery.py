@@ -1,0 +1,105 @@
+"""From the outbox to the analyzer: sent until it is counted, with jittered back-off in between.
+
+The analyzer counts a batch once, whatever is sent again: its id names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Protocol
+
+import httpx
+
+from dovetail.collect.logs import logger
+from dovetail.collect.store.protocol import Outgoing, ShufflerStore
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DovetailError
+
+_LOG = logger("shuffler.delivery")
+_FIRST, _LONGEST = 1.0, 300.0  # seconds between tries
+_SECONDS = 600.0  # for the analyzer to count a batch: a million reports take about a minute and a half
+
+
+class NotDelivered(DovetailError):
+    """The analyzer has not said that it counted the batch; `status` is what it answered, 0 for nothing."""
+
+    def __init__(self, status: int = 0) -> None:
+        super().__init__(f"the analyzer has not counted the batch (answer {status}).")
+        self.status = status
+
+
+class Transport(Protocol):
+    """The way to the analyzer."""
+
+    def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        """Return when the analyzer has counted the batch, now or before; `NotDelivered` otherwise."""
+
+
+class HttpTransport:
+    """POST to the analyzer, streamed."""
+
+    def __init__(self, analyzer: str, client: httpx.Client | None = None) -> None:
+        self._place = f"{analyzer.rstrip('/')}/v1/batches"
+        self._client = client or httpx.Client(timeout=httpx.Timeout(_SECONDS, connect=10.0))
+
+    def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        try:
+            answer = self._client.post(
+                self._place,
+                content=chain([header], parts),
+                headers={"Content-Type": "application/octet-stream"},
+            )
+            counted = answer.status_code == 200 and answer.json() == {"batch": batch, "state": "counted"}
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+            raise NotDelivered from None
+        if not counted:
+            raise NotDelivered(answer.status_code)
+
+
+class Outbox:
+    """What waits for the analyzer, and when each batch is tried next. After a restart everything is due at once."""
+
+    def __init__(self, store: ShufflerStore, transport: Transport, rng: Entropy) -> None:
+        self._store, self._transport, self._rng = store, transport, rng
+        self._tries: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+
+    def waiting(self, now: float) -> list[Outgoing]:
+        """The batches that are to be sent now."""
+        found = self._store.outgoing()
+        return [batch for batch in found if batch.state == "waiting" and self._due.get(batch.id, now) <= now]
+
+    def send(self, batch: Outgoing) -> bool:
+        """Whether the analyzer has counted the batch."""
+        try:
+            self._transport.send(batch.id, batch.header, self._store.parts(batch.id))
+        except NotDelivered as error:
+            _LOG.warning("batch not delivered", campaign=batch.campaign, batch=batch.id, status=error.status)
+            return False
+        _LOG.info("batch delivered", campaign=batch.campaign, batch=batch.id)
+        return True
+
+    def later(self, batch: str, now: float) -> None:
+        """Try a batch again after a back-off."""
+        self._tries[batch] = self._tries.get(batch, 0) + 1
+        self._due[batch] = now + backoff(self._tries[batch], self._rng)
+
+    def forget(self, batch: str) -> None:
+        """The analyzer has counted the batch."""
+        self._store.delivered(batch)
+        self._tries.pop(batch, None)
+        self._due.pop(batch, None)
+
+
+def backoff(tries: int, rng: Entropy) -> float:
+    """Seconds until the next try: uniform up to a bound that doubles each time, from 1 second to 5 minutes.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> all(0.0 < backoff(3, simulation(seed)) <= 4.0 for seed in range(20))
+    True
+    """
+    bound = min(_LONGEST, _FIRST * 2.0 ** min(tries - 1, 20))
+    return bound * (int(rng.below(1 << 20, 1)[0]) + 1) / (1 << 20)

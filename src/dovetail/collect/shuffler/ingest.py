@@ -1,0 +1,174 @@
+"""From bytes to a durable report: cheap checks first, then cryptography, then the roster, then one transaction.
+
+What a sender is told is the same for a new report and for one that is known already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from dovetail.collect.problems import Refusal
+from dovetail.collect.roster import Roster
+from dovetail.collect.shuffler import calendar
+from dovetail.collect.shuffler.board import Board
+from dovetail.collect.shuffler.book import Book, Version
+from dovetail.collect.shuffler.counters import Counters
+from dovetail.collect.shuffler.limits import Rates
+from dovetail.collect.shuffler.mixing import pack
+from dovetail.collect.store.protocol import Accepted, Outcome
+from dovetail.collect.vault import RoundKey
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import VerifyingKey
+from dovetail_device.message import Envelope, Rejected, open_envelope, read_head
+
+ACCEPTED = "accepted"
+_ANY = 1 << 32  # slots, where no public table has a row for each
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A report that has passed every check that needs no store."""
+
+    campaign: Campaign
+    slot: int
+    envelope: Envelope = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a sender is told: `kind` is "accepted", or the kind of a problem."""
+
+    kind: str
+    detail: str = ""
+    retry_after: float | None = None
+
+
+_TOLD: dict[Outcome, Answer] = {
+    "new": Answer(ACCEPTED),
+    "duplicate": Answer(ACCEPTED),
+    "second": Answer("second_report", "the device has another report in this round; each device counts once."),
+    "closed": Answer("late", "the round is closed, and takes no more reports."),
+}
+_COUNTED: dict[Outcome, str] = {
+    "new": ACCEPTED,
+    "duplicate": "duplicate",
+    "second": "second_report",
+    "closed": "late",
+}
+
+
+def refuse(answer: Answer) -> Refusal:
+    """An answer that is a problem, ready to be raised."""
+    return Refusal(answer.kind, answer.detail, retry_after=answer.retry_after)
+
+
+class Ingest:
+    """The way of a message into the store, in two steps: `check` (cryptography, any thread) and `commit`.
+
+    slots : rows of the public table of each order-private campaign; devices beyond it are not taken.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        board: Board,
+        counters: Counters,
+        *,
+        roster: Callable[[], Roster] | None,
+        slots: Mapping[str, int],
+        rates: Rates,
+    ) -> None:
+        self._book, self._board, self._counters = book, board, counters
+        self._roster, self._slots, self._rates = roster, slots, rates
+
+    def check(self, message: bytes, now: float, *, limited: bool = True) -> Checked | Answer:
+        """The report of a message, or why it is refused; `limited` applies the rate limit of its device."""
+        campaign = ""
+        try:
+            version = self._version(message, now)
+            campaign = version.campaign.id
+            self._check_cheaply(version, message, now)
+            return self._check(version, message, now, limited=limited)
+        except Rejected as error:
+            answer = Answer(error.kind, str(error))
+        except Refusal as error:
+            answer = Answer(error.kind, error.detail, error.retry_after)
+        self._counters.came(campaign, answer.kind)
+        return answer
+
+    def commit(self, reports: Sequence[Checked], now: float) -> list[Answer]:
+        """Make these reports durable in one transaction, and say for each what its sender is told."""
+        outcomes = self._store(reports, now)
+        closed = [place for place, outcome in enumerate(outcomes) if outcome == "closed"]
+        if closed:  # perhaps only since we last looked at the rounds: where do these reports belong now?
+            for campaign in {reports[place].campaign.id for place in closed}:
+                self._board.refresh(campaign)
+            again = self._store([reports[place] for place in closed], now)
+            for place, outcome in zip(closed, again, strict=True):
+                outcomes[place] = outcome
+        for report, outcome in zip(reports, outcomes, strict=True):
+            self._counters.came(report.campaign.id, _COUNTED[outcome])
+        return [_TOLD[outcome] for outcome in outcomes]
+
+    def _version(self, message: bytes, now: float) -> Version:
+        head = read_head(message)
+        version = self._book.versions.get(head.digest)
+        if version is None or not version.lives(now):
+            raise Rejected("campaign", "the report was made for a campaign, or a version of it, not served here.")
+        return version
+
+    def _check_cheaply(self, version: Version, message: bytes, now: float) -> None:
+        """What needs no cryptography."""
+        campaign, round = version.campaign, read_head(message).round
+        if len(message) != version.length:
+            raise Rejected("malformed", f"a message of {campaign.id} has {version.length} bytes.")
+        if not 1 <= round <= campaign.schedule.count:
+            raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
+        if round > calendar.current(campaign, self._board.rounds(campaign.id), now) + 1:
+            raise Refusal("too_early", "this round has not begun; send the report again when it runs.")
+
+    def _check(self, version: Version, message: bytes, now: float, *, limited: bool) -> Checked:
+        envelope = open_envelope(version.campaign, message, version.opener)
+        slot = self._slot(version.campaign, envelope.device)
+        wait = self._rates.take(envelope.device.public, now) if limited else 0.0
+        if wait > 0.0:
+            raise Refusal("rate_limited", "the device sends too often; come back later.", retry_after=wait)
+        return Checked(version.campaign, slot, envelope)
+
+    def _slot(self, campaign: Campaign, device: VerifyingKey) -> int:
+        """The device's public slot; 0 for everybody where no roster is asked for."""
+        if campaign.promise.authentication == "none":
+            return 0
+        assert self._roster is not None  # the shuffler does not start without one
+        roster = self._roster()
+        slot = roster.slot(device)
+        if slot is None or slot >= self._slots.get(campaign.id, _ANY):
+            raise Refusal("unknown_device", "the device is not in the roster of this campaign.")
+        if roster.revoked(device):
+            raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
+        return slot
+
+    def _store(self, reports: Sequence[Checked], now: float) -> list[Outcome]:
+        keys: dict[tuple[str, int], RoundKey | None] = {}  # looked up once for each transaction, and never kept
+        return self._board.store.accept([self._sealed(report, keys, now) for report in reports])
+
+    def _sealed(self, report: Checked, keys: dict[tuple[str, int], RoundKey | None], now: float) -> Accepted:
+        """The report under the key of the round where it counts.
+
+        One that counts nowhere goes to round 0, which is never open: the store recognises a retry, and takes nothing.
+        """
+        id, envelope = report.campaign.id, report.envelope
+        digest = sha256(envelope.report_id).digest()
+        number = calendar.target(report.campaign, envelope.round, self._board.rounds(id), now=now)
+        if isinstance(number, str):
+            return Accepted(id, 0, bytes(32), digest, b"")
+        if (id, number) not in keys:
+            keys[id, number] = self._board.key(id, number, now)
+        key = keys[id, number]
+        if key is None:  # released while we looked
+            return Accepted(id, 0, bytes(32), digest, b"")
+        tag = key.tag(envelope.device.public)
+        packed = pack(envelope.device.public, report.slot, envelope.inner)
+        return Accepted(id, number, tag, digest, key.seal(packed, tag))

@@ -1,0 +1,108 @@
+"""The life of a round as a table: which event, in which situation, has which effects. No clock, no store, no network.
+
+A round takes reports while it is open. It is over when its time and grace have passed, when it holds `close_at`
+reports, or when its owner closes it. It is then closed (held), counted, and released, merged or dropped by the
+campaign's rule. Each change of state is one transaction of the store, so that a crash leaves every round in a state
+of this table and `restarted` takes it from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from dovetail.collect.store.protocol import State
+from dovetail_device.campaign import Campaign
+
+Place = State | Literal["unopened"]
+Event = Literal["begins", "over", "next closed", "counted", "built", "restarted", "delivered", "failed"]
+Effect = Literal[
+    "open",
+    "close",
+    "hold",
+    "merge",
+    "drop",
+    "build",
+    "abandon",
+    "release",
+    "erase",
+    "deliver",
+    "retry later",
+    "forget",
+]
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One row: in this state, on this event, where the situation includes `when` (empty: always)."""
+
+    state: Place
+    event: Event
+    when: str
+    effects: tuple[Effect, ...]
+    after: Place
+
+
+# the first row that fits is taken
+TABLE = (
+    Transition("unopened", "begins", "", ("open",), "open"),
+    Transition("open", "over", "enough", ("close",), "held"),
+    Transition("open", "over", "waits", ("hold",), "open"),
+    Transition("open", "over", "", ("close",), "held"),
+    Transition("held", "next closed", "", ("merge", "erase"), "merged"),
+    Transition("held", "counted", "enough", ("build",), "releasing"),
+    Transition("held", "counted", "merges", ("hold",), "held"),
+    Transition("held", "counted", "", ("drop", "erase"), "dropped"),
+    Transition("releasing", "built", "", ("release", "erase", "deliver"), "released"),
+    Transition("releasing", "restarted", "", ("abandon",), "held"),
+    Transition("released", "restarted", "", ("erase", "deliver"), "released"),
+    Transition("merged", "restarted", "", ("erase",), "merged"),
+    Transition("dropped", "restarted", "", ("erase",), "dropped"),
+    Transition("released", "failed", "", ("retry later",), "released"),
+    Transition("released", "delivered", "", ("forget",), "delivered"),
+)
+
+SITUATIONS = {
+    "enough": "at least `minimum` valid reports of distinct devices, merged ones included",
+    "waits": "small = wait, and the campaign has not expired",
+    "merges": "small = merge, and a later round can still close",
+}
+
+MEANING: dict[Effect, str] = {
+    "open": "the round takes reports, under a key of its own",
+    "close": "the round takes no more reports",
+    "hold": "nothing is released; status and log say so",
+    "merge": "the reports are sealed again under the next round's key; where a device has one there, that one stays",
+    "drop": "the reports are deleted and their number is shown",
+    "build": "a permutation is drawn and the batch is put together in its order",
+    "release": "the reports are deleted, and the batch waits to be sent: one transaction",
+    "deliver": "the batch is sent to the analyzer",
+    "retry later": "the batch is sent again after a jittered back-off",
+    "erase": "the round's key is destroyed, and with it the link between devices and reports",
+    "abandon": "the half-built batch is deleted; nothing of it has left, the next one draws its own permutation",
+    "forget": "the body of the batch is deleted",
+}
+
+
+def react(state: Place, event: Event, situation: Collection[str] = ()) -> Transition | None:
+    """The row that fits; None where the event changes nothing."""
+    for row in TABLE:
+        if row.state == state and row.event == event and (not row.when or row.when in situation):
+            return row
+    return None
+
+
+def situation(campaign: Campaign, count: int, *, now: float, follows: bool) -> frozenset[str]:
+    """What is true of a round that is over with `count` valid reports of distinct devices.
+
+    follows : whether a later round can still close.
+    """
+    living = campaign.expires is None or now < campaign.expires.timestamp()
+    small = campaign.batch.small
+    facts = {
+        "enough": count >= campaign.batch.minimum,
+        "waits": small == "wait" and living,
+        "merges": small == "merge" and living and follows,
+    }
+    return frozenset(fact for fact, true in facts.items() if true)

@@ -1,0 +1,79 @@
+"""Metrics for Prometheus and the public status: counts in tens, so that nobody can watch one report arrive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dovetail.collect.shuffler import calendar
+from dovetail.collect.shuffler.counters import coarse
+from dovetail.collect.shuffler.runtime import Shuffler
+from dovetail_device.campaign import Campaign
+
+Label = TypeVar("Label")
+
+
+def scrape(shuffler: Shuffler) -> bytes:
+    """The metrics in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Metrics(shuffler))
+    return generate_latest(registry)
+
+
+def status(shuffler: Shuffler, now: float) -> dict[str, Any]:
+    """Rounds and coarse counts of every campaign."""
+    return {"campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.book.newest.values()]}
+
+
+def round_now(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, Any]:
+    """The round that devices report for, and its state."""
+    rounds = shuffler.board.rounds(campaign.id)
+    number = calendar.current(campaign, rounds, now)
+    state = "over" if number > campaign.schedule.count else "open" if number else "unopened"
+    return {"round": number, "state": rounds[number].state if number in rounds else state}
+
+
+def _campaign(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, Any]:
+    rounds = shuffler.board.rounds(campaign.id).values()
+    over = [r for r in rounds if r.state == "held" or (r.state == "open" and calendar.is_over(campaign, r, now))]
+    dropped = [round for round in rounds if round.state == "dropped"]
+    return {
+        "id": campaign.id,
+        **round_now(shuffler, campaign, now),
+        "minimum": campaign.batch.minimum,
+        "waiting": [{"round": round.number, "reports": coarse(round.count)} for round in over],
+        "dropped": [{"round": round.number, "reports": coarse(round.count)} for round in dropped],
+        "refused": _coarse(shuffler.board.store.faults(campaign.id)),
+    }
+
+
+def _coarse(counts: dict[Label, int]) -> dict[Label, int]:
+    """Counts in tens; what has not come ten times is not there at all."""
+    return {label: coarse(count) for label, count in sorted(counts.items()) if coarse(count)}
+
+
+class _Metrics(Collector):
+    def __init__(self, shuffler: Shuffler) -> None:
+        self._shuffler = shuffler
+
+    def collect(self) -> Iterator[Metric]:
+        messages = CounterMetricFamily(
+            "dovetail_messages", "Messages by what became of them, rounded down to tens.", labels=["campaign", "kind"]
+        )
+        for labels, count in _coarse(self._shuffler.counters.total()).items():
+            messages.add_metric(labels, count)
+        yield messages
+        rounds = GaugeMetricFamily("dovetail_rounds", "Rounds by state.", labels=["campaign", "state"])
+        for id in self._shuffler.book.newest:
+            states = Counter(round.state for round in self._shuffler.board.rounds(id).values())
+            for state, count in sorted(states.items()):
+                rounds.add_metric([id, state], count)
+        yield rounds
+        waiting = GaugeMetricFamily("dovetail_batches_waiting", "Batches that the analyzer has not counted yet.")
+        waiting.add_metric([], len(self._shuffler.board.store.outgoing()))
+        yield waiting

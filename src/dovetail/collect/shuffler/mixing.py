@@ -1,0 +1,133 @@
+"""From a closed round to a batch: reports in released order, with nothing left of who sent them and when.
+
+The order is a uniform permutation of the reports sorted by their tags, which are keyed digests; for order privacy it
+is drawn by the campaign's shuffler over the public roster slots that are present. Reports are streamed from the
+store; what is kept in memory is one tag and a number for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.collect.batch import Header
+from dovetail.collect.public import Fitted
+from dovetail.collect.shuffler.book import Version
+from dovetail.collect.store.protocol import Accepted, Outgoing, Round, ShufflerStore
+from dovetail.collect.vault import RoundKey
+from dovetail.core.entropy import Entropy
+
+Places = NDArray[np.int64]  # (n,)
+Tags = Sequence[tuple[int, bytes]]  # (round, tag)
+
+_KEY, _SLOT = 32, 4
+_PART = 1 << 20  # bytes of a part of the body
+_CHUNK = 4096  # reports read at once
+
+
+def pack(device: bytes, slot: int, inner: bytes) -> bytes:
+    """What is sealed under a round's key: the sender, its public slot, the report that only the analyzer opens."""
+    return device + slot.to_bytes(_SLOT, "big") + inner
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A closed round on its way out, with the key that opens its links."""
+
+    store: ShufflerStore = field(repr=False)
+    round: Round
+    key: RoundKey = field(repr=False)
+
+    def tags(self) -> Tags:
+        return self.store.tags(self.round.campaign, [self.round.number])
+
+    def packed(self, tags: Tags) -> list[bytes]:
+        """The packed reports of these tags."""
+        sealed = self.store.fetch(self.round.campaign, tags)
+        return [self.key.open(report, tag) for report, (_, tag) in zip(sealed, tags, strict=True)]
+
+    def slots(self, tags: Tags) -> Places:
+        """The roster slots (n,) of these tags."""
+        found = np.empty(len(tags), dtype=np.int64)
+        for start in range(0, len(tags), _CHUNK):
+            chunk = self.packed(tags[start : start + _CHUNK])
+            found[start : start + len(chunk)] = [int.from_bytes(p[_KEY : _KEY + _SLOT], "big") for p in chunk]
+        return found
+
+    def merge(self, into: int, key: RoundKey) -> int:
+        """Seal the reports again under the key of round `into`; how many gave way to a report that is there."""
+        tags, moved = self.tags(), list[Accepted]()
+        for start in range(0, len(tags), _CHUNK):
+            for packed in self.packed(tags[start : start + _CHUNK]):
+                tag = key.tag(packed[:_KEY])
+                moved.append(Accepted(self.round.campaign, into, tag, b"", key.seal(packed, tag)))
+        return self.store.move(self.round.campaign, self.round.number, into, moved)
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released order: which report comes at which place, and under order privacy the slot of each place."""
+
+    order: Places
+    slots: Places | None
+
+
+def uniform(n: int, rng: Entropy) -> Released:
+    """Every order with the same probability."""
+    return Released(rng.permutation(n), None)
+
+
+def by_slot(slots: Places, shuffler: Fitted, rng: Entropy) -> Released:
+    """The order of the shuffler, restricted to the `slots` (n,) that are present; a slot counts once."""
+    present_slots, places = np.unique(slots, return_index=True)
+    present = np.zeros(shuffler.n, dtype=np.bool_)
+    present[present_slots] = True
+    fitted = shuffler if present.all() else shuffler.restrict(present)
+    return Released(places[fitted.permutation(rng)].astype(np.int64), present_slots)
+
+
+def build(
+    closed: Closed, version: Version, rounds: tuple[int, ...], *, shuffler: Fitted | None, rng: Entropy
+) -> Outgoing | None:
+    """The batch of a closed round, ready to be released; None where it is too small, or another replica was first.
+
+    rounds : all rounds whose reports may be in it, merged ones included.
+    """
+    campaign, tags = version.campaign, closed.tags()
+    released = uniform(len(tags), rng) if shuffler is None else by_slot(closed.slots(tags), shuffler, rng)
+    n = released.order.size
+    id = rng.words(2).tobytes().hex()
+    batch = Outgoing(id, campaign.id, (closed.round.number,), n, b"", "building")
+    if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
+        return None
+    digest = sha256()
+    for number, body in enumerate(_parts(closed, tags, released)):
+        digest.update(body)
+        closed.store.add_part(id, number, body)
+    dropped = {"superseded": closed.round.superseded, "same slot": len(tags) - n}
+    some = {reason: count for reason, count in dropped.items() if count}
+    header = Header(campaign.id, campaign.digest.hex(), id, rounds, n, digest.hexdigest(), some)
+    return replace(batch, header=header.signed(version.signing))
+
+
+def _parts(closed: Closed, tags: Tags, released: Released) -> Iterator[bytes]:
+    """The body in released order, in parts of about `_PART` bytes."""
+    place, size = 0, 0
+    part = list[bytes]()
+    for start in range(0, released.order.size, _CHUNK):
+        chosen = [tags[report] for report in released.order[start : start + _CHUNK]]
+        for packed in closed.packed(chosen):
+            entry = packed[_KEY + _SLOT :]
+            if released.slots is not None:
+                entry = int(released.slots[place]).to_bytes(_SLOT, "big") + entry
+            part.append(entry)
+            place, size = place + 1, size + len(entry)
+            if size >= _PART:
+                yield b"".join(part)
+                part, size = [], 0
+    if part:
+        yield b"".join(part)

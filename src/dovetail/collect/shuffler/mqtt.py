@@ -1,0 +1,105 @@
+"""The shuffler's subscription to a broker: a message is acknowledged to the broker once its report is durable.
+
+The session is persistent under a client id of this shuffler, so that the broker keeps what comes while it is away. A
+message that is refused is acknowledged too: it would not get better. The broker has promised the device to deliver,
+and no device can be told to come back later: nothing is limited by device here, brokers have limits of their own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+from threading import Event, Timer
+from typing import Any
+from urllib.parse import urlsplit
+
+from paho.mqtt.client import Client, MQTTMessage, MQTTv311
+from paho.mqtt.enums import CallbackAPIVersion
+
+from dovetail.collect.logs import logger
+from dovetail.collect.shuffler.service import Service
+from dovetail.collect.shuffler.writer import Answers
+from dovetail.core.errors import ConfigError
+
+_LOG = logger("shuffler.mqtt")
+_QOS = 1
+_PAUSE = 5.0  # seconds until a store that failed is asked again
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+class Subscriber:
+    """One subscription for all campaigns of the service; `url` is mqtt://host:port or mqtts://host:port."""
+
+    def __init__(self, service: Service, url: str, *, user: str | None = None, password: str | None = None) -> None:
+        self._service, self._stopped = service, Event()
+        self._host, self._port, secure = _address(url)
+        self._topics = [topic(digest) for digest in sorted(service.shuffler.book.versions)]
+        self._client = Client(
+            CallbackAPIVersion.VERSION2, _client_id(service), clean_session=False, protocol=MQTTv311, manual_ack=True
+        )
+        if user is not None:
+            self._client.username_pw_set(user, password)
+        if secure:
+            self._client.tls_set()
+        self._client.reconnect_delay_set(1, 60)
+        self._client.on_connect = self._connected
+        self._client.on_message = self._came
+
+    def start(self) -> None:
+        """Connect, now or as soon as the broker is there."""
+        self._client.connect_async(self._host, self._port)
+        self._client.loop_start()
+
+    def stop(self) -> None:
+        """Take no more; what is not acknowledged comes again at the next start."""
+        self._stopped.set()
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _connected(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        if reason.is_failure:
+            _LOG.warning("the broker refuses the shuffler")
+            return
+        client.subscribe([(topic, _QOS) for topic in self._topics])
+        _LOG.info("subscribed at the broker", count=len(self._topics))
+
+    def _came(self, _: Client, __: Any, message: MQTTMessage) -> None:
+        self._submit(bytes(message.payload), message.mid, message.qos)
+
+    def _submit(self, payload: bytes, mid: int, qos: int) -> None:
+        if not self._stopped.is_set():
+            told = self._service.submit([payload], limited=False)
+            told.add_done_callback(partial(self._acknowledge, payload, mid, qos))
+
+    def _acknowledge(self, payload: bytes, mid: int, qos: int, told: Answers) -> None:
+        """Acknowledge what is durable or refused; where the store failed, try again while the broker waits."""
+        error = told.exception()
+        if error is None:
+            self._client.ack(mid, qos)
+            return
+        _LOG.fault("a message is tried again", error)
+        again = Timer(_PAUSE, self._submit, (payload, mid, qos))
+        again.daemon = True
+        again.start()
+
+
+def topic(digest: bytes) -> str:
+    """Where the reports of a version of a campaign are published."""
+    return f"dovetail/v1/{digest.hex()}/reports"
+
+
+def _client_id(service: Service) -> str:
+    """The same at each start, and different for shufflers with other keys."""
+    names = {version.campaign.shuffler_signing.public for version in service.shuffler.book.newest.values()}
+    return f"dovetail-{sha256(b''.join(sorted(names))).hexdigest()[:12]}"
+
+
+def _address(url: str) -> tuple[str, int, bool]:
+    try:
+        found = urlsplit(url)
+        port = found.port
+    except ValueError:
+        found, port = urlsplit(""), None
+    if found.scheme not in _PORTS or not found.hostname or found.username is not None:
+        raise ConfigError("`mqtt.url` must be mqtt://host:port or mqtts://host:port; user and password stand apart.")
+    return found.hostname, port or _PORTS[found.scheme], found.scheme == "mqtts"

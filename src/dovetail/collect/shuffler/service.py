@@ -1,0 +1,84 @@
+"""The shuffler's threads: some check messages, one writes, one turns rounds, one delivers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+
+from dovetail.collect.clock import Clock
+from dovetail.collect.logs import logger
+from dovetail.collect.shuffler.ingest import Answer, Checked
+from dovetail.collect.shuffler.limits import Gate
+from dovetail.collect.shuffler.runtime import Shuffler
+from dovetail.collect.shuffler.writer import Answers, Writer
+
+_LOG = logger("shuffler.service")
+_BEAT = 0.5  # seconds
+_UNDER_WAY = 64 << 20  # bytes of messages
+
+
+class Service:
+    """A shuffler under a server: `start` it, `submit` messages, `stop` it."""
+
+    def __init__(self, shuffler: Shuffler, clock: Clock, *, under_way: int = _UNDER_WAY) -> None:
+        self.shuffler, self.clock, self.gate = shuffler, clock, Gate(under_way)
+        self._stopping = Event()
+        self._threads: list[Thread] = []
+
+    def start(self) -> None:
+        """Recover, then begin."""
+        self.shuffler.start(self.clock.now())
+        self._checkers = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="checker")
+        self._writer = Writer(lambda reports: self.shuffler.commit(reports, self.clock.now()))
+        for name, work in (("rounds", self.shuffler.turn), ("delivery", self.shuffler.deliver)):
+            thread = Thread(target=self._beat, args=(work,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def submit(self, messages: Sequence[bytes], *, limited: bool = True) -> Answers:
+        """What is told about each message, once its report is durable."""
+        told = Answers()
+        told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
+        self._checkers.submit(self._check, messages, told, limited)
+        return told
+
+    def stop(self) -> None:
+        """Finish what was submitted, and nothing else."""
+        self._stopping.set()
+        self._checkers.shutdown(wait=True)
+        self._writer.stop()
+        for thread in self._threads:
+            thread.join()
+        self.shuffler.stop()
+
+    def _check(self, messages: Sequence[bytes], told: Answers, limited: bool) -> None:
+        try:
+            now = self.clock.now()
+            found = [self.shuffler.check(message, now, limited=limited) for message in messages]
+            good = [report for report in found if isinstance(report, Checked)]
+        except Exception as error:
+            told.set_exception(error)
+            return
+        if good:
+            self._writer.submit(good).add_done_callback(lambda written: _tell(found, written, told))
+        else:
+            told.set_result([answer for answer in found if isinstance(answer, Answer)])
+
+    def _beat(self, work: Callable[[float], None]) -> None:
+        while not self._stopping.is_set():
+            try:
+                work(self.clock.now())
+            except Exception as error:  # the next beat tries again
+                _LOG.fault("a step failed", error)
+            self._stopping.wait(_BEAT)
+
+
+def _tell(found: Sequence[Checked | Answer], written: Answers, told: Answers) -> None:
+    error = written.exception()
+    if error is not None:
+        told.set_exception(error)
+        return
+    answers = iter(written.result())
+    told.set_result([entry if isinstance(entry, Answer) else next(answers) for entry in found])

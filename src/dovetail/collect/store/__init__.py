@@ -1,0 +1,1 @@
+"""What the two servers keep, behind one small protocol each."""

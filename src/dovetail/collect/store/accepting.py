@@ -1,0 +1,213 @@
+"""Reports on their way in and out of rounds: the work of `accept`, `move` and `drop` inside one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    union_all,
+    update,
+)
+
+from dovetail.collect.store.protocol import Accepted, Campaign, Outcome
+from dovetail.collect.store.tables import FRESH, REPORT, ROUND, SPENT
+from dovetail.core.errors import StorageError
+
+_CHUNK = 1000  # keys in one question to the database
+
+T = TypeVar("T")
+Place = tuple[Campaign, int]  # a round
+Device = tuple[Campaign, int, bytes]  # in a round, by tag
+
+
+def _among(name: str) -> BindParameter[Any]:
+    return bindparam(name, expanding=True)
+
+
+# Statements of every `accept`, built once: building them costs more than running them.
+_LOCK = (
+    select(ROUND)
+    .where(ROUND.c.campaign.in_(_among("campaigns")), ROUND.c.state.in_(_among("states")))
+    .order_by(ROUND.c.campaign, ROUND.c.number)
+    .with_for_update()
+)
+_KNOWN = union_all(*(select(table.c.digest).where(table.c.digest.in_(_among("digests"))) for table in (FRESH, SPENT)))
+_MORE = (
+    update(ROUND)
+    .where(ROUND.c.campaign == bindparam("of"), ROUND.c.number == bindparam("at"))
+    .values(total=ROUND.c.total + bindparam("more"))
+)
+_STORE, _NOTE = insert(REPORT), insert(FRESH)
+
+
+def _by_tag(wanted: Column[Any]) -> dict[str, Any]:
+    """Questions for a column of the reports with some tags of one round, by dialect.
+
+    PostgreSQL knows nothing about a table that has just been filled, and would read the whole round for every
+    question; a subquery for each tag leaves it no choice but the key.
+    """
+    here = and_(REPORT.c.campaign == bindparam("campaign"), REPORT.c.number == bindparam("number"))
+    tags = func.unnest(bindparam("tags", type_=ARRAY(LargeBinary))).table_valued("tag").render_derived()
+    one = select(wanted).where(here, REPORT.c.tag == tags.c.tag).correlate(tags).scalar_subquery()
+    return {
+        "sqlite": select(REPORT.c.tag, wanted).where(here, REPORT.c.tag.in_(_among("tags"))),
+        "postgresql": select(tags.c.tag, one),
+    }
+
+
+_SEALED, _TAKEN = _by_tag(REPORT.c.sealed), _by_tag(REPORT.c.number)
+
+
+def lock(connection: Connection, campaigns: Iterable[Campaign], *states: str) -> dict[Place, Row[Any]]:
+    """The rounds of these campaigns that are in one of these states, and nobody else's until the transaction ends.
+
+    Everything that inserts or deletes reports comes through here first. Two transactions of one campaign therefore
+    never decide at the same time: whoever stores in a round has locked it, and all others wait for that lock.
+    """
+    rows = connection.execute(_LOCK, {"campaigns": sorted(set(campaigns)), "states": states})
+    return {(row.campaign, row.number): row for row in rows}
+
+
+def accept(connection: Connection, reports: Sequence[Accepted]) -> list[Outcome]:
+    """What becomes of each report, as if they came one after the other."""
+    open_rounds = lock(connection, (report.campaign for report in reports), "open")
+    known, taken = _known(connection, reports), _taken(connection, reports)
+    outcomes: list[Outcome] = []
+    new = []
+    for report in reports:
+        device = (report.campaign, report.round, report.tag)
+        if report.report in known:
+            outcomes.append("duplicate")
+        elif device[:2] not in open_rounds:
+            outcomes.append("closed")
+        elif device in taken:
+            outcomes.append("second")
+        else:
+            outcomes.append("new")
+            new.append(report)
+            known.add(report.report)
+            taken.add(device)
+    _store(connection, new)
+    by_digest = sorted(new, key=lambda report: report.report)
+    if new:
+        rows = [
+            {"digest": report.report, "campaign": report.campaign, "number": report.round} for report in by_digest
+        ]
+        connection.execute(_NOTE, rows)
+    return outcomes
+
+
+def move(connection: Connection, place: Place, into: int, reports: Sequence[Accepted]) -> int:
+    """Merge round `place` into round `into`; how many reports of it gave way."""
+    campaign, number = place
+    found = lock(connection, [campaign], "open", "held")
+    if place not in found:
+        return 0  # another replica has merged, dropped or released it
+    if into == number or (campaign, into) not in found:
+        raise StorageError(f"round {into} of {campaign} takes no reports any more; round {number} stays as it is.")
+    if len(reports) != found[place].total:
+        raise StorageError(f"round {number} of {campaign} has changed while it was merged; try again.")
+    reports = [replace(report, round=into) for report in reports]
+    taken = _taken(connection, reports)
+    kept = [report for report in reports if (campaign, into, report.tag) not in taken]
+    _store(connection, kept)
+    superseded = len(reports) - len(kept)
+    change(connection, (campaign, into), superseded=ROUND.c.superseded + found[place].superseded + superseded)
+    clear(connection, place)
+    change(connection, place, state="merged", into=into)
+    earlier = and_(ROUND.c.campaign == campaign, ROUND.c.into == number)
+    connection.execute(update(ROUND).where(earlier).values(into=into))
+    return superseded
+
+
+def drop(connection: Connection, place: Place) -> int:
+    """Delete the reports of a round; how many."""
+    if place not in lock(connection, [place[0]], "open", "held"):
+        return 0
+    change(connection, place, state="dropped")
+    return clear(connection, place)
+
+
+def clear(connection: Connection, place: Place) -> int:
+    """Delete the reports of a round and turn their digests into spent ones, in an order of their own; how many."""
+
+    def inside(table: Any) -> ColumnElement[bool]:
+        return and_(table.c.campaign == place[0], table.c.number == place[1])
+
+    digests = select(FRESH).where(inside(FRESH)).order_by(FRESH.c.digest)
+    connection.execute(insert(SPENT).from_select(["digest", "campaign", "number"], digests))
+    connection.execute(delete(FRESH).where(inside(FRESH)))
+    return connection.execute(delete(REPORT).where(inside(REPORT))).rowcount
+
+
+def change(connection: Connection, place: Place, **values: Any) -> None:
+    """New values for columns of a round."""
+    here = and_(ROUND.c.campaign == place[0], ROUND.c.number == place[1])
+    connection.execute(update(ROUND).where(here).values(**values))
+
+
+def sealed(connection: Connection, place: Place, tags: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Sealed reports of a round by tag, of those tags that have one."""
+    found: dict[bytes, bytes] = {}
+    for part in _chunks(tags):
+        found.update(_look_up(connection, _SEALED, place, part))
+    return found
+
+
+def _look_up(
+    connection: Connection, statements: dict[str, Any], place: Place, tags: Sequence[bytes]
+) -> Iterator[Any]:
+    asked = {"campaign": place[0], "number": place[1], "tags": list(tags)}
+    rows = connection.execute(statements[connection.dialect.name], asked)
+    return ((tag, value) for tag, value in rows if value is not None)
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
+
+
+def _store(connection: Connection, reports: Sequence[Accepted]) -> None:
+    """Rows by tag, so that not even the order within a group shows, and the counts of their rounds."""
+    ordered = sorted(reports, key=lambda report: report.tag)
+    rows = [{"campaign": r.campaign, "number": r.round, "tag": r.tag, "sealed": r.sealed} for r in ordered]
+    if rows:
+        connection.execute(_STORE, rows)
+    for (campaign, number), more in Counter((report.campaign, report.round) for report in reports).items():
+        connection.execute(_MORE, {"of": campaign, "at": number, "more": more})
+
+
+def _known(connection: Connection, reports: Sequence[Accepted]) -> set[bytes]:
+    """Digests among these that are in the store."""
+    known: set[bytes] = set()
+    for part in _chunks([report.report for report in reports]):
+        known.update(connection.scalars(_KNOWN, {"digests": part}))
+    return known
+
+
+def _taken(connection: Connection, reports: Sequence[Accepted]) -> set[Device]:
+    """Devices among these that have a report in the round."""
+    tags = defaultdict(list)
+    for report in reports:
+        tags[report.campaign, report.round].append(report.tag)
+    taken: set[Device] = set()
+    for place, all_tags in tags.items():
+        for part in _chunks(all_tags):
+            taken.update((*place, tag) for tag, _ in _look_up(connection, _TAKEN, place, part))
+    return taken

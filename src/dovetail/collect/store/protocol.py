@@ -1,0 +1,191 @@
+"""What a shuffler and an analyzer ask of their stores.
+
+Every method is one transaction: done and durable when it returns, or not done at all. Stores know no cryptography:
+what is secret reaches them sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Campaign = str  # campaign id; versions of one campaign share rounds
+State = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged"]
+Outcome = Literal["new", "duplicate", "second", "closed"]
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A valid report on its way into the store.
+
+    tag : keyed digest of the device under the round's key, so that a device counts once and nobody can find it later;
+    report : SHA-256 of the report id, kept after release so that a retry is recognised;
+    sealed : device, slot and inner envelope under the round's key.
+    """
+
+    campaign: Campaign
+    round: int
+    tag: bytes = field(repr=False)  # 32 bytes
+    report: bytes = field(repr=False)  # 32 bytes
+    sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round as the store knows it; `count` is valid reports of distinct devices, and stays when they are gone."""
+
+    campaign: Campaign
+    number: int
+    state: State
+    count: int
+    opened: float  # server time, seconds since 1970, whole minutes
+    batch: str | None = None  # hex id of the batch that its reports went into, also when they were merged before
+    superseded: int = 0  # reports merged into this round, or into those merged into it, whose device had one here
+    into: int | None = None  # the round that a merged round's reports are in
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A batch that waits for the analyzer: its signed header; the body comes from `parts`."""
+
+    id: str  # hex, 32 characters
+    campaign: Campaign
+    rounds: tuple[int, ...]
+    count: int
+    header: bytes  # header and signature as they are sent; empty while the batch is being built
+    state: Literal["building", "waiting", "delivered"]
+
+
+class ShufflerStore(Protocol):
+    def ready(self) -> bool:
+        """Whether a transaction can be made now."""
+
+    def open_round(self, campaign: Campaign, number: int, now: float) -> Round:
+        """The round, opened if it was not known."""
+
+    def rounds(self, campaign: Campaign) -> list[Round]:
+        """All rounds known, by number."""
+
+    def accept(self, reports: Sequence[Accepted]) -> list[Outcome]:
+        """Store reports, all in one transaction, and say for each what became of it.
+
+        "duplicate": this very report is known, in whatever round, also long after its release; "second": its device
+        has another report in this round; "closed": the round is not open. Only "new" changes anything.
+        """
+
+    def tags(self, campaign: Campaign, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
+        """(round, tag) of all reports of these rounds, by tag: an order that says nothing about arrival."""
+
+    def fetch(self, campaign: Campaign, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """The sealed reports of these (round, tag), in the order asked for."""
+
+    def set_state(self, campaign: Campaign, number: int, before: State, after: State) -> bool:
+        """Change a round's state; False, and nothing done, if it is not `before` (another replica was first)."""
+
+    def move(self, campaign: Campaign, number: int, into: int, reports: Sequence[Accepted]) -> int:
+        """Merge: store `reports` (those of round `number`, sealed again) in round `into`, delete the old ones, mark
+        `number` "merged". Where a device has a report in both, the one of `into` stays. How many were superseded."""
+
+    def drop(self, campaign: Campaign, number: int) -> int:
+        """Delete the reports of a round and mark it "dropped"; how many."""
+
+    def begin_batch(self, batch: Outgoing) -> bool:
+        """Note a batch under construction and mark its rounds "releasing"; False if one of them is not "open" or
+        "held": another replica was first. A batch that was begun before and not finished is abandoned first."""
+
+    def add_part(self, batch: str, number: int, body: bytes) -> None:
+        """Part `number` (0, 1, ..) of the body of a batch under construction."""
+
+    def finish_batch(self, batch: str, header: bytes) -> None:
+        """In one transaction: the batch waits for delivery, the reports of its rounds are deleted, the rounds are
+        "released". What a disk may still hold of them is sealed under keys that the caller now erases."""
+
+    def abandon_batch(self, batch: str) -> None:
+        """Undo `begin_batch` after a crash: parts deleted, rounds "open" again if they were. Nothing was sent.
+        Does nothing to a batch that was finished, and whoever still builds it gets StorageError on the next part."""
+
+    def outgoing(self) -> list[Outgoing]:
+        """Batches not delivered yet."""
+
+    def parts(self, batch: str) -> Iterator[bytes]:
+        """The body of a batch, in its order, part by part, in bounded memory."""
+
+    def delivered(self, batch: str) -> None:
+        """The analyzer has it: mark batch and rounds "delivered", delete the body."""
+
+    def add_faults(self, faults: dict[tuple[Campaign, str], int]) -> None:
+        """Add to the counters of refused messages, by kind."""
+
+    def faults(self, campaign: Campaign) -> dict[str, int]:
+        """Refused messages by kind."""
+
+    def purge(self, before: float) -> int:
+        """Forget report digests and batches of rounds that have ended and were opened before this time; how many
+        rows. The rounds stay, so that none is ever opened again."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Reports of one batch and public group, counted: everything that estimates need. Tallies add."""
+
+    group: str  # "" without groups
+    n: int
+    counts: tuple[tuple[int, int], ...] = field(repr=False)  # (cell, count), cells ascending, counts above 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the analyzer has counted it."""
+
+    id: str
+    campaign: Campaign
+    digest: str  # of the campaign file, hex
+    rounds: tuple[int, ...]
+    count: int  # sealed reports in the batch
+    n: int  # valid ones
+    counted_at: float  # whole minutes
+    rejected: dict[str, int]  # by kind
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one batch leaves behind: the tallies, what was set aside, and for order privacy the released order."""
+
+    batch: Batch
+    tallies: tuple[Tally, ...]
+    aside: tuple[tuple[str, bytes], ...] = ()  # (kind, sealed report)
+    placed: tuple[tuple[int, bytes], ...] = ()  # (roster slot, report), by slot
+
+
+class AnalyzerStore(Protocol):
+    def ready(self) -> bool:
+        """Whether a transaction can be made now."""
+
+    def known(self, batch: str) -> bool:
+        """Whether this batch has been counted."""
+
+    def count(self, counted: Counted) -> bool:
+        """Keep what a batch leaves, in one transaction; False, and nothing done, if it was counted before.
+
+        DataError, and nothing done, if another batch of one of its rounds was: a round is released once.
+        """
+
+    def batches(self, campaign: Campaign) -> list[Batch]:
+        """Counted batches, by their first round."""
+
+    def tallies(self, campaign: Campaign, batch: str) -> list[Tally]:
+        """Tallies of a batch, by group."""
+
+    def placed(self, batch: str) -> Iterator[tuple[int, bytes]]:
+        """Reports of an order-private batch by roster slot."""
+
+    def aside(self, batch: str) -> Iterator[tuple[str, bytes]]:
+        """(kind, sealed report) of what was set aside from a batch, by kind."""
+
+    def purge(self, before: float) -> int:
+        """Forget what was set aside from batches counted before this time; how many rows."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,165 @@
+"""The tables of both roles, in two schemas that share nothing: a role's database holds no table of the other.
+
+Every table is clustered by its key (WITHOUT ROWID in SQLite), so that the order of rows says nothing about arrival.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+SHUFFLER = MetaData()
+ANALYZER = MetaData()
+
+
+def _number(name: str, *, key: bool = False, null: bool = False) -> Column[int]:
+    return Column(name, BigInteger, primary_key=key, nullable=null, autoincrement=False)
+
+
+def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:
+    return Column(name, Text, primary_key=key, nullable=null)
+
+
+def _bytes(name: str, *, key: bool = False) -> Column[bytes]:
+    return Column(name, LargeBinary, primary_key=key, nullable=False)
+
+
+# The shuffler
+
+ROUND = Table(
+    "round",
+    SHUFFLER,
+    _text("campaign", key=True),
+    _number("number", key=True),
+    _text("state"),
+    _text("resume", null=True),  # what an abandoned batch turns "releasing" back into
+    _number("total"),  # valid reports of distinct devices; stays after release
+    _number("superseded"),  # reports merged into this round whose device had one here
+    _number("opened"),  # seconds since 1970, whole minutes
+    _text("batch", null=True),
+    _number("into", null=True),  # where the reports of a merged round are
+    CheckConstraint(
+        "state IN ('open', 'held', 'releasing', 'released', 'delivered', 'dropped', 'merged')", name="round_state"
+    ),
+    sqlite_with_rowid=False,
+)
+
+REPORT = Table(  # until release
+    "report",
+    SHUFFLER,
+    _text("campaign", key=True),
+    _number("number", key=True),
+    _bytes("tag", key=True),
+    _bytes("sealed"),
+    ForeignKeyConstraint(["campaign", "number"], ["round.campaign", "round.number"]),
+    sqlite_with_rowid=False,
+)
+
+
+def _digests(name: str) -> Table:
+    return Table(
+        name, SHUFFLER, _bytes("digest", key=True), _text("campaign"), _number("number"), sqlite_with_rowid=False
+    )
+
+
+# Digests of report ids. At release they pass from one table to the other, all at once and in their own order: what a
+# database keeps of arrival, such as PostgreSQL's transaction numbers, is gone with the rows of the first.
+FRESH = _digests("fresh")
+SPENT = _digests("spent")
+
+BATCH = Table(
+    "batch",
+    SHUFFLER,
+    _text("id", key=True),
+    _text("campaign"),
+    _number("total"),
+    _bytes("header"),
+    _text("state"),
+    CheckConstraint("state IN ('building', 'waiting', 'delivered')", name="batch_state"),
+    sqlite_with_rowid=False,
+)
+
+PART = Table(  # until delivery
+    "part",
+    SHUFFLER,
+    Column("batch", Text, ForeignKey("batch.id"), primary_key=True),
+    _number("number", key=True),
+    _bytes("body"),
+    sqlite_with_rowid=False,
+)
+
+FAULT = Table(
+    "fault",
+    SHUFFLER,
+    _text("campaign", key=True),
+    _text("kind", key=True),
+    _number("total"),
+    sqlite_with_rowid=False,
+)
+
+
+# The analyzer
+
+
+def _of_batch() -> Column[str]:
+    return Column("batch", Text, ForeignKey("counted.id"), primary_key=True)
+
+
+COUNTED = Table(
+    "counted",
+    ANALYZER,
+    _text("id", key=True),
+    _text("campaign"),
+    _text("digest"),
+    _number("total"),
+    _number("n"),
+    _number("counted_at"),  # seconds since 1970, whole minutes
+    sqlite_with_rowid=False,
+)
+
+COUNTED_ROUND = Table(  # its key says that a round is counted in one batch only
+    "counted_round",
+    ANALYZER,
+    _text("campaign", key=True),
+    _number("number", key=True),
+    Column("batch", Text, ForeignKey("counted.id"), nullable=False),
+    sqlite_with_rowid=False,
+)
+
+REJECTED = Table(
+    "rejected", ANALYZER, _of_batch(), _text("kind", key=True), _number("total"), sqlite_with_rowid=False
+)
+
+TALLY = Table("tally", ANALYZER, _of_batch(), _text("group", key=True), _number("n"), sqlite_with_rowid=False)
+
+CELL = Table(
+    "cell",
+    ANALYZER,
+    _text("batch", key=True),
+    _text("group", key=True),
+    _number("cell", key=True),
+    _number("total"),
+    ForeignKeyConstraint(["batch", "group"], ["tally.batch", "tally.group"]),
+    sqlite_with_rowid=False,
+)
+
+ASIDE = Table(
+    "aside",
+    ANALYZER,
+    _of_batch(),
+    _number("place", key=True),
+    _text("kind"),
+    _bytes("sealed"),
+    sqlite_with_rowid=False,
+)
+
+PLACED = Table("placed", ANALYZER, _of_batch(), _number("slot", key=True), _bytes("report"), sqlite_with_rowid=False)

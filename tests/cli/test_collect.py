@@ -1,0 +1,178 @@
+"""Keys, campaign, check, signature and roster by the command line."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from dovetail.cli.collect import app as collect
+from dovetail.cli.main import invoke
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import RoleKeys
+
+NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
+ASKED = ["--id", "commute", "--question", 'How do you "get" to work?']
+CATEGORIES = ["--categories", "walk, bike,car"]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the keys of all roles."""
+    monkeypatch.chdir(tmp_path)
+    for role in ("owner", "shuffler", "analyzer", "device"):
+        assert invoke(["collect", "keys", role, "--out", f"{role}.key"]) == 0
+    return tmp_path
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 2) -> str:
+    """The one line on standard error of a command that is refused."""
+    capsys.readouterr()
+    assert invoke(["collect", *arguments]) == status
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "Traceback" not in err
+    return err
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert invoke(["collect", *arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def test_every_verb_has_complete_help(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = typer.main.get_command(collect).commands  # type: ignore[attr-defined]
+    commands |= commands["roster"].commands
+    for name, command in commands.items():
+        assert command.help and all(parameter.help for parameter in command.params), name
+
+
+def test_the_owners_verbs_need_no_server_library() -> None:
+    block = "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'sqlalchemy', 'alembic', "
+    block += "'prometheus_client', 'paho', 'psycopg', 'httpx'))); from dovetail.cli.main import invoke; "
+    script = f"{block} sys.exit(10 * invoke(['collect', '--help']) + invoke(['collect', 'check', 'none.toml']))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 2 and "no such campaign file" in found.stderr, found.stderr
+
+
+def test_keys_are_private_and_their_public_halves_are_not(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (place / "owner.key").stat().st_mode & 0o777 == 0o600
+    shown = document(capsys, "keys", "shuffler", "--out", "other.key", "--suite", "mlkem768-x25519")
+    assert shown["keys"].keys() == {"shuffler", "shuffler_signing"}
+    secrets = RoleKeys.load(place / "other.key", "shuffler")
+    assert secrets.opening is not None and shown["keys"]["shuffler"] == str(secrets.opening.sealing_key())
+    for text in (json.dumps(shown), (place / "other.key.pub").read_text()):
+        assert secrets.opening.secret.hex() not in text
+        for line in (place / "other.key").read_text().splitlines():
+            if "=" in line and "role" not in line:
+                assert line.partition(":")[2].strip('"') not in text
+    assert "never overwritten" in fails(capsys, "keys", "owner", "--out", "owner.key")
+
+
+def test_a_new_campaign_is_explained_signed_and_loaded(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = document(capsys, *NEW, *ASKED, *CATEGORIES, "--epsilon", "0.1", "--count", "30", "--http", "http://h")
+    assert written["device_budget"] >= 30 * 0.1
+    explained = document(capsys, "check", "campaign.toml")
+    assert explained["signed"] is False and explained["reports"] == 30 and explained["epsilon"] == 0.1
+    with pytest.raises(ValueError, match="not signed"):
+        Campaign.load(Path("campaign.toml"))
+    signed = document(capsys, "sign", "campaign.toml", "--key", "owner.key")
+    found = Campaign.load(Path("campaign.toml"))
+    assert found.digest.hex() == signed["digest"] and found.question == 'How do you "get" to work?'
+    assert found.categories == ("walk", "bike", "car") and found.endpoints == {"http": "http://h"}
+    assert document(capsys, "check", "campaign.toml", "--owner", signed["owner"])["signed"] is True
+    assert (place / "campaign.toml").stat().st_mode & 0o777 == 0o644
+    assert "# What leaves the shuffler" in (place / "campaign.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--k", "1e3", "--randomizer", "hadamard"],
+        ["--k", "8", "--randomizer", "unary", "--groups", "north,south"],
+        ["--lower", "0", "--upper", "50", "--epsilon", "2"],
+        ["--lower", "10", "--upper", "50", "--randomizer", "budget_laplace", "--beta", "0.2", "--rho", "0.9"],
+        ["--k", "4", "--manual", "--open", "--small", "merge", "--late", "next"],
+        ["--k", "4", "--start", "2030-01-01T00:00:00", "--grace", "60", "--minimum", "1e4", "--close-at", "2e4"],
+        ["--k", "4", "--honest", "500", "--dishonest", "10", "--delta", "1e-9", "--device-budget", "2"],
+    ],
+)
+def test_every_kind_of_campaign_can_be_written_and_explained(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["collect", *NEW, *ASKED, *options]) == 0, capsys.readouterr().err
+    assert invoke(["collect", "check", "campaign.toml"]) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert "one report" in out and "warning: the campaign never expires" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "--id is missing"),
+        (ASKED, "needs the parameter `k`"),
+        ([*ASKED, "--k", "2.5"], "`k`"),
+        ([*ASKED, "--categories", "a,a"], "twice"),
+        ([*ASKED, *CATEGORIES, "--lower", "1"], "takes no|has no parameter|laplace"),
+        ([*ASKED, "--k", "4", "--count", "0"], "`--count`"),
+        ([*ASKED, "--k", "4", "--epsilon", "0"], "`--epsilon`"),
+        (["--id", "a b", *ASKED[2:], "--k", "4"], "`id`"),
+        ([*ASKED, "--k", "4", "--close-at", "5"], "below"),
+    ],
+)
+def test_what_makes_no_campaign_is_refused_and_writes_nothing(
+    options: list[str], words: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert re.search(words, fails(capsys, *NEW, *options))
+    assert not (place / "campaign.toml").exists()
+
+
+def test_an_existing_campaign_is_replaced_only_by_force(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*NEW, *ASKED, *CATEGORIES]
+    assert invoke(["collect", *command]) == 0
+    assert "--force" in fails(capsys, *command)
+    assert invoke(["collect", *command, "--force"]) == 0
+
+
+def test_keys_of_the_wrong_role_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    swapped = ["new", "--owner", "device.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
+    assert "public keys of the owner" in fails(capsys, *swapped, *ASKED, *CATEGORIES)
+    secret = ["new", "--owner", "owner.key", "--shuffler", "shuffler.key", "--analyzer", "analyzer.key"]
+    assert invoke(["collect", *secret, *ASKED, *CATEGORIES]) == 0
+    assert "must never hold" in fails(capsys, "sign", "campaign.toml", "--key", "analyzer.key")
+
+
+def test_a_changed_campaign_is_invalid_until_it_is_signed_again(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["collect", *NEW, *ASKED, *CATEGORIES]) == 0
+    assert invoke(["collect", "sign", "campaign.toml", "--key", "owner.key"]) == 0
+    path = place / "campaign.toml"
+    path.write_text(path.read_text().replace("count = 24", "count = 25"))
+    assert "changed since" in fails(capsys, "check", "campaign.toml")
+    assert invoke(["collect", "sign", "campaign.toml", "--key", "owner.key"]) == 0
+    assert document(capsys, "check", "campaign.toml")["reports"] == 24  # the budget was made for 24
+    assert "no such campaign file" in fails(capsys, "check", "none.toml")
+    assert "not signed by" in fails(capsys, "check", "campaign.toml", "--owner", f"ed25519:{'A' * 43}")
+
+
+def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["collect", "keys", "device", "--out", "other.key"]) == 0
+    added = document(capsys, "roster", "add", "roster.csv", "device.key.pub", "other.key.pub")
+    assert [(device["slot"], device["revoked"]) for device in added["devices"]] == [(0, False), (1, False)]
+    name = added["devices"][0]["device"]
+    revoked = document(capsys, "roster", "revoke", "roster.csv", name)
+    assert [device["revoked"] for device in revoked["devices"]] == [True, False]
+    capsys.readouterr()
+    assert invoke(["collect", "roster", "list", "roster.csv"]) == 0
+    out = capsys.readouterr().out
+    assert f"{name}  revoked" in out and "2 devices, 1 of them revoked" in out
+    assert "listed twice" in fails(capsys, "roster", "add", "roster.csv", name)
+    assert "`device`" in fails(capsys, "roster", "add", "roster.csv", "ed25519:x")
+    assert "public keys" in fails(capsys, "roster", "add", "roster.csv", "none.pub")
+    assert (place / "roster.csv").read_text().count("ed25519") == 2

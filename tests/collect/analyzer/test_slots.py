@@ -1,0 +1,105 @@
+"""Order-private batches: estimates per public group of the roster slots, widened by what moved."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.collect.analyzer.world import ANALYZER, LAPLACE, NOON, batch, campaign, reports_of, seal, store
+from tests.statistics import expect_coverage, rng_of
+
+import dovetail as dt
+from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.analyzer.slots import Slots
+from dovetail.collect.clock import FrozenClock
+from dovetail_device.campaign import Campaign
+
+REGIONS = ["east"] * 30 + ["west"] * 20
+Setting = tuple[Campaign, Slots]
+CHAIN = np.repeat([0, 1, 2], [20, 15, 15])  # neighbours overlap
+LABELS = np.array([0] * 30 + [1] * 20)
+
+
+def order_private(folder: Path, randomizer: str, shuffler: str, labels: Sequence[Any] = REGIONS) -> Setting:
+    """A campaign of 50 roster slots in groups of labels, with what is public about them."""
+    table = "region\n" + "\n".join(map(str, labels)) + "\n"
+    (folder / "homes.csv").write_text(table)
+    digest = sha256(table.encode()).hexdigest()
+    near = "" if labels is REGIONS else "\nradius = 1"
+    rule = f"public = 'homes.csv'\npublic_sha256 = '{digest}'\n{shuffler}\n[shuffle.groups]\nlabels = 'region'{near}"
+    asked = campaign(randomizer, shuffle=rule)
+    slots = Slots.load(asked, folder)
+    assert slots is not None
+    return asked, slots
+
+
+def release(asked: Campaign, slots: Slots, values: list[Any], present: Any, *, round: int, bad: int = 0) -> bytes:
+    """A batch of the devices that are present, as the shuffler releases it; the first `bad` places are spoilt."""
+    shuffler: Any = slots.shuffler if present.all() else slots.shuffler.restrict(present)  # type: ignore[attr-defined]
+    reports = reports_of(asked, [values[slot] for slot in np.flatnonzero(present)], f"{asked.id} {round}")
+    order = shuffler.permutation(rng_of(f"slots {round}"))
+    sealed = seal(asked, [reports[i] for i in order], round=round)
+    sealed = [each[:-1] + bytes([each[-1] ^ 1]) if i < bad else each for i, each in enumerate(sealed)]
+    entries = [int(slot).to_bytes(4) + each for slot, each in zip(np.flatnonzero(present), sealed, strict=True)]
+    return batch(asked, entries, rounds=(round,))
+
+
+def analyzer(asked: Campaign, slots: Slots) -> Analyzer:
+    campaigns = Campaigns.of((asked,), (ANALYZER,))
+    return Analyzer(campaigns, store=store(), clock=FrozenClock(NOON), slots={asked.id: slots})
+
+
+def test_groups_that_nothing_leaves_are_estimated_as_by_the_library(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    one, values = analyzer(asked, slots), [20.0] * 30 + [70.0] * 20
+    present = np.arange(50) % 7 != 0
+    one.receive(release(asked, slots, values, present, round=1))
+    answers = one.answers(asked.id)
+    found = answers.latest().by_group
+    assert list(found) == ["", "east", "west"]
+    placed = list(one.store.placed(answers.batches()[0].id))
+    reports = np.array([asked.mechanism.decode(report) for _, report in placed])
+    labels = LABELS[[slot for slot, _ in placed]]
+    wanted = dt.estimate_group_means(dt.Laplace(0.0, 100.0, epsilon=2.0, grid=1.0), reports, labels)
+    for row, name in enumerate(("east", "west")):
+        assert float(found[name].value) == float(wanted.value[row])
+        assert float(found[name].standard_error) == float(wanted.standard_error[row])
+    assert answers.document(answers.latest())["groups"][1]["group"] == "east"
+
+
+@pytest.mark.parametrize("bad", [0, 6])
+def test_where_reports_move_between_groups_the_intervals_still_cover(tmp_path: Path, bad: int) -> None:
+    rule = "shuffler = 'mallows'\nalpha = 400.0"
+    asked, slots = order_private(tmp_path, 'name = "krr"\nk = 2\nepsilon = 3.0', rule, labels=1 + CHAIN)
+    assert 0.05 < 1.0 - slots.shuffler.mixing(CHAIN)[2, 2] < 0.2  # of the last group
+    one, values = analyzer(asked, slots), [0] * 35 + [1] * 15
+    for t in range(1, 41):
+        one.receive(release(asked, slots, values, np.ones(50, dtype=bool), round=t, bad=bad))
+    hits = []
+    for each in one.answers(asked.id).rounds():
+        low, high = each.by_group["3"].interval()
+        hits.append(bool(low[1] <= 1.0 <= high[1]))
+        assert float(np.max(each.by_group["3"].bias_bound)) > 0.0
+    expect_coverage(hits, 0.95)
+
+
+def test_a_group_of_bad_reports_only_leaves_no_group_estimates(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    one = analyzer(asked, slots)
+    one.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1, bad=30))
+    found = one.answers(asked.id).latest()
+    assert list(found.by_group) == [""] and found.n == 20
+
+
+def test_campaigns_without_labelled_slots_have_no_slots(tmp_path: Path) -> None:
+    assert Slots.load(campaign(), tmp_path) is None
+
+
+def test_a_slot_that_the_public_table_does_not_have_stops_no_query(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    one, sealed = analyzer(asked, slots), seal(asked, [20, 30], round=1)
+    one.receive(batch(asked, [int(slot).to_bytes(4) + each for slot, each in zip((3, 50), sealed, strict=True)]))
+    assert list(one.answers(asked.id).latest().by_group) == [""]

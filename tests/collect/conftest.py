@@ -1,0 +1,36 @@
+"""Servers for the tests of the service: one of each per worker, started when first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.collect import servers
+
+
+def _absent(error: servers.Absent) -> None:
+    """Skip with the reason, except where servers are required: there a skipped test would hide something."""
+    if os.environ.get("DOVETAIL_REQUIRE_SERVERS") == "1":
+        pytest.fail(f"{error}, and DOVETAIL_REQUIRE_SERVERS=1 asks for it")
+    pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[servers.Postgres]:
+    """A PostgreSQL without fsync; `postgres.database(name)` is the URL of an empty database."""
+    try:
+        with servers.postgres() as server:
+            yield server
+    except servers.Absent as error:
+        _absent(error)
+
+
+@pytest.fixture(scope="session")
+def mosquitto() -> Iterator[servers.Mosquitto]:
+    """A Mosquitto; its address is `mosquitto.url`."""
+    try:
+        with servers.mosquitto() as server:
+            yield server
+    except servers.Absent as error:
+        _absent(error)

@@ -1,0 +1,140 @@
+"""Campaigns, keys, clocks and transports for the tests of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dovetail_device import message
+from dovetail_device.campaign import Campaign, sign
+from dovetail_device.client import Device
+from dovetail_device.entropy import Words, device
+from dovetail_device.keys import RoleKeys
+from dovetail_device.outbox import Outbox
+from dovetail_device.sender import ACCEPTED, Event
+
+START = 1893456000.0  # 2030-01-01T00:00:00Z
+PERIOD = 100.0
+OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
+KRR = 'name = "krr"\nk = 4\nepsilon = 1.0\ncategories = ["red", "green", "blue", "other"]'
+
+
+def campaign(
+    *,
+    id: str = "colours",
+    version: int = 1,
+    question: str = "Which colour?",
+    randomizer: str = KRR,
+    schedule: str | None = None,
+    budget: float = 3.0,
+    extra: str = "",
+    analyzer: RoleKeys = ANALYZER,
+    owner: RoleKeys = OWNER,
+    expires: str = "",
+) -> Campaign:
+    """A signed campaign of ten rounds of `PERIOD` seconds."""
+    period = f'schedule = "period"\nstart = 2030-01-01T00:00:00Z\nperiod_seconds = {PERIOD}\ncount = 10'
+    assert owner.signing and analyzer.opening and SHUFFLER.opening and SHUFFLER.signing
+    body = f"""
+schema_version = 1
+id = "{id}"
+version = {version}
+question = "{question}"
+{expires}
+[randomizer]
+{randomizer}
+[rounds]
+{schedule or period}
+[batch]
+minimum = 1
+[shuffle]
+[promise]
+delta = 1e-6
+device_budget = {budget}
+{extra}
+[keys]
+owner = "{owner.signing.verifying_key()}"
+analyzer = "{analyzer.opening.sealing_key()}"
+shuffler = "{SHUFFLER.opening.sealing_key()}"
+shuffler_signing = "{SHUFFLER.signing.verifying_key()}"
+"""
+    return Campaign.parse(sign(body.encode(), owner.signing))
+
+
+def opened(campaign: Campaign, wire: bytes, analyzer: RoleKeys = ANALYZER) -> tuple[message.Envelope, bytes]:
+    """The envelope and the inner plaintext of a message."""
+    assert SHUFFLER.opening and analyzer.opening
+    envelope = message.open_envelope(campaign, wire, SHUFFLER.opening.opener())
+    inner = analyzer.opening.opener().open(envelope.inner, message.inner_info(campaign, envelope.round))
+    assert inner is not None
+    return envelope, inner
+
+
+@dataclass
+class FakeClock:
+    """A clock that the test moves."""
+
+    time: float = START
+
+    def now(self) -> float:
+        return self.time
+
+
+@dataclass
+class FakeTransport:
+    """Answers from a list, then acceptance; remembers what was sent."""
+
+    answers: Iterable[Event] = ()
+    file: bytes | None = None
+    running: int | None = None
+    sent: list[bytes] = field(default_factory=list)
+    fetched: int = 0
+
+    def __post_init__(self) -> None:
+        self._answers: Iterator[Event] = iter(self.answers)
+
+    def send(self, wire: bytes) -> Event:
+        self.sent.append(wire)
+        return next(self._answers, ACCEPTED)
+
+    def fetch(self, campaign: str) -> bytes | None:
+        self.fetched += 1
+        return self.file
+
+    def round(self, campaign: str) -> int | None:
+        return self.running
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Bench:
+    """A device with everything around it; `restart` makes a new one on the same outbox."""
+
+    campaign: Campaign
+    transport: FakeTransport = field(default_factory=FakeTransport)
+    clock: FakeClock = field(default_factory=FakeClock)
+    keys: RoleKeys = field(default_factory=lambda: RoleKeys.generate("device"))
+    max_epsilon: float | None = None
+    path: Path | None = None
+    words: Words = field(default_factory=device)
+
+    def __post_init__(self) -> None:
+        assert self.keys.signing
+        name = self.keys.signing.verifying_key()
+        self.outbox = Outbox.open(self.path, name) if self.path else Outbox.in_memory(name)
+        self.restart()
+
+    def restart(self, campaign: Campaign | None = None) -> Device:
+        self.device = Device(
+            campaign or self.campaign,
+            self.keys,
+            outbox=self.outbox,
+            transport=self.transport,
+            clock=self.clock,
+            words=self.words,
+            max_epsilon=self.max_epsilon,
+        )
+        return self.device

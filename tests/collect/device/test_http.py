@@ -1,0 +1,300 @@
+"""HTTP against a server that drops, delays, redirects and answers nonsense."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.collect.device.made import START, Bench, FakeTransport, campaign
+
+from dovetail_device.errors import ConfigError
+from dovetail_device.http import Http
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+
+CAMPAIGN = campaign()
+Handler = BaseHTTPRequestHandler
+Behaviour = Callable[[Handler], None]
+
+
+@dataclass
+class Shuffler:
+    """A server that behaves as the test says; `seen` are requests: method, path, headers, body."""
+
+    behaviour: Behaviour
+    seen: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    url: str = ""
+
+
+def authority() -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return certificate.public_bytes(pem).decode(), secret.decode()
+
+
+AUTHORITY = authority()
+
+
+def server_tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("".join(AUTHORITY))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+@pytest.fixture
+def shuffler(request: pytest.FixtureRequest) -> Iterator[Shuffler]:
+    made = Shuffler(reply(202))
+
+    class Server(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            made.seen.append((self.command, self.path, dict(self.headers), body))
+            made.behaviour(self)
+
+        do_GET = do_POST = handle_any
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            pass  # a client that hangs up is what some tests are about
+
+    server = Quiet(("127.0.0.1", 0), Server)
+    if certificate := getattr(request, "param", None):
+        server.socket = certificate().wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    made.url = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
+    yield made
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def reply(status: int, body: bytes = b"", **headers: str) -> Behaviour:
+    def behave(handler: Handler) -> None:
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return behave
+
+
+def refusal(status: int, kind: str, **headers: str) -> Behaviour:
+    body = json.dumps({"type": f"urn:dovetail:problem:{kind}", "status": status}).encode()
+    return reply(status, body, Content_Type="application/problem+json", **headers)
+
+
+def raw(data: bytes, *, pause: float = 0.0) -> Behaviour:
+    """These bytes, one by one if there is a pause, and then the end of the connection."""
+
+    def behave(handler: Handler) -> None:
+        for part in [data] if not pause else [data[i : i + 1] for i in range(len(data))]:
+            handler.wfile.write(part)
+            time.sleep(pause)
+        handler.close_connection = True
+
+    return behave
+
+
+DATED = (
+    b"HTTP/1.1 503 Later\r\nDate: Tue, 01 Jan 2030 00:00:00 GMT\r\n"
+    b"Retry-After: Tue, 01 Jan 2030 00:01:30 GMT\r\nContent-Length: 0\r\n\r\n"
+)
+
+
+def hang_up(handler: Handler) -> None:
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    handler.close_connection = True
+
+
+def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuffler) -> None:
+    assert Http(shuffler.url + "/base/").send(b"\x00\xffwire") == ACCEPTED
+    ((method, path, headers, body),) = shuffler.seen
+    assert (method, path, body) == ("POST", "/base/v1/reports", b"\x00\xffwire")
+    assert headers == {
+        "Host": shuffler.url.removeprefix("http://"),
+        "Accept-Encoding": "identity",
+        "Content-Length": "6",
+        "Content-Type": "application/octet-stream",
+        "User-Agent": "dovetail-device",
+        "Connection": "close",
+    }
+
+
+def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
+    shuffler.behaviour = reply(202, Set_Cookie="who=device-17")
+    http = Http(shuffler.url)
+    for _ in range(2):
+        http.send(b"wire")
+    assert all("Cookie" not in headers for _, _, headers, _ in shuffler.seen)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "event"),
+    [
+        (refusal(409, "late"), answered("late")),
+        (refusal(409, "campaign"), answered("campaign")),
+        (refusal(425, "too_early"), answered("too_early")),
+        (refusal(429, "rate_limited", Retry_After="17"), answered("rate_limited", 17.0)),
+        (reply(429, b"slow down", Retry_After="3"), answered("rate_limited", 3.0)),
+        (refusal(503, "unavailable", Retry_After="soon"), answered("unavailable")),
+        (raw(DATED), answered("unavailable", 90.0)),
+        (refusal(400, "made_up"), answered("unavailable")),
+        (reply(200, b"<html>log in to the wireless network</html>"), answered("unavailable")),
+        (reply(204), answered("unavailable")),
+        (reply(502, b"bad gateway"), answered("unavailable")),
+        (reply(404, b'{"type": "urn:dovetail:problem:late"}', Content_Type="text/html"), answered("unavailable")),
+        (reply(409, b"[" * 100_000, Content_Type="application/problem+json"), answered("unavailable")),
+        (reply(409, b'{"type": ["late"]}', Content_Type="application/problem+json"), answered("unavailable")),
+        (reply(409, b"\xff", Content_Type="application/problem+json"), answered("unavailable")),
+        (hang_up, UNREACHABLE),
+        (raw(b""), UNREACHABLE),
+        (raw(b"SSH-2.0-server\r\n\r\n"), UNREACHABLE),
+        (raw(b"HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\nhalf"), UNREACHABLE),
+        (raw(b"HTTP/1.1 202 Accepted\r\n" + b"X: y\r\n" * 1000 + b"\r\n"), UNREACHABLE),
+        (reply(202, bytes(2_000_000)), UNREACHABLE),
+    ],
+)  # fmt: skip
+def test_answers_become_events_and_nonsense_means_try_again(
+    shuffler: Shuffler, behaviour: Behaviour, event: Event
+) -> None:
+    shuffler.behaviour = behaviour
+    assert Http(shuffler.url).send(b"wire") == event
+
+
+def test_redirects_are_not_followed(shuffler: Shuffler) -> None:
+    for status in (301, 302, 307, 308):
+        shuffler.behaviour = reply(status, Location=shuffler.url + "/elsewhere")
+        assert Http(shuffler.url).send(b"wire") == answered("unavailable")
+        assert Http(shuffler.url).fetch("colours") is None
+    assert all(path != "/elsewhere" for _, path, _, _ in shuffler.seen)
+
+
+@pytest.mark.parametrize("pause", [0.05, 5.0])
+def test_a_server_that_trickles_or_sleeps_is_left_in_time(shuffler: Shuffler, pause: float) -> None:
+    stop = threading.Event()
+
+    def behave(handler: Handler) -> None:
+        for byte in b"HTTP/1.1 202 Accepted\r\n" + b"X: y\r\n" * 30:
+            if stop.wait(pause):
+                return
+            handler.wfile.write(bytes([byte]))
+
+    shuffler.behaviour = behave
+    start = time.monotonic()
+    assert Http(shuffler.url, timeout=0.3).send(b"wire") == UNREACHABLE
+    stop.set()
+    assert time.monotonic() - start < 2.0
+
+
+def test_nobody_there_is_an_answer_too() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        http = Http(f"http://127.0.0.1:{free.getsockname()[1]}", timeout=1.0)
+        assert (http.send(b"wire"), http.fetch("colours"), http.round("colours")) == (UNREACHABLE, None, None)
+    assert Http("http://no-such-host.invalid").send(b"wire") == UNREACHABLE
+
+
+def test_plain_http_behind_an_https_url_is_unreachable(shuffler: Shuffler) -> None:
+    assert Http(shuffler.url.replace("http", "https"), timeout=1.0).send(b"wire") == UNREACHABLE
+    assert shuffler.seen == []
+
+
+@pytest.mark.parametrize("shuffler", [server_tls], indirect=True)
+def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler) -> None:
+    assert Http(shuffler.url, timeout=5.0).send(b"wire") == UNREACHABLE and shuffler.seen == []
+    trusting = Http(shuffler.url, timeout=5.0, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
+    assert trusting.send(b"wire") == ACCEPTED
+    assert trusting.send(b"wire") == ACCEPTED and len(shuffler.seen) == 2
+    shuffler.behaviour = raw(b"HTTP/1.1 202 Accepted\r\n" + b"X: y\r\n" * 30, pause=0.05)
+    start = time.monotonic()
+    assert replace(trusting, timeout=0.5).send(b"wire") == UNREACHABLE
+    assert time.monotonic() - start < 2.0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://host", "host:80", "http://", "http://user@host", "http://u:secret-4711@host", "http://host?x=1", "http://h:0",
+     "http://h:99999", "http://[::1", "http://host#x", ""],
+)  # fmt: skip
+def test_an_endpoint_that_is_not_plain_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="an endpoint must be") as caught:
+        Http(url)
+    assert "4711" not in str(caught.value)
+
+
+def test_campaign_files_and_rounds_are_asked(shuffler: Shuffler) -> None:
+    http = Http(shuffler.url)
+    shuffler.behaviour = reply(200, CAMPAIGN.signed)
+    assert http.fetch("colours") == CAMPAIGN.signed
+    assert shuffler.seen[-1][:2] == ("GET", "/v1/campaigns/colours")
+    answers: list[tuple[Any, int | None]] = [
+        ({"round": 3, "state": "open"}, 3), ({"round": 3, "state": "held"}, 0), ({"round": 0}, 0),
+        ({"round": "3"}, None), ({"round": True}, None), ({"round": -1}, None), ([3], None), ({}, None),
+    ]  # fmt: skip
+    for answer, number in answers:
+        shuffler.behaviour = reply(200, json.dumps(answer).encode())
+        assert http.round("colours") == number, answer
+    assert shuffler.seen[-1][:2] == ("GET", "/v1/campaigns/colours/round")
+
+
+def test_a_report_gets_through_a_server_that_drops_delays_and_refuses(shuffler: Shuffler) -> None:
+    """Every fault leaves the same bytes waiting, and the first good answer ends it."""
+    newer = campaign(version=2)
+    faults = [
+        hang_up,
+        reply(502),
+        refusal(429, "rate_limited"),
+        refusal(409, "campaign"),
+        refusal(503, "unavailable"),
+    ]
+    queue = iter([*faults, reply(202)])
+
+    def behave(handler: Handler) -> None:
+        (reply(200, newer.signed) if handler.command == "GET" else next(queue))(handler)
+
+    shuffler.behaviour = behave
+    made = Bench(CAMPAIGN, FakeTransport())
+    made.transport = Http(shuffler.url)  # type: ignore[assignment]
+    receipt = made.restart().submit("red")
+    while receipt.state == "waiting":
+        made.clock.time += receipt.wait
+        (receipt,) = made.device.flush()
+    posted = [body for method, _, _, body in shuffler.seen if method == "POST"]
+    assert (receipt.state, receipt.round, len(posted)) == ("accepted", 1, 6)
+    assert len(set(posted[:4])) == 1 and len(set(posted[4:])) == 1  # version 1, then version 2
+    assert made.clock.time > START

@@ -1,0 +1,285 @@
+"""The outbox under kill -9 at every step, under several processes, and on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.collect.device.made import PERIOD, START, FakeClock, campaign, opened
+
+from dovetail_device import message
+from dovetail_device.client import Device
+from dovetail_device.entropy import device as words
+from dovetail_device.errors import ConfigError, StorageError
+from dovetail_device.keys import RoleKeys
+from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event
+
+CAMPAIGN = campaign(budget=2.0)  # two reports of epsilon 1
+ROUNDS = (1, 2, 3)
+KEYS = RoleKeys.generate("device")
+assert KEYS.signing
+NAME = KEYS.signing.verifying_key()
+VALUES = ("red", "green", "blue", "other")
+
+
+@dataclass
+class Killer:
+    """Kills this very process at the step of this number."""
+
+    at: int
+    step: int = 0
+
+    def tick(self, *_: object) -> None:
+        self.step += 1
+        if self.step == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class Wire:
+    """A network that is a file; the first message of every process gets no answer."""
+
+    path: Path
+    killer: Killer
+    answers: int = 0
+
+    def send(self, wire: bytes) -> Event:
+        self.killer.tick()
+        with self.path.open("ab") as network:
+            network.write(wire)
+        self.killer.tick()
+        self.answers += 1
+        return UNREACHABLE if self.answers == 1 else ACCEPTED
+
+    def fetch(self, campaign: str) -> bytes | None:
+        return None
+
+    def round(self, campaign: str) -> int | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run in a process of its own; its wait status (0: done)."""
+    return at_once([work])[0]
+
+
+def at_once(works: list[Callable[[], None]]) -> list[int]:
+    """Run all of them, each in a process of its own; their wait statuses."""
+    children = []
+    for work in works:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work()
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    return [os.waitpid(child, 0)[1] for child in children]
+
+
+def live(folder: Path, life: int, kill_at: int) -> None:
+    """One life of the device: a report for every round, then what waits; killed at a step."""
+    killer = Killer(kill_at)
+    clock = FakeClock()
+    connect = sqlite3.connect
+
+    def traced(*given: object, **named: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **named)  # type: ignore[call-overload]
+        connection.set_trace_callback(killer.tick)
+        return connection
+
+    sqlite3.connect = traced  # type: ignore[assignment]
+    outbox = Outbox.open(folder / "outbox", NAME)
+    device = Device(
+        CAMPAIGN, KEYS, outbox=outbox, transport=Wire(folder / "wire", killer), clock=clock, words=words()
+    )
+    for number in ROUNDS:
+        clock.time = START + (number - 0.5) * PERIOD
+        try:
+            device.submit(VALUES[life])
+        except BudgetSpent:
+            assert number == ROUNDS[-1]
+        else:
+            assert number != ROUNDS[-1]
+    for _ in range(2):
+        clock.time += (life + 1) * 10 * PERIOD
+        device.flush()
+
+
+def lives(folder: Path, kill_at: int) -> int:
+    """Lives of one device, each with another value, until one ends by itself; how many were killed, at most two."""
+    folder.mkdir()
+    for life in range(3):
+        status = in_child(lambda life=life: live(folder, life, kill_at if life < 2 else 0))
+        if status == 0:
+            return life
+        assert os.WTERMSIG(status) == signal.SIGKILL
+    raise AssertionError("a device that nobody kills must end")
+
+
+def wires(folder: Path) -> dict[int, set[bytes]]:
+    """What the network saw, by round."""
+    size, seen = message.wire_bytes(CAMPAIGN), defaultdict(set)
+    data = (folder / "wire").read_bytes()
+    assert len(data) % size == 0
+    for start in range(0, len(data), size):
+        wire = data[start : start + size]
+        seen[message.read_head(wire).round].add(wire)
+    return dict(seen)
+
+
+def check(folder: Path) -> None:
+    """The invariants: one report per round, the same bytes always, everything arrived, the budget kept."""
+    seen = wires(folder)
+    assert {number: len(found) for number, found in seen.items()} == {1: 1, 2: 1}
+    for found in seen.values():
+        opened(CAMPAIGN, *found)
+    outbox = Outbox.open(folder / "outbox", NAME)
+    (ledger,) = outbox.ledgers()
+    outbox.close()
+    assert (ledger.spent, ledger.counts, ledger.waiting) == (2.0, {"accepted": 2}, ())
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: a killed process loses nothing there either, and fsync is quick."""
+    if not Path("/dev/shm").is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def test_kill_9_at_every_step_leaves_one_report_per_round_and_the_budget_kept(memory: Path) -> None:
+    step, killed = 0, 1
+    while killed:
+        step += 1
+        killed = lives(memory / str(step), step)
+        check(memory / str(step))
+    assert step > 60  # the last one is beyond the last statement of a life without kills
+
+
+def test_the_check_catches_a_device_that_seals_again_before_every_send(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Outbox.seal
+
+    def forgetful(self: Outbox, *given: object, **named: object) -> object:
+        self._connection.execute("UPDATE report SET digest = x''")
+        return whole(self, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Outbox, "seal", forgetful)
+    monkeypatch.setattr(
+        Device, "_send", lambda self, entry: (entry := self._seal(entry), self._transport.send(entry.wire))
+    )
+    lives(tmp_path / "broken", 0)
+    with pytest.raises(AssertionError):
+        check(tmp_path / "broken")
+
+
+def test_processes_that_share_an_outbox_draw_each_round_once(tmp_path: Path) -> None:
+    shared = campaign(budget=20.0)
+
+    def work(value: str) -> None:
+        device = Device(
+            shared, KEYS, outbox=Outbox.open(tmp_path / "outbox", NAME), transport=Wire(tmp_path / "wire", Killer(0)),
+            clock=FakeClock(), words=words(),
+        )  # fmt: skip
+        for number in range(1, 11):
+            device.submit(value, number)
+
+    assert at_once([lambda value=value: work(value) for value in VALUES]) == [0] * len(VALUES)
+    assert {number: len(found) for number, found in wires(tmp_path).items()} == dict.fromkeys(range(1, 11), 1)
+
+
+def test_processes_that_make_an_outbox_at_once_all_get_it(memory: Path) -> None:
+    for trial in range(10):
+        place = memory / f"outbox{trial}"
+        assert at_once([lambda place=place: Outbox.open(place, NAME).close()] * 8) == [0] * 8
+
+
+def test_the_outbox_is_durable_and_readable_by_its_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        outbox = Outbox.open(tmp_path / "outbox", NAME)
+        outbox.adopt(CAMPAIGN)
+        files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    pragmas = [outbox._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    outbox.close()
+    assert pragmas == ["wal", 2]
+    assert files == dict.fromkeys(("outbox", "outbox-wal", "outbox-shm"), 0o600)
+    (tmp_path / "outbox").chmod(0o644)
+    Outbox.open(tmp_path / "outbox", NAME).close()
+    assert stat.S_IMODE((tmp_path / "outbox").stat().st_mode) == 0o600
+
+
+def test_what_has_arrived_cannot_be_read_from_the_file(tmp_path: Path) -> None:
+    outbox, secret = Outbox.open(tmp_path / "outbox", NAME), os.urandom(32)
+    outbox.adopt(CAMPAIGN)
+    entry = outbox.draw(CAMPAIGN, 1, budget=2.0, make=lambda: secret)
+    assert secret not in repr(entry).encode()
+    outbox._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert secret in (tmp_path / "outbox").read_bytes()
+    outbox.settle(entry)
+    outbox.close()
+    assert secret not in (tmp_path / "outbox").read_bytes() and not (tmp_path / "outbox-wal").exists()
+
+
+def test_an_acceptance_outlives_refusals_and_the_first_refusal_others() -> None:
+    outbox = Outbox.in_memory(NAME)
+    outbox.adopt(CAMPAIGN)
+    first = outbox.draw(CAMPAIGN, 1, budget=2.0, make=lambda: b"x")
+    assert outbox.settle(first, "late").reason == outbox.settle(first, "seal").reason == "late"
+    assert [outbox.settle(first, refusal).state for refusal in ("", "late")] == ["accepted"] * 2
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, though long enough to look like a file of some kind", b"\0" * 99]
+)
+def test_a_damaged_outbox_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "outbox").write_bytes(content)
+    with pytest.raises(StorageError, match=r"the outbox .* cannot be used .* nothing was sent\.$"):
+        Outbox.open(tmp_path / "outbox", NAME)
+
+
+def test_an_outbox_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "outbox") as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(ConfigError, match="another version"):
+        Outbox.open(tmp_path / "outbox", NAME)
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Outbox.open(tmp_path / "absent" / "outbox", NAME)
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Outbox.open(tmp_path, NAME)
+
+
+def test_a_full_disk_sends_nothing_and_charges_nothing(tmp_path: Path) -> None:
+    outbox = Outbox.open(tmp_path / "outbox", NAME)
+    outbox.adopt(CAMPAIGN)
+    outbox._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    pages = outbox._connection.execute("PRAGMA page_count").fetchone()[0]
+    outbox._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StorageError, match="full"):
+        outbox.draw(CAMPAIGN, 1, budget=2.0, make=lambda: bytes(1 << 20))
+    assert outbox.find(CAMPAIGN.id, 1) is None and outbox.ledgers()[0].spent == 0.0
+    outbox.close()

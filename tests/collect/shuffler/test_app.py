@@ -1,0 +1,307 @@
+"""The shuffler over HTTP: answers, hostile bodies, coarse numbers, and nothing in the logs."""
+
+import io
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import httpx
+import pytest
+import typer
+from prometheus_client.parser import text_string_to_metric_families
+from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
+from typer.testing import CliRunner
+
+from dovetail.cli.collect import close
+from dovetail.collect import logs, web
+from dovetail.collect.shuffler.app import MOST_IN_BATCH, app
+from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
+from dovetail.collect.shuffler.owner import close_statement
+from dovetail.collect.shuffler.service import Service
+from dovetail.core.errors import StorageError
+
+
+@contextmanager
+def served(world, **more):
+    """A client of this world's shuffler: the real server on a free port, on the world's clock."""
+    service = Service(world.shuffler, world.clock, **more)
+    bound = web.bind("127.0.0.1:0")
+    server = web.server(app(service))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        with httpx.Client(base_url=f"http://127.0.0.1:{bound.getsockname()[1]}", timeout=30.0) as client:
+            client.service = service
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def kind(answer):
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = answer.json()
+    assert found["status"] == answer.status_code
+    return found["type"].removeprefix("urn:dovetail:problem:")
+
+
+def framed(messages):
+    return b"".join(len(each).to_bytes(4, "big") + each for each in messages)
+
+
+def test_a_report_is_accepted_and_a_retry_gets_the_very_same_answer():
+    world = World(campaign())
+    with served(world) as client:
+        report = message(world.campaign, DEVICES[0])
+        answers = [client.post("/v1/reports", content=report) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [202, 202]
+        assert answers[0].content == answers[1].content == b""
+        assert answers[0].headers == answers[1].headers
+        assert world.store.rounds("commute")[0].count == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "wanted"),
+    [
+        (b"", 400, "malformed"),
+        (b"DVTL", 400, "malformed"),
+        (b"DVTL\1" + bytes(36), 409, "campaign"),
+        (os.urandom(200), 400, "malformed"),
+        (bytes(10_000), 413, "too_large"),
+    ],
+)
+def test_hostile_bodies_get_problem_documents(body, status, wanted):
+    with served(World(campaign())) as client:
+        answer = client.post("/v1/reports", content=body)
+        assert (answer.status_code, kind(answer)) == (status, wanted)
+
+
+@pytest.mark.parametrize(("round", "status", "wanted"), [(1, 409, "second_report"), (3, 425, "too_early")])
+def test_refusals_of_good_messages_have_the_status_of_their_kind(round, status, wanted):
+    world = World(campaign())
+    with served(world) as client:
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
+        answer = client.post("/v1/reports", content=message(world.campaign, DEVICES[0], round=round))
+        assert (answer.status_code, kind(answer)) == (status, wanted)
+
+
+def test_a_batch_names_the_refused_messages_by_their_place():
+    world = World(campaign())
+    with served(world) as client:
+        good = [message(world.campaign, device) for device in DEVICES[:3]]
+        answer = client.post("/v1/reports/batch", content=framed([good[0], b"noise", *good[1:], good[0][:-1]]))
+    problem = "urn:dovetail:problem:malformed"
+    assert answer.json() == {
+        "accepted": 3,
+        "rejected": [{"index": 1, "type": problem}, {"index": 4, "type": problem}],
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"\0", b"\0\0\0\5abcd", b"\xff" * 8, framed([b""] * (MOST_IN_BATCH + 1))],
+    ids=["cut", "short", "huge", "many"],
+)
+def test_a_batch_whose_lengths_lie_is_refused_as_a_whole(body):
+    with served(World(campaign())) as client:
+        answer = client.post("/v1/reports/batch", content=body)
+        assert (answer.status_code, kind(answer)) == (400, "malformed")
+
+
+def test_a_batch_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
+    monkeypatch.setattr(web, "SECONDS", 0.5)
+    world = World(campaign())
+    with served(world) as client:
+        pieces = (bytes(1 << 16) for _ in range(1 << 20))  # 64 GiB, were they all read
+        with suppress(httpx.TransportError):  # the server may hang up before the client has read the answer
+            answer = client.post("/v1/reports/batch", content=pieces)
+            assert (answer.status_code, kind(answer)) == (413, "too_large")
+        assert client.service.gate.used == 0
+        assert client.get("/healthz").status_code == 200
+
+
+def test_too_much_work_at_once_is_refused_with_a_time_to_come_back():
+    world = World(campaign())
+    with served(world, under_way=100) as client:
+        answer = client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
+        assert (answer.status_code, kind(answer)) == (503, "unavailable")
+        assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_a_store_that_fails_acknowledges_nothing(monkeypatch):
+    world = World(campaign())
+
+    def full(_):
+        raise StorageError("the disk is full.")
+
+    with served(world) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(world.store, "accept", full)
+            answer = client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
+        assert (answer.status_code, kind(answer)) == (503, "unavailable")
+        assert client.post("/v1/reports", content=message(world.campaign, DEVICES[0])).status_code == 202
+
+
+def test_ten_thousand_bad_requests_leave_counters_and_nothing_else():
+    world = World(campaign())
+    with served(world) as client:
+        body = framed([os.urandom(60) for _ in range(MOST_IN_BATCH)])
+        for _ in range(10):
+            assert client.post("/v1/reports/batch", content=body).json()["accepted"] == 0
+        assert client.service.gate.used == 0
+    assert world.shuffler.counters.total() == {("", "malformed"): 10 * MOST_IN_BATCH}
+
+
+def test_the_campaign_and_its_round_are_told():
+    world = World(campaign())
+    with served(world) as client:
+        assert client.get("/v1/campaigns/commute").content == world.campaign.signed
+        assert client.get("/v1/campaigns/commute/round").json() == {"round": 1, "state": "open"}
+        assert kind(client.get("/v1/campaigns/other")) == "not_found"
+        assert kind(client.get("/v1/nothing")) == "not_found"
+        assert kind(client.delete("/v1/reports")) == "method"
+        assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
+
+
+def test_the_owner_closes_a_round_over_http():
+    world = World(campaign(rounds=BY_HAND, minimum=1))
+    assert OWNER.signing
+    signature = OWNER.signing.sign(close_statement(world.campaign.digest, 1))
+    with served(world) as client:
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
+        place = "/v1/campaigns/commute/rounds/1/close"
+        assert kind(client.post(place, content=signature[:-1])) == "signature"
+        assert client.post(place, content=signature).json()["state"] in ("released", "delivered")
+        assert client.get("/v1/campaigns/commute/round").json()["round"] == 2
+
+
+def test_the_owners_command_closes_a_round(tmp_path):
+    world = World(campaign(rounds=BY_HAND, minimum=1))
+    (tmp_path / "commute.toml").write_bytes(world.campaign.signed)
+    OWNER.save(tmp_path / "owner.key")
+    with served(world) as client:
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
+        options = ["--keys", str(tmp_path / "owner.key"), "--shuffler", str(client.base_url), "--json"]
+        verb = typer.Typer()
+        close.register(verb)
+        found = [CliRunner().invoke(verb, [str(tmp_path / "commute.toml"), number, *options]) for number in "13"]
+    assert json.loads(found[0].output)["state"] in ("released", "delivered")
+    assert "has not been opened" in str(found[1].exception)
+
+
+def test_watchers_cannot_see_one_report():
+    world = World(campaign(small="drop"))
+    with served(world) as client:
+
+        def seen():
+            world.shuffler.turn(world.clock.now())
+            names = ("/metrics", "/v1/status", "/v1/campaigns/commute/round")
+            return [client.get(name).text for name in names]
+
+        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:10]]))
+        before = seen()
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[10]))
+        client.post("/v1/reports", content=b"noise")
+        assert seen() == before
+        families = {family.name: family for family in text_string_to_metric_families(before[0])}
+        assert families["dovetail_messages"].samples[0].value == 10.0
+        assert {"dovetail_messages", "dovetail_rounds", "dovetail_batches_waiting"} <= set(families)
+
+
+def test_status_shows_what_waits_in_tens():
+    world = World(campaign(minimum=20))
+    with served(world) as client:
+        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:15]]))
+        world.clock.advance(3700.0)
+        world.shuffler.turn(world.clock.now())
+        (found,) = client.get("/v1/status").json()["campaigns"]
+    assert (found["round"], found["minimum"]) == (2, 20)
+    assert found["waiting"] == [{"round": 1, "reports": 10}]
+
+
+def test_logs_name_no_device_no_address_and_no_report():
+    world = World(campaign(minimum=2))
+    lines = io.StringIO()
+    root = logging.getLogger()
+    before = list(root.handlers)
+    logs.setup(lines)
+    try:
+        with served(world) as client:
+            for device in DEVICES[:3]:
+                client.post("/v1/reports", content=message(world.campaign, device), headers={"User-Agent": "canary"})
+            client.post("/v1/reports", content=b"canary")
+            world.analyzer.failing = True
+            world.to_round(2)
+    finally:
+        root.handlers[:] = before
+    text = lines.getvalue()
+    assert "batch built" in text and "batch not delivered" in text
+    assert all(json.loads(line) for line in text.splitlines())
+    names = [str(device.verifying_key()) for device in DEVICES[:3]]
+    assert not any(word in text for word in ("canary", "testclient", "127.0.0.1", *names))
+
+
+def test_what_was_submitted_before_the_end_is_durable_after_it():
+    world = World(campaign())
+    service = Service(world.shuffler, world.clock)
+    service.start()
+    told = [service.submit([message(world.campaign, device)]) for device in DEVICES]
+    service._checkers.shutdown(wait=True)
+    service._writer.stop()
+    assert [answer.kind for each in told for answer in each.result(timeout=5)] == ["accepted"] * len(DEVICES)
+    assert world.store.rounds("commute")[0].count == len(DEVICES)
+    service.stop()
+
+
+def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
+    monkeypatch.setattr(web, "SECONDS", 0.5)
+    world = World(campaign())
+    with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
+        slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")
+        assert client.post("/v1/reports", content=message(world.campaign, DEVICES[0])).status_code == 202
+        slow.settimeout(5.0)
+        with suppress(ConnectionResetError):
+            assert slow.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(503),
+        httpx.Response(200, json={"batch": "another", "state": "counted"}),
+        httpx.Response(200, json={"batch": "abcd", "state": "open"}),
+        httpx.Response(200, content=b"<html>"),
+        httpx.Response(302, headers={"location": "http://elsewhere/"}),
+        httpx.ConnectError("no route"),
+        httpx.ReadTimeout("slow"),
+    ],
+    ids=str,
+)
+def test_only_the_analyzers_word_makes_a_batch_delivered(answer):
+    def handle(_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    client = httpx.Client(transport=httpx.MockTransport(handle))
+    with pytest.raises(NotDelivered):
+        HttpTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
+
+
+def test_a_batch_is_streamed_to_the_place_where_batches_go():
+    seen = []
+
+    def handle(request):
+        seen.append((request.url.path, request.headers["transfer-encoding"], request.read()))
+        return httpx.Response(200, json={"batch": "abcd", "state": "counted"})
+
+    client = httpx.Client(transport=httpx.MockTransport(handle))
+    HttpTransport("http://analyzer/", client).send("abcd", b"head", iter([b"one", b"two"]))
+    assert seen == [("/v1/batches", "chunked", b"headonetwo")]

@@ -1,0 +1,140 @@
+"""From a configuration file to a shuffler; what does not fit together is refused in one line."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from tests.collect.shuffler.world import ANALYZER, DEVICES, OWNER, SHUFFLER, campaign, message, roster
+from typer.testing import CliRunner
+
+from dovetail.cli.collect import close, shuffler
+from dovetail.collect.clock import FrozenClock
+from dovetail.collect.shuffler.book import Book
+from dovetail.collect.shuffler.config import assemble, load
+from dovetail.core.errors import ConfigError
+from dovetail_device.keys import RoleKeys
+
+CONFIG = """
+schema_version = 1
+campaigns = ["commute.toml"]
+owner = "{owner}"
+keys = "shuffler.key"
+roster = "roster.csv"
+analyzer = "http://127.0.0.1:9"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with everything that a shuffler needs."""
+    assert OWNER.signing
+    (tmp_path / "commute.toml").write_bytes(campaign().signed)
+    roster().save(tmp_path / "roster.csv")
+    for keys in (OWNER, SHUFFLER, ANALYZER):
+        keys.save(tmp_path / f"{keys.role}.key")
+    (tmp_path / "shuffler.toml").write_text(CONFIG.format(owner=OWNER.signing.verifying_key()))
+    return tmp_path
+
+
+def changed(place, old, new):
+    path = place / "shuffler.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    return assemble(load(path), place)
+
+
+def test_a_configuration_makes_a_shuffler_with_its_files_beside_it(place):
+    service, subscribers = assemble(
+        load(place / "shuffler.toml"), place, FrozenClock(campaign().schedule.start.timestamp())
+    )
+    assert subscribers == []
+    service.shuffler.start(service.clock.now())
+    answers = service.shuffler.accept([message(campaign(), DEVICES[0])], service.clock.now())
+    service.shuffler.stop()
+    assert [answer.kind for answer in answers] == ["accepted"]
+    assert (place / "shuffler.sqlite").exists() and list((place / "vault").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("analyzer =", "analyser =", "did you mean 'analyzer'"),
+        ('analyzer = "http://127.0.0.1:9"', "", "`analyzer` is missing"),
+        ("schema_version = 1", "schema_version = 2", "schema_version"),
+        ('"commute.toml"', '"other.toml"', "no such campaign file"),
+        ('"commute.toml"', "", "campaigns"),
+        ('keys = "shuffler.key"', 'keys = "analyzer.key"', "which the shuffler must never hold"),
+        ('keys = "shuffler.key"', 'keys = "owner.key"', "which the shuffler must never hold"),
+        ('roster = "roster.csv"', "", "asks for a roster"),
+        ('roster = "roster.csv"', 'roster = "none.csv"', "no roster"),
+        (
+            "schema_version = 1",
+            "schema_version = 1\n[mqtt]\nurl = 'mqtt://x'\npassword_file = 'p'\n",
+            "goes with `user`",
+        ),
+        ("schema_version = 1", "schema_version = 1\n[limits]\nper_device_per_minute = 0\n", "per_device_per_minute"),
+        ("schema_version = 1", "schema_version = ", "not TOML"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(old, new, wanted, place):
+    if "[" in new:  # tables come last
+        text = (place / "shuffler.toml").read_text()
+        (place / "shuffler.toml").write_text(text + new.partition("\n")[2])
+        old = new = "schema_version = 1"
+    with pytest.raises(ConfigError, match=wanted):
+        changed(place, old, new)
+
+
+def test_a_campaign_of_another_owner_is_refused(place):
+    stranger = RoleKeys.generate("owner").signing
+    assert OWNER.signing and stranger
+    with pytest.raises(ConfigError, match=r"commute\.toml: the campaign"):
+        changed(place, str(OWNER.signing.verifying_key()), str(stranger.verifying_key()))
+
+
+def test_keys_that_the_campaign_does_not_name_are_refused():
+    with pytest.raises(ConfigError, match="other shuffler keys"):
+        Book.of([campaign()], [RoleKeys.generate("shuffler")])
+
+
+@pytest.mark.parametrize("change", [{"minimum": 6}, {"small": "drop"}, {"authentication": "none"}, {"close_at": 9}])
+def test_versions_of_a_campaign_that_change_its_rules_are_refused(change):
+    with pytest.raises(ConfigError, match="another id"):
+        Book.of([campaign(version=1), campaign(version=2, **change)], [SHUFFLER])
+
+
+def test_two_files_of_one_version_are_refused():
+    with pytest.raises(ConfigError, match="two files are version 1"):
+        Book.of([campaign(), campaign(expires="expires = 2031-01-01T00:00:00Z")], [SHUFFLER])
+
+
+@pytest.fixture
+def command() -> Iterator[typer.Typer]:
+    app, handlers = typer.Typer(), list(logging.getLogger().handlers)
+    for verb in (shuffler, close):
+        verb.register(app)
+    yield app
+    logging.getLogger().handlers[:] = handlers  # the verb sets up logs of its own
+
+
+def test_the_verbs_explain_themselves(command):
+    for verb in ("shuffler", "close"):
+        found = CliRunner().invoke(command, [verb, "--help"])
+        assert found.exit_code == 0 and "Example" in found.output
+
+
+def test_the_shuffler_verb_refuses_the_analyzers_keys(command, place):
+    text = (place / "shuffler.toml").read_text().replace("shuffler.key", "analyzer.key")
+    (place / "shuffler.toml").write_text(text)
+    found = CliRunner().invoke(command, ["shuffler", str(place / "shuffler.toml")])
+    assert isinstance(found.exception, ConfigError) and "must never hold" in str(found.exception)
+
+
+def test_only_the_owner_can_ask_for_a_close(command, place):
+    arguments = ["close", str(place / "commute.toml"), "1", "--shuffler", "http://127.0.0.1:9"]
+    found = CliRunner().invoke(command, [*arguments, "--keys", str(place / "shuffler.key")])
+    assert isinstance(found.exception, ConfigError) and "must never hold" in str(found.exception)
+    found = CliRunner().invoke(command, [*arguments, "--keys", str(place / "owner.key")])
+    assert "no shuffler answers" in str(found.exception)

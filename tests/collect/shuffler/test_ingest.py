@@ -1,0 +1,266 @@
+"""What is taken, what is refused and why; and that senders cannot tell a new report from a known one."""
+
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.collect.shuffler.world import (
+    BY_CLOCK,
+    BY_HAND,
+    DEVICES,
+    PERIOD,
+    SHUFFLER,
+    World,
+    campaign,
+    message,
+    roster,
+)
+
+from dovetail.collect.problems import Refusal
+from dovetail.collect.shuffler.limits import Gate, Rates
+from dovetail.collect.shuffler.runtime import Settings
+from dovetail.core.errors import StorageError
+from dovetail_device.keys import RoleKeys, SigningKey
+from dovetail_device.message import plain, seal
+
+ONE, TWO = DEVICES[:2]
+FUZZED = World(campaign())
+
+
+def test_a_new_report_and_a_known_one_are_answered_alike():
+    world = World(campaign())
+    report = message(world.campaign, ONE)
+    first, again = (world.shuffler.accept([report], world.clock.now()) for _ in range(2))
+    assert first == again
+    assert (world.count("accepted"), world.count("duplicate")) == (1, 1)
+    assert world.store.rounds("commute")[0].count == 1
+
+
+def test_the_same_report_twice_in_one_batch_counts_once():
+    world = World(campaign())
+    report = message(world.campaign, ONE)
+    assert world.deliver([report, report]) == ["accepted", "accepted"]
+    assert world.store.rounds("commute")[0].count == 1
+
+
+def test_a_second_report_of_a_device_is_refused_and_the_first_one_stays():
+    world = World(campaign(minimum=1))
+    world.send(0, value=1)
+    assert world.send(0, value=2) == ["second_report"]
+    world.to_round(2)
+    assert world.analyzer.only().values(world.campaign) == [1]
+
+
+def test_a_report_of_the_next_round_is_taken_and_one_beyond_is_too_early():
+    world = World(campaign())
+    assert world.send(0, round=2) + world.send(0, round=3) == ["accepted", "too_early"]
+    assert world.count("too_early") == 1
+
+
+def test_a_report_before_the_first_round_is_taken_for_it():
+    early = World(campaign(rounds=BY_CLOCK.replace("2030-01-01", "2030-01-02")))
+    assert early.states() == {}
+    assert early.send(0, round=1) + early.send(0, round=2) == ["accepted", "too_early"]
+
+
+def test_late_reports_are_refused_where_the_rule_says_so():
+    world = World(campaign(minimum=1, late="refuse"))
+    world.send(0)
+    world.to_round(2)
+    assert world.send(1) == ["late"]
+    assert world.states() == {1: "delivered", 2: "open"}
+
+
+def test_late_reports_join_the_running_round_where_the_rule_says_so():
+    world = World(campaign(minimum=1, late="next"))
+    world.send(0)
+    world.to_round(2)
+    assert world.send(1) == ["accepted"]
+    assert {round.number: round.count for round in world.store.rounds("commute")} == {1: 1, 2: 1}
+    world.to_round(3)
+    assert sorted(batch.header.count for batch in world.analyzer.batches.values()) == [1, 1]
+
+
+@pytest.mark.parametrize("late", ["refuse", "next"])
+def test_a_retry_of_a_released_report_is_acknowledged_and_counts_nowhere(late):
+    world = World(campaign(minimum=1, late=late))
+    report = message(world.campaign, ONE)
+    world.deliver([report])
+    world.to_round(2)
+    assert world.deliver([report]) == ["accepted"]
+    assert world.count("duplicate") == 1
+    world.to_round(3)
+    assert len(world.analyzer.batches) == 1
+
+
+def test_a_report_in_grace_is_taken():
+    world = World(campaign())
+    world.advance(PERIOD + 59)
+    assert world.send(0) == ["accepted"]
+
+
+def test_unknown_and_revoked_devices_are_refused():
+    world = World(campaign(), roster=roster(DEVICES[:2], revoked=[TWO]))
+    assert world.send(0, 1, 2) == ["accepted", "revoked_device", "unknown_device"]
+    assert (world.count("revoked_device"), world.count("unknown_device")) == (1, 1)
+
+
+def test_without_authentication_any_key_is_taken():
+    world = World(campaign(authentication="none"))
+    assert world.deliver([message(world.campaign, SigningKey.generate())]) == ["accepted"]
+
+
+def forgeries(made):
+    """Hostile messages by the refusal that they earn."""
+    good = message(made, ONE)
+    unsealed = plain(made, made.mechanism.encode(0))
+    stranger = replace(made, shuffler=RoleKeys.generate("shuffler").opening.sealing_key())
+    elsewhere = replace(made, digest=os.urandom(32))
+    beyond = good[:37] + (6).to_bytes(4, "big") + good[41:]
+    return {
+        "empty": (b"", "malformed"),
+        "short": (good[:40], "malformed"),
+        "noise": (os.urandom(len(good)), "malformed"),
+        "cut": (good[:-1], "malformed"),
+        "long": (good + b"\0", "malformed"),
+        "another version": (good[:4] + b"\2" + good[5:], "version"),
+        "another campaign": (message(elsewhere, ONE), "campaign"),
+        "another round": (beyond, "round"),
+        "round 0": (good[:37] + bytes(4) + good[41:], "round"),
+        "moved to the next round": (good[:37] + (2).to_bytes(4, "big") + good[41:], "seal"),
+        "changed": (good[:-1] + bytes([good[-1] ^ 1]), "seal"),
+        "another shuffler": (seal(stranger, 1, unsealed, ONE), "seal"),
+    }
+
+
+@pytest.mark.parametrize("case", list(forgeries(campaign())))
+def test_what_is_no_report_is_refused_counted_and_changes_nothing(case):
+    world = World(campaign())
+    hostile, kind = forgeries(world.campaign)[case]
+    answers = world.deliver([hostile, message(world.campaign, TWO)])
+    assert answers == [kind, "accepted"]
+    assert world.store.rounds("commute")[0].count == 1
+    assert sum(count for (_, k), count in world.shuffler.counters.total().items() if k == kind) == 1
+
+
+class Forger(SigningKey):
+    """Names another device than the one that signs."""
+
+    def verifying_key(self):
+        return ONE.verifying_key()
+
+
+def test_a_report_in_the_name_of_another_device_is_refused():
+    world = World(campaign())
+    assert world.deliver([message(world.campaign, Forger(TWO.secret))]) == ["signature"]
+
+
+def test_ten_thousand_bad_messages_are_counted_and_leave_no_row():
+    world = World(campaign())
+    bad = [os.urandom(100) for _ in range(9_000)] + [message(world.campaign, ONE)[:-1]] * 1_000
+    assert set(world.deliver(bad)) == {"malformed"}
+    total = world.shuffler.counters.total()
+    assert (total["", "malformed"], total["commute", "malformed"]) == (9_000, 1_000)
+    world.advance(1.0)
+    assert world.store.faults("commute") == {"malformed": 1_000}
+    assert world.store.rounds("commute")[0].count == 0
+
+
+def test_refusals_say_nothing_of_who_and_what():
+    world = World(campaign())
+    for hostile, _ in forgeries(world.campaign).values():
+        (answer,) = world.shuffler.accept([hostile], world.clock.now())
+        assert str(ONE.verifying_key()) not in answer.detail
+        assert not hostile or hostile.hex()[-16:] not in answer.detail
+
+
+def test_a_device_that_sends_too_often_is_told_when_to_come_back():
+    world = World(campaign(), settings=Settings(per_device_per_minute=3))
+    report = message(world.campaign, ONE)
+    assert world.deliver([report] * 3) == ["accepted"] * 3
+    (answer,) = world.shuffler.accept([report], world.clock.now())
+    assert (answer.kind, answer.retry_after) == ("rate_limited", 20.0)
+    assert world.send(1) == ["accepted"]
+    world.clock.advance(20.0)
+    assert world.deliver([report]) == ["accepted"]
+
+
+def test_the_limits_remember_a_bounded_number_of_devices():
+    rates = Rates(60, most=100)
+    for number in range(1_000):
+        assert rates.take(number.to_bytes(4, "big"), 0.0) == 0.0
+    assert len(rates) == 100
+
+
+def test_the_gate_admits_so_much_and_no_more():
+    gate = Gate(10)
+    with gate.admit(6), pytest.raises(Refusal) as refused, gate.admit(5):
+        pass
+    assert (refused.value.kind, refused.value.retry_after) == ("unavailable", 2.0)
+    assert gate.used == 0
+
+
+def test_both_versions_are_taken_until_the_older_one_expires():
+    old = campaign(version=1, expires="expires = 2030-01-01T02:00:00Z", minimum=2)
+    new = campaign(version=2, expires="expires = 2031-01-01T00:00:00Z", minimum=2)
+    world = World(new, others=[old])
+    assert world.deliver([message(old, ONE), message(new, TWO)]) == ["accepted", "accepted"]
+    world.to_round(2)
+    assert world.analyzer.only().header.count == 2
+    world.to_round(3)
+    assert world.deliver([message(old, ONE, round=3), message(new, TWO, round=3)]) == ["campaign", "accepted"]
+
+
+def test_a_rotated_shuffler_key_opens_reports_of_its_own_version():
+    rotated = RoleKeys.generate("shuffler")
+    old, new = campaign(version=1), campaign(version=2, shuffler=rotated)
+    world = World(new, others=[old], keys=[SHUFFLER, rotated])
+    assert world.deliver([message(old, ONE), message(new, TWO)]) == ["accepted", "accepted"]
+
+
+def test_a_report_sealed_again_under_a_new_version_counts_once():
+    old, new = campaign(version=1), campaign(version=2)
+    world = World(new, others=[old])
+    assert world.deliver([message(old, ONE, id=b"i" * 16), message(new, ONE, id=b"i" * 16)]) == ["accepted"] * 2
+    assert world.store.rounds("commute")[0].count == 1
+
+
+def test_rounds_by_hand_open_when_the_one_before_is_closed():
+    world = World(campaign(rounds=BY_HAND))
+    assert world.states() == {1: "open"}
+    assert world.send(0, round=3) == ["too_early"]
+
+
+def test_without_the_key_of_its_round_a_report_is_not_acknowledged():
+    world = World(campaign())
+    world.vault.erase("commute", 1)  # an operator's accident
+    with pytest.raises(StorageError, match="gone from the vault"):
+        world.send(0)
+    assert world.store.rounds("commute")[0].count == 0
+
+
+def test_a_report_whose_round_was_released_a_moment_ago_is_late_and_not_lost():
+    world = World(campaign(minimum=1))
+    world.send(0)
+    old = world.shuffler.board.rounds("commute")
+    world.to_round(2)
+    world.shuffler.board._seen["commute"] = old  # as another thread has seen it
+    (answer,) = world.shuffler.accept([message(world.campaign, TWO)], world.clock.now() - 120.0)
+    assert answer.kind == "late"
+
+
+@given(some.binary(max_size=400))
+def test_no_bytes_make_the_shuffler_fail(body):
+    (answer,) = FUZZED.shuffler.accept([body], FUZZED.clock.now())
+    assert answer.kind == "malformed"
+
+
+@given(some.data())
+def test_no_change_of_a_message_is_taken(data):
+    good = message(FUZZED.campaign, ONE)
+    place = data.draw(some.integers(0, len(good) - 1))
+    changed = good[:place] + bytes([good[place] ^ data.draw(some.integers(1, 255))]) + good[place + 1 :]
+    (answer,) = FUZZED.shuffler.accept([changed], FUZZED.clock.now())
+    assert answer.kind in ("malformed", "version", "campaign", "round", "too_early", "seal")

@@ -1,0 +1,151 @@
+"""The table of rounds: exhaustive where it is finite, by random schedules where it is not."""
+
+from itertools import combinations
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.collect.shuffler.world import BEGIN, BY_HAND, PERIOD, campaign
+
+from dovetail.collect.shuffler import calendar, machine
+from dovetail.collect.store.protocol import Round, State
+
+STATES = ("unopened", *get_args(State))
+EVENTS = get_args(machine.Event)
+LEAVING = {"releasing", "released", "delivered"}
+SITUATIONS = [frozenset(c) for n in range(4) for c in combinations(machine.SITUATIONS, n)]
+
+
+def every():
+    return [
+        (state, event, facts, machine.react(state, event, facts))
+        for state in STATES
+        for event in EVENTS
+        for facts in SITUATIONS
+    ]
+
+
+def test_the_table_names_known_words_only():
+    for row in machine.TABLE:
+        assert row.state in STATES and row.after in STATES and row.event in EVENTS
+        assert not row.when or row.when in machine.SITUATIONS
+        assert set(row.effects) <= set(machine.MEANING) == set(get_args(machine.Effect))
+
+
+def test_every_row_can_be_reached():
+    assert {row for *_, row in every() if row} == set(machine.TABLE)
+
+
+def test_nothing_leaves_without_enough_reports():
+    for _, _, facts, row in every():
+        if row and "build" in row.effects:
+            assert "enough" in facts
+
+
+def test_a_round_is_built_from_one_state_only_and_never_again():
+    assert {row.state for row in machine.TABLE if "build" in row.effects} == {"held"}
+    for row in machine.TABLE:
+        if row.state in LEAVING - {"releasing"}:
+            assert row.after in LEAVING
+
+
+def test_a_round_takes_reports_in_one_state_only_and_never_opens_again():
+    assert {row.state for row in machine.TABLE if row.after == "open"} == {"unopened", "open"}
+
+
+def test_the_link_is_erased_wherever_reports_are_gone_and_nowhere_else():
+    gone = {"released", "dropped", "merged"}
+    for row in machine.TABLE:
+        if "erase" in row.effects:
+            assert row.after in gone
+        if row.after in gone and row.state not in gone:
+            assert "erase" in row.effects
+    for state in gone:  # a crash between the transaction and the erasure
+        row = machine.react(state, "restarted")
+        assert row is not None and "erase" in row.effects
+
+
+def test_the_end_states_change_no_more():
+    for state, _, _, row in every():
+        if state in ("delivered", "dropped", "merged"):
+            assert row is None or row.after == state
+
+
+def test_every_closed_round_goes_somewhere_in_every_situation():
+    for facts in SITUATIONS:
+        assert machine.react("open", "over", facts) is not None
+        assert machine.react("held", "counted", facts) is not None
+
+
+@pytest.mark.parametrize("small", ["wait", "merge", "drop"])
+def test_a_round_without_enough_reports_follows_the_rule_of_its_campaign(small):
+    rule = campaign(small=small)
+    facts = machine.situation(rule, 4, now=BEGIN, follows=True)
+    over, counted = machine.react("open", "over", facts), machine.react("held", "counted", facts)
+    after = {"wait": ("open", "dropped"), "merge": ("held", "held"), "drop": ("held", "dropped")}
+    assert over is not None and counted is not None
+    assert (over.after, counted.after) == after[small]
+
+
+@pytest.mark.parametrize("small", ["wait", "merge"])
+def test_nothing_waits_beyond_the_end_of_a_campaign(small):
+    rule = campaign(small=small, expires="expires = 2030-02-01T00:00:00Z")
+    assert rule.expires is not None
+    facts = machine.situation(rule, 4, now=rule.expires.timestamp(), follows=True)
+    over, counted = machine.react("open", "over", facts), machine.react("held", "counted", facts)
+    assert over is not None and over.after == "held"
+    assert counted is not None and counted.after == "dropped"
+
+
+def rounds_of(states, counts=()):
+    counts = list(counts) or [0] * len(states)
+    return {
+        number: Round("commute", number, state, count, BEGIN)
+        for number, (state, count) in enumerate(zip(states, counts, strict=True), start=1)
+        if state != "unopened"
+    }
+
+
+some_rounds = some.lists(some.sampled_from(STATES), min_size=0, max_size=5).map(rounds_of)
+some_time = some.floats(BEGIN - 2 * PERIOD, BEGIN + 8 * PERIOD)
+
+
+@given(some_rounds, some.integers(1, 5), some_time, some.sampled_from(["refuse", "next"]))
+def test_a_report_counts_in_a_round_that_takes_reports_or_in_none(rounds, number, now, late):
+    rule = campaign(late=late)
+    found = calendar.target(rule, number, rounds, now=now)
+    running = calendar.current(rule, rounds, now)
+    if found == "too_early":
+        assert number > running + 1
+    elif found != "late":
+        assert 1 <= found <= rule.schedule.count
+        assert rounds[found].state == "open" if found in rounds else now < rule.schedule.ends(found) + 60
+        assert found == number or (late == "next" and number < found <= running + 1)
+
+
+@given(some_rounds, some_time)
+def test_only_rounds_that_run_now_are_opened(rounds, now):
+    rule = campaign()
+    number = calendar.begins(rule, rounds, now)
+    if number is not None:
+        assert number not in rounds and rule.schedule.round_at(now) == number
+
+
+@given(some.integers(0, 5), some.integers(0, 5))
+def test_rounds_by_hand_follow_each_other(closed, more):
+    rule = campaign(rounds=BY_HAND)
+    rounds = rounds_of((["delivered"] * closed + ["open"] * min(more, 1))[:5])
+    running = calendar.current(rule, rounds, BEGIN)
+    assert running == closed + 1
+    assert calendar.begins(rule, rounds, BEGIN) == (running if running not in rounds and running <= 5 else None)
+    assert calendar.follows(rule, rounds, BEGIN) == (closed < 5)
+
+
+def test_a_round_is_over_by_the_clock_after_its_grace_or_when_it_is_full():
+    rule, end = campaign(close_at=7), BEGIN + PERIOD + 60
+    (round,) = rounds_of(["open"], [6]).values()
+    (full,) = rounds_of(["open"], [7]).values()
+    assert not calendar.is_over(rule, round, end - 1)
+    assert calendar.is_over(rule, round, end)
+    assert calendar.is_over(rule, full, BEGIN)

@@ -1,0 +1,205 @@
+"""A small world for the shuffler's tests: a campaign, devices, a shuffler in memory, an analyzer that listens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.clock import FrozenClock
+from dovetail.collect.roster import Entry, Roster
+from dovetail.collect.shuffler.book import Book
+from dovetail.collect.shuffler.delivery import NotDelivered
+from dovetail.collect.shuffler.runtime import Settings, Shuffler
+from dovetail.collect.store.shuffler import open_shuffler_store
+from dovetail.collect.vault import FileVault, MemoryVault
+from dovetail.core.entropy import Entropy, simulation
+from dovetail_device.campaign import Campaign, sign
+from dovetail_device.keys import RoleKeys, SigningKey
+from dovetail_device.message import inner_info, plain, seal
+
+OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
+START = datetime(2030, 1, 1, tzinfo=UTC)
+BEGIN = START.timestamp()
+PERIOD = 3600.0
+DEVICES = [SigningKey.generate() for _ in range(60)]
+
+TEMPLATE = """
+schema_version = 1
+id = "{id}"
+version = {version}
+question = "How do you come to work?"
+{expires}
+[randomizer]
+name = "krr"
+k = 4
+epsilon = 1.0
+[rounds]
+{rounds}
+[batch]
+minimum = {minimum}
+small = "{small}"
+late = "{late}"
+{close_at}
+[shuffle]
+{shuffle}
+[promise]
+delta = 1e-6
+device_budget = 1000.0
+authentication = "{authentication}"
+[keys]
+owner = "{owner}"
+analyzer = "{analyzer}"
+shuffler = "{shuffler}"
+shuffler_signing = "{signing}"
+"""
+BY_CLOCK = (
+    f'schedule = "period"\nstart = 2030-01-01T00:00:00Z\nperiod_seconds = {PERIOD}\ngrace_seconds = 60\ncount = 5'
+)
+BY_HAND = 'schedule = "manual"\ncount = 5'
+
+
+def campaign(
+    *,
+    id: str = "commute",
+    version: int = 1,
+    rounds: str = BY_CLOCK,
+    minimum: int = 5,
+    small: str = "wait",
+    late: str = "refuse",
+    close_at: int | None = None,
+    shuffle: str = "",
+    authentication: str = "roster",
+    expires: str = "",
+    shuffler: RoleKeys = SHUFFLER,
+) -> Campaign:
+    """A campaign as its owner signs it."""
+    assert OWNER.signing and ANALYZER.opening and shuffler.opening and shuffler.signing
+    body = TEMPLATE.format(
+        id=id, version=version, rounds=rounds, minimum=minimum, small=small, late=late, shuffle=shuffle,
+        close_at="" if close_at is None else f"close_at = {close_at}", authentication=authentication,
+        expires=expires, owner=OWNER.signing.verifying_key(), analyzer=ANALYZER.opening.sealing_key(),
+        shuffler=shuffler.opening.sealing_key(), signing=shuffler.signing.verifying_key(),
+    )  # fmt: skip
+    return Campaign.parse(sign(body.encode(), OWNER.signing))
+
+
+def message(
+    campaign: Campaign, device: SigningKey, *, round: int = 1, value: int = 0, id: bytes | None = None
+) -> bytes:
+    """A message as a device sends it, of a report that is not randomized: tests look for it in the batch."""
+    return seal(campaign, round, plain(campaign, campaign.mechanism.encode(value)), device, id)
+
+
+def roster(devices: Sequence[SigningKey] = DEVICES, revoked: Sequence[SigningKey] = ()) -> Roster:
+    """Devices by their place in the list."""
+    entries = [Entry(device.verifying_key(), slot, device in revoked) for slot, device in enumerate(devices)]
+    return Roster(entries)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the analyzer has received it."""
+
+    header: Header
+    entries: tuple[bytes, ...] = field(repr=False)
+
+    def slots(self) -> list[int]:
+        return [int.from_bytes(entry[:4], "big") for entry in self.entries]
+
+    def values(self, campaign: Campaign, *, slots: bool = False) -> list[int]:
+        """What the analyzer reads; tests may open what the shuffler never can."""
+        assert ANALYZER.opening
+        opener, round = ANALYZER.opening.opener(), self.header.rounds[-1]
+        plains = [opener.open(entry[4 * slots :], inner_info(campaign, round)) for entry in self.entries]
+        return [int(campaign.mechanism.decode(found[3:])) for found in plains if found is not None]
+
+
+@dataclass
+class Analyzer:
+    """The other end: keeps batches by id, and fails when it is told to."""
+
+    campaign: Campaign
+    batches: dict[str, Batch] = field(default_factory=dict)
+    sent: int = 0
+    failing: bool = False
+
+    def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        self.sent += 1
+        body = b"".join(parts)
+        if self.failing:
+            raise NotDelivered(503)
+        assert head_bytes(header[:PREFIX]) == len(header)
+        size = entry_bytes(self.campaign)
+        entries = tuple(body[start : start + size] for start in range(0, len(body), size))
+        self.batches[batch] = Batch(Header.read(header, self.campaign.shuffler_signing), entries)
+
+    def only(self) -> Batch:
+        """The only batch there is."""
+        (batch,) = self.batches.values()
+        return batch
+
+
+@dataclass
+class World:
+    """One shuffler in this process; `clock` moves when it is told to."""
+
+    campaign: Campaign
+    folder: Path | None = None
+    roster: Roster = field(default_factory=roster)
+    fitted: Any = None
+    settings: Settings = field(default_factory=Settings)
+    rng: Entropy = field(default_factory=lambda: simulation(1))
+    others: Sequence[Campaign] = ()
+    keys: Sequence[RoleKeys] = (SHUFFLER,)
+
+    def __post_init__(self) -> None:
+        self.clock, self.analyzer = FrozenClock(BEGIN), Analyzer(self.campaign)
+        self.vault = MemoryVault() if self.folder is None else FileVault(self.folder / "vault")
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew on the same store and vault, as after a crash (a store in memory stays)."""
+        url = "sqlite://" if self.folder is None else f"sqlite:///{self.folder / 'shuffler.sqlite'}"
+        if self.folder is not None or not hasattr(self, "store"):
+            self.store = open_shuffler_store(url)
+        self.shuffler = Shuffler(
+            Book.of([self.campaign, *self.others], self.keys),
+            store=self.store,
+            vault=self.vault,
+            transport=self.analyzer,
+            roster=lambda: self.roster,
+            fitted=None if self.fitted is None else {self.campaign.id: self.fitted},
+            settings=self.settings,
+            rng=self.rng,
+        )
+        self.shuffler.start(self.clock.now())
+        self.shuffler.step(self.clock.now())
+
+    def send(self, *devices: int, round: int = 1, value: int = 0) -> list[str]:
+        """One report of each of these devices; what they are told."""
+        return self.deliver([message(self.campaign, DEVICES[device], round=round, value=value) for device in devices])
+
+    def deliver(self, messages: Sequence[bytes]) -> list[str]:
+        """Messages as they are; what their senders are told."""
+        return [answer.kind for answer in self.shuffler.accept(messages, self.clock.now())]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, then let the shuffler do what is due."""
+        self.clock.advance(seconds)
+        self.shuffler.step(self.clock.now())
+
+    def to_round(self, number: int) -> None:
+        """To the beginning of a round, when the grace of the one before has passed."""
+        self.advance(BEGIN + (number - 1) * PERIOD + 61 - self.clock.now())
+
+    def states(self) -> dict[int, str]:
+        """State of each round."""
+        return {round.number: round.state for round in self.store.rounds(self.campaign.id)}
+
+    def count(self, kind: str) -> int:
+        """How many messages became this."""
+        return self.shuffler.counters.total().get((self.campaign.id, kind), 0)

@@ -1,0 +1,103 @@
+"""A campaign is explained with the numbers of the theory, and warns where it promises less than it seems."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.device.campaigns import MECHANISMS, campaign
+from tests.device.test_campaign import MALLOWS
+
+import dovetail as dt
+from dovetail.collect.explain import explain
+from dovetail.collect.roster import Entry, Roster
+from dovetail.core.guarantee import CentralDP
+from dovetail.report.document import Missing
+from dovetail_device.keys import SigningKey
+
+
+def warnings(changes: dict[str, Any], **options: Any) -> str:
+    return "; ".join(explain(campaign(changes)[0], **options).warnings)
+
+
+def test_the_promise_of_a_batch_is_that_of_its_minimum() -> None:
+    found = explain(campaign({"batch.minimum": 5000, "promise.assumed_dishonest": 1000})[0])
+    expected = dt.amplify(dt.KRR(k=4, epsilon=1.0), n=5000, delta=1e-6, honest=4000)
+    assert isinstance(found.central, CentralDP)
+    assert found.central.epsilon == expected.epsilon and found.central.honest_n == 4000
+
+
+def test_the_promise_of_all_rounds_counts_what_a_device_may_send() -> None:
+    found = explain(campaign({"promise.device_budget": 7.5, "batch.minimum": 1000})[0])
+    assert found.reports == 7 and found.all_epsilon == 7.0
+    together = dt.compose([dt.Round(1.0, 1000, times=7)], delta=1e-6)
+    assert not isinstance(found.together, Missing) and found.together.epsilon == together.epsilon
+    assert "pays for 7 of 24 rounds" in "; ".join(found.warnings)
+
+
+def test_a_budget_that_pays_exactly_pays_for_every_round() -> None:
+    found = explain(campaign({"randomizer.epsilon": 0.1, "promise.device_budget": 24 * 0.1})[0])
+    assert found.reports in (23, 24)  # 24 * 0.1 rounds down
+    assert found.all_epsilon >= found.reports * 0.1
+
+
+def test_people_of_groups_hide_among_their_group_only() -> None:
+    alone = explain(campaign({"batch.minimum": 1000})[0]).central
+    groups = explain(campaign({"batch.minimum": 1000, "groups.names": ["north", "south"]})[0])
+    assert isinstance(alone, CentralDP) and isinstance(groups.central, CentralDP)
+    assert groups.central.epsilon > alone.epsilon and groups.central.n == 500
+    crowded = explain(campaign({"batch.minimum": 1, "groups.names": ["north", "south"]})[0]).central
+    assert isinstance(crowded, Missing)
+
+
+@pytest.mark.parametrize("changes", [{"promise.authentication": "none"}, {"shuffle": MALLOWS}])
+def test_no_central_promise_is_invented(changes: dict[str, Any]) -> None:
+    found = explain(campaign(changes)[0])
+    assert isinstance(found.central, Missing) and isinstance(found.together, Missing)
+    assert sum("nothing beyond single reports" in line.words for line in found.lines) == 2
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_campaign_is_explained_in_full(name: str) -> None:
+    found = explain(campaign(name=name)[0])
+    words = {line.name: line.words for line in found.lines}
+    assert {"question", "answer", "one report", "all reports", "one batch", "message", "shuffler"} <= words.keys()
+    assert name in words["answer"] and f"{found.message_bytes:,} bytes" in words["message"]
+    assert all(line.words and "None" not in line.words for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch.minimum": 99}, "hides little"),
+        ({"randomizer.epsilon": 5.0}, "protects next to nothing"),
+        ({"promise.delta": 0.01}, "not below 1/n"),
+        ({"promise.authentication": "none"}, "no roster"),
+        ({}, "assumed honest"),
+        ({}, "never expires"),
+    ],
+)
+def test_a_weak_promise_is_called_one(changes: dict[str, Any], words: str) -> None:
+    assert words in warnings(changes)
+
+
+def test_a_sound_campaign_has_no_warning() -> None:
+    sound = {"batch.minimum": 1000, "promise.assumed_dishonest": 10, "expires": "2031-01-01T00:00:00Z"}
+    assert warnings(sound) == ""
+
+
+def test_a_roster_below_the_minimum_is_noticed() -> None:
+    devices = [SigningKey(bytes([number]) * 32).verifying_key() for number in range(100)]
+    full = Roster([Entry(device, slot) for slot, device in enumerate(devices)])
+    assert "roster" not in warnings({}, roster=full)
+    assert "admits 99 devices, below the minimum batch of 100" in warnings(
+        {}, roster=full.without_devices(devices[:1])
+    )
+
+
+def test_public_columns_are_checked_against_their_digest(tmp_path: Path) -> None:
+    right = MALLOWS | {"public_sha256": sha256(b"slot,place\n").hexdigest()}
+    assert "not beside the campaign" in warnings({"shuffle": right}, folder=tmp_path)
+    (tmp_path / "slots.csv").write_bytes(b"slot,place\n")
+    assert "slots.csv" not in warnings({"shuffle": right}, folder=tmp_path)
+    assert "not the file" in warnings({"shuffle": MALLOWS}, folder=tmp_path)

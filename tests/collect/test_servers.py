@@ -1,0 +1,112 @@
+"""The servers that other tests stand on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sized
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from paho.mqtt import client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
+from tests.collect import servers
+
+
+@pytest.mark.usefixtures("postgres")  # skips where there is none
+def test_what_postgres_has_committed_is_there_after_a_kill() -> None:
+    with servers.postgres(durable=True) as server:
+        url = server.database("kept")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE t AS SELECT 7 AS x")
+        server.process.kill()
+        server.start()
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT x FROM t").fetchall() == [(7,)]
+
+
+def test_a_message_that_the_broker_has_taken_outlives_a_restart(mosquitto: servers.Mosquitto) -> None:
+    keeper = _session(mosquitto, "keeper")
+    subscribed: list[bool] = []
+    keeper.on_subscribe = lambda *_: subscribed.append(True)
+    keeper.subscribe("t", qos=1)
+    _turn(keeper, subscribed)
+    keeper.disconnect()
+    sender = _session(mosquitto, "sender")
+    published: list[bool] = []
+    sender.on_publish = lambda *_: published.append(True)
+    sender.publish("t", b"kept", qos=1)
+    _turn(sender, published)
+    sender.disconnect()
+    mosquitto.process.restart()
+    got: list[bytes] = []
+    keeper = _session(mosquitto, "keeper", on_message=lambda *arguments: got.append(arguments[2].payload))
+    _turn(keeper, got)
+    keeper.disconnect()
+    assert got == [b"kept"]
+
+
+def _session(mosquitto: servers.Mosquitto, name: str, **callbacks: Any) -> mqtt.Client:
+    client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, clean_session=False)
+    for event, callback in callbacks.items():
+        setattr(client, event, callback)
+    client.connect("127.0.0.1", mosquitto.process.port)
+    connected: list[bool] = []
+    client.on_connect = lambda *_: connected.append(True)
+    _turn(client, connected)
+    return client
+
+
+def _turn(client: mqtt.Client, until: Sized) -> None:
+    """Let the client work until something has come."""
+    end = time.monotonic() + 5
+    while not until and time.monotonic() < end:
+        client.loop(0.05)
+    assert until
+
+
+@pytest.mark.usefixtures("postgres")
+def test_servers_leave_neither_process_nor_folder() -> None:
+    with servers.postgres() as server:
+        process, folder = server.process.running, server.folder
+    assert process is not None and process.poll() is not None
+    assert not folder.exists()
+
+
+def test_a_missing_program_is_named() -> None:
+    with pytest.raises(servers.Absent, match="no-such-server is not installed"):
+        servers.program("no-such-server")
+
+
+@pytest.mark.parametrize(("required", "said"), [("0", "1 skipped"), ("1", "1 error")])
+def test_a_missing_server_is_skipped_but_fails_where_servers_are_required(
+    tmp_path: Path, required: str, said: str
+) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text(
+        "import pytest\n"
+        "from tests.collect import servers\n"
+        "from tests.collect.conftest import mosquitto\n"
+        "@pytest.fixture(autouse=True, scope='session')\n"
+        "def bare():\n"
+        "    servers.program = lambda name, *_: (_ for _ in ()).throw(servers.Absent(f'{name} is not installed'))\n"
+        "def test_it(bare, mosquitto):\n"
+        "    pass\n"
+    )
+    root = Path(__file__).parent.parent.parent
+    command = [
+        "env",
+        f"DOVETAIL_REQUIRE_SERVERS={required}",
+        f"PYTHONPATH={root}",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+    ]
+    ran = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--rootdir", tmp_path, test], check=False, capture_output=True, text=True
+    )
+    assert said in ran.stdout, ran.stdout

@@ -1,0 +1,271 @@
+"""The HTTP side that both servers share, on a real socket: limits, slow clients, problem documents, a clean stop."""
+
+import logging
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from dovetail.collect import web
+from dovetail.collect.problems import Refusal, read_problem
+from dovetail.core.errors import ConfigError, OutputError
+from dovetail_device.message import Rejected
+
+MOST = 1000
+
+
+async def _echo(request: Request) -> Response:
+    return Response(await web.read_limited(request, MOST, seconds=0.5))
+
+
+async def _rejects(_: Request) -> Response:
+    raise Rejected("seal", "the report is not sealed to this shuffler.")
+
+
+async def _refuses(_: Request) -> Response:
+    raise Refusal("rate_limited", "too many reports of one device.", retry_after=7.5)
+
+
+async def _breaks(_: Request) -> Response:
+    raise RuntimeError("canary")
+
+
+async def _page(_: Request) -> Response:
+    return PlainTextResponse("page", headers={"Content-Security-Policy": "default-src 'self'"})
+
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Serves the app above on a free port; stopped at the end."""
+    started = []
+
+    def start(
+        *, seconds: float = 10.0, ready: bool = True, certificate: tuple[Path | None, Path | None] = (None, None)
+    ) -> str:
+        monkeypatch.setattr(web, "SECONDS", seconds)
+        app = web.application(
+            [
+                Route("/echo", _echo, methods=["POST"]),
+                Route("/rejects", _rejects),
+                Route("/refuses", _refuses),
+                Route("/breaks", _breaks),
+                Route("/page", _page),
+            ],
+            ready=lambda: ready,
+        )
+        bound = web.bind("127.0.0.1:0")
+        made = web.server(app, certificate=certificate[0], key=certificate[1])
+        thread = threading.Thread(target=made.run, kwargs={"sockets": [bound]})
+        thread.start()
+        started.append((made, thread, bound))
+        while not made.started:
+            time.sleep(0.01)
+        return web.url_of(bound, tls=certificate[0] is not None)
+
+    yield start
+    for made, thread, bound in started:
+        made.should_exit = True
+        thread.join(20)
+        bound.close()
+        assert not thread.is_alive()
+
+
+def kind_of(response: httpx.Response) -> str:
+    """The kind of a problem document, whose status is that of the response."""
+    found = read_problem(response.content)
+    assert found is not None and found.status == response.status_code
+    assert response.headers["content-type"] == "application/problem+json"
+    return found.kind
+
+
+def test_every_refusal_is_a_problem_document(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    url = serve()
+    with httpx.Client(base_url=url) as client:
+        assert kind_of(client.get("/rejects")) == "seal"
+        limited = client.get("/refuses")
+        assert kind_of(limited) == "rate_limited" and limited.headers["retry-after"] == "8"
+        assert kind_of(client.get("/nowhere")) == "not_found"
+        assert kind_of(client.get("/echo")) == "method"
+        with caplog.at_level(logging.CRITICAL, "uvicorn.error"):
+            broken = client.get("/breaks")
+        assert kind_of(broken) == "fault" and "canary" not in broken.text
+
+
+def test_every_answer_carries_the_security_headers_and_no_name_of_the_software(serve: Serve) -> None:
+    with httpx.Client(base_url=serve()) as client:
+        for path in ("/healthz", "/nowhere", "/refuses"):
+            headers = client.get(path).headers
+            assert {name: headers[name] for name in web.HEADERS} == web.HEADERS
+            assert "server" not in headers and "strict-transport-security" not in headers
+        assert client.get("/page").headers.get_list("content-security-policy") == ["default-src 'self'"]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_readiness_is_asked_and_health_is_not(ready: bool, serve: Serve) -> None:
+    with httpx.Client(base_url=serve(ready=ready)) as client:
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/readyz").status_code == (200 if ready else 503)
+
+
+def test_a_body_is_taken_up_to_the_limit_and_not_beyond(serve: Serve) -> None:
+    with httpx.Client(base_url=serve()) as client:
+        assert client.post("/echo", content=b"x" * MOST).content == b"x" * MOST
+        assert kind_of(client.post("/echo", content=b"x" * (MOST + 1))) == "too_large"
+        pieces = iter([b"x" * MOST, b"x"])  # chunked: no length is declared
+        assert kind_of(client.post("/echo", content=pieces)) == "too_large"
+
+
+def raw_connection(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    """Everything that the server sends until it closes."""
+    received = b""
+    while piece := connection.recv(4096):
+        received += piece
+    return received
+
+
+def test_a_body_that_does_not_come_is_answered_and_the_connection_is_closed(serve: Serve) -> None:
+    with raw_connection(serve(seconds=0.5)) as connection:
+        connection.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+        answer = until_closed(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ") and b"urn:dovetail:problem:timeout" in answer
+
+
+def test_a_client_that_sends_its_head_byte_by_byte_is_cut_off(serve: Serve) -> None:
+    with raw_connection(serve(seconds=0.5)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+        started, cut = time.monotonic(), False
+        while not cut and time.monotonic() - started < 5.0:
+            try:
+                connection.sendall(b"x")
+                time.sleep(0.05)
+            except OSError:
+                cut = True
+        assert cut and time.monotonic() - started < 3.0
+
+
+def test_a_silent_client_is_cut_off_before_and_after_a_request(serve: Serve) -> None:
+    url = serve(seconds=0.5)
+    with raw_connection(url) as connection:
+        assert connection.recv(1) == b""
+    with raw_connection(url) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET")
+        assert until_closed(connection).startswith(b"HTTP/1.1 200")  # the second head never comes
+
+
+def test_a_head_without_end_is_refused(serve: Serve) -> None:
+    with raw_connection(serve()) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * web.MOST_HEAD))
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("listen", ["", "8401", ":8401", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"])
+def test_a_bad_address_is_refused(listen: str) -> None:
+    with pytest.raises(ConfigError, match="host:port"):
+        web.bind(listen)
+
+
+def test_an_address_in_use_is_refused() -> None:
+    with web.bind("127.0.0.1:0") as bound, pytest.raises(OutputError, match="cannot listen"):
+        web.bind(f"127.0.0.1:{bound.getsockname()[1]}")
+
+
+def test_tls_takes_both_files_or_none(tmp_path: Path) -> None:
+    app = web.application([], ready=lambda: True)
+    with pytest.raises(ConfigError, match="together"):
+        web.server(app, certificate=tmp_path / "c.pem")
+    with pytest.raises(ConfigError, match="no file"):
+        web.server(app, certificate=tmp_path / "c.pem", key=tmp_path / "k.pem")
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of its own for 127.0.0.1, and its key."""
+    secret = Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, secret.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(secret, None)
+    )
+    pem, key = tmp_path / "server.pem", tmp_path / "server.key"
+    pem.write_bytes(made.public_bytes(Encoding.PEM))
+    key.write_bytes(secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return pem, key
+
+
+def test_over_tls_browsers_are_told_to_stay_there(serve: Serve, certificate: tuple[Path, Path]) -> None:
+    url = serve(certificate=certificate)
+    trust = ssl.create_default_context(cafile=certificate[0])
+    with httpx.Client(base_url=url, verify=trust) as client:
+        assert url.startswith("https://")
+        assert "max-age" in client.get("/healthz").headers["strict-transport-security"]
+
+
+SERVER = """
+import asyncio, sys
+from contextlib import asynccontextmanager
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from dovetail.collect import logs, web
+
+logs.setup(sys.stderr)
+
+async def slow(request):
+    print("working", flush=True)
+    await asyncio.sleep(0.5)
+    return PlainTextResponse("done")
+
+@asynccontextmanager
+async def life(app):
+    yield
+    print("ended", flush=True)
+
+bound = web.bind("127.0.0.1:0")
+print(web.url_of(bound), flush=True)
+web.run(web.application([Route("/slow", slow)], ready=lambda: True, lifespan=life), bound)
+print("clean", flush=True)
+"""
+
+
+def test_a_server_that_is_stopped_finishes_what_it_does_and_logs_no_address() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    url, answers = process.stdout.readline().strip(), list[str]()
+    asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{url}/slow").text))
+    asking.start()
+    assert process.stdout.readline() == "working\n"
+    os.kill(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    asking.join()
+    assert answers == ["done"]
+    assert (out, process.returncode) == ("ended\nclean\n", 0)
+    assert "127.0.0.1" not in err and "slow" not in err

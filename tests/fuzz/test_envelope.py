@@ -1,0 +1,25 @@
+"""A few seconds of coverage-guided fuzzing; run `tests/fuzz/envelope.py` by hand for longer."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_few_seconds_of_fuzzing_find_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("atheris", reason="atheris has no wheel for this Python")
+    found = subprocess.run(
+        [sys.executable, str(ROOT / "tests/fuzz/envelope.py"), "-max_total_time=4", "-max_len=400", "-seed=1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert "Done" in found.stderr and not list(tmp_path.iterdir())  # libFuzzer leaves a file where it finds something
