@@ -262,6 +262,7 @@ MISTAKES = {
     "epsilon0 infinite": ([*ACCOUNT, "--epsilon0", "inf"], "`epsilon0` must be"),
     "epsilon0 is text": ([*ACCOUNT, "--epsilon0", "two"], "--epsilon0"),
     "n a fraction": (["account", "--epsilon0", "1", "--n", "10.5", "--delta", "1e-6"], "`n` must be"),
+    "a column that the stream has not": (["demo", "--stream", "--private", "affair"], "--stream has none of it"),
     "n zero": (["account", "--epsilon0", "1", "--n", "0", "--delta", "1e-6"], "`n` must be"),
     "delta one": (["account", "--epsilon0", "1", "--n", "10", "--delta", "1"], "`delta` must be"),
     "more honest than people": ([*ACCOUNT, "--epsilon0", "1", "--honest", "2000"], "`honest` must be"),

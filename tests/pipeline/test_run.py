@@ -62,6 +62,11 @@ def test_a_delta_that_allows_publishing_somebody_is_questioned(delta: float, que
     assert any("not below 1/n" in caveat for caveat in document["central"]["caveats"]) == questioned
 
 
+def test_a_rehearsal_is_no_release_that_could_be_drawn_anew() -> None:
+    with pytest.raises(ConfigError, match="`new_release` is for releases"):
+        go(rehearsal(), new_release=True)
+
+
 def test_intervals_cover_the_truth_of_these_people() -> None:
     hits = []
     quick = {"attacks": ["majority"], "targets": 1, "trials": 2}

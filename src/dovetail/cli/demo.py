@@ -12,6 +12,7 @@ from rich.console import Console
 
 from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar, write_whole
 from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import ParameterError
 from dovetail.datasets.loads import synthetic_loads
 from dovetail.datasets.redbook import redbook
 from dovetail.pipeline.run import run
@@ -88,9 +89,9 @@ def loads(rng: Entropy) -> pl.DataFrame:
 def _demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-report"),
     private: Annotated[
-        Literal["affair", "affair_class"],
-        typer.Option(help="Private column: yes or no, or how much in four classes."),
-    ] = "affair",
+        Literal["affair", "affair_class"] | None,
+        typer.Option(help="Private column: affair (yes or no; the default), or how much in four classes."),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")] = 2.0,
     stream: Annotated[
         bool, typer.Option("--stream", help="A stream of synthetic appliance loads instead of the survey.")
@@ -107,10 +108,12 @@ def _demo(
     Needs the extra `demo` (pip install 'dovetail-privacy[demo]'); nothing is downloaded. With --stream, 64 appliances
     report every minute for two hours, and no extra is needed.
     """
+    if stream and private is not None:
+        raise ParameterError("--private is a column of the survey; --stream has none of it.")
     table = loads(simulation(seed)) if stream else redbook()
     config = stream_configuration(epsilon=epsilon, seed=seed)
     if not stream:
-        config = configuration(private, epsilon=epsilon, seed=seed)
+        config = configuration(private or "affair", epsilon=epsilon, seed=seed)
     if save_table is not None:
         named = table if stream else table.with_row_index("id")
         write_whole(save_table, named.write_csv, force=force)

@@ -111,7 +111,8 @@ def nearest(name: str, known: list[str]) -> str:
     close = get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return f"; known: {', '.join(known[:12])}" if known else ""
+    more = f" and {len(known) - 12} more" if len(known) > 12 else ""
+    return f"; known: {', '.join(known[:12])}{more}" if known else ""
 
 
 def load_config(path: str | Path) -> RunConfig:

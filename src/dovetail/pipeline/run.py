@@ -65,6 +65,8 @@ def run(
         One line: what, where, what to do. Nothing is written.
     """
     settings = _settings(config)
+    if new_release and settings.mode != "release":
+        raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     target = None if out is None else Path(out)
     book = Ledger(Path(ledger)) if ledger is not None else Ledger.default()
     if target is not None:

@@ -15,7 +15,7 @@ from dovetail.core.checks import whole
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
-    from dovetail.collect.simulate.run import Simulated
+    from dovetail.collect.simulate.run import RoundResult, Simulated
 
 
 def register(app: typer.Typer) -> None:
@@ -79,18 +79,30 @@ def _document(id: str, found: Simulated) -> dict[str, Any]:
         "messages": found.messages,
         "crashes": found.crashes,
         "level": found.level,
-        "rounds": [
-            {
-                "rounds": list(each.rounds),
-                "n": each.n,
-                "truth": each.truth.tolist(),
-                "value": each.value.tolist(),
-                "interval": each.interval.tolist(),
-                "covered": each.covered,
-            }
-            for each in found.results
-        ],
+        "rounds": [compared(each) for each in found.results],
     }
+
+
+def compared(each: RoundResult) -> dict[str, Any]:
+    """A counted batch beside the truth, for JSON."""
+    return {
+        "rounds": list(each.rounds),
+        "n": each.n,
+        "truth": each.truth.tolist(),
+        "value": each.value.tolist(),
+        "interval": each.interval.tolist(),
+        "covered": each.covered,
+    }
+
+
+def print_rounds(rounds: list[dict[str, Any]], level: float) -> None:
+    """Counted batches beside the truth, as a table."""
+    table = Table("rounds", "n", "truth", "estimate", f"{100 * level:g} % intervals that hold it")
+    for each in rounds:
+        numbers = [" ".join(f"{number:.4g}" for number in each[name]) for name in ("truth", "value")]
+        held = f"{each['covered']} of {len(each['truth'])}"
+        table.add_row(", ".join(map(str, each["rounds"])), f"{each['n']:,}", *numbers, held)
+    Console().print(table)
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -111,9 +123,4 @@ def _print(document: dict[str, Any]) -> None:
             "budgets overspent": f"{reports['overspent']:,}",
         },
     )
-    table = Table("rounds", "n", "truth", "estimate", f"{100 * document['level']:g} % intervals that hold it")
-    for each in document["rounds"]:
-        numbers = [" ".join(f"{number:.4g}" for number in each[name]) for name in ("truth", "value")]
-        held = f"{each['covered']} of {len(each['truth'])}"
-        table.add_row(", ".join(map(str, each["rounds"])), f"{each['n']:,}", *numbers, held)
-    Console().print(table)
+    print_rounds(document["rounds"], document["level"])
