@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench clean help
+.PHONY: demo demo-service test check soak bench clean help
 
 help:
-	@echo "make demo    run the main job on a real survey; the report is demo-report/report.html"
-	@echo "make test    run all tests"
-	@echo "make check   formatting, lint, types, layers"
-	@echo "make bench   speed and accuracy beside naive versions, peers and a yardstick"
+	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
+	@echo "make demo-service run the collection service: real servers, 500 devices, ten rounds; KEEP=--keep holds the page"
+	@echo "make test         run all tests"
+	@echo "make check        formatting, lint, types, layers"
+	@echo "make soak         kill the service's processes 200 times on each database; nothing may be lost or doubled"
+	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Dovetail needs Python 3.11 or newer.")'
@@ -20,12 +22,19 @@ $(VENV)/demo.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
 	$(PIP) --editable ./device --editable '.[demo]'
 	@touch $@
 
+$(VENV)/serve.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
+	$(PIP) --editable ./device --editable '.[serve]'
+	@touch $@
+
 $(VENV)/test.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
 	$(PIP) --editable './device[mqtt]' --editable '.[demo,test,check]'
 	@touch $@
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/dovetail demo --out demo-report --force
+
+demo-service: $(VENV)/serve.stamp
+	$(BIN)/dovetail collect demo $(KEEP)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest --numprocesses 2
@@ -35,6 +44,10 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+soak: $(VENV)/test.stamp
+	$(BIN)/python -m tests.collect.soak --kills 200
+	$(BIN)/python -m tests.collect.soak --kills 200 --postgresql
 
 bench: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[bench]' || echo 'peers could not be installed; they are skipped'

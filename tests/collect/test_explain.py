@@ -37,8 +37,9 @@ def test_the_promise_of_all_rounds_counts_what_a_device_may_send() -> None:
 
 def test_a_budget_that_pays_exactly_pays_for_every_round() -> None:
     found = explain(campaign({"randomizer.epsilon": 0.1, "promise.device_budget": 24 * 0.1})[0])
-    assert found.reports in (23, 24)  # 24 * 0.1 rounds down
-    assert found.all_epsilon >= found.reports * 0.1
+    assert found.all_epsilon == 24 * 0.1
+    short = explain(campaign({"randomizer.epsilon": 0.1, "promise.device_budget": 1.0})[0])
+    assert (short.reports, short.all_epsilon) == (10, 1.0)  # as devices count: 0.1 as written, not its double
 
 
 def test_people_of_groups_hide_among_their_group_only() -> None:

@@ -21,6 +21,7 @@ from dovetail_device.keys import (
     SigningKey,
     VerifyingKey,
     raw,
+    secret_line,
     text,
 )
 
@@ -221,3 +222,25 @@ def test_no_secret_is_pickled_or_copied(make: Callable[[], Any]) -> None:
 def test_generated_keys_differ() -> None:
     assert len({OpeningKey.generate("x25519").secret for _ in range(50)}) == 50
     assert len({SigningKey.generate().secret for _ in range(50)}) == 50
+
+
+def test_a_secret_line_is_one_line_of_a_private_file(tmp_path: Path) -> None:
+    place = tmp_path / "password"
+    with pytest.raises(ConfigError, match="password: no file with a password that can be read"):
+        secret_line(place, "a password")
+    place.write_text(" secret-4711 \n")
+    place.chmod(0o644)
+    with pytest.raises(ConfigError, match="open to everybody on this machine"):
+        secret_line(place, "a password")
+    place.chmod(0o600)
+    assert secret_line(place, "a password") == "secret-4711"
+    for wrong in ("", "\n", "secret-4711\nsecret-4712\n"):
+        place.write_text(wrong)
+        with pytest.raises(ConfigError, match="must hold a password in one line") as caught:
+            secret_line(place, "a password")
+        assert "4711" not in str(caught.value)
+
+
+def test_a_missing_key_file_names_the_command_that_its_role_has(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="`dovetail-device keys` makes one"):
+        RoleKeys.load(tmp_path / "none", "device")

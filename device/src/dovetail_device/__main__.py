@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dovetail_device import __version__
 from dovetail_device.client import Receipt
@@ -16,10 +16,10 @@ from dovetail_device.errors import DovetailError, StorageError
 from dovetail_device.keys import RoleKeys
 from dovetail_device.session import (
     VISIBLE,
+    flush,
     ledgers,
     line,
     opened,
-    persist,
     read_value,
     receipts_document,
     signing_key,
@@ -54,7 +54,7 @@ def _submit(options: argparse.Namespace) -> int:
 
 def _flush(options: argparse.Namespace) -> int:
     with opened(options.campaign, options.keys, **_place(options)) as device:
-        receipts = persist(device, device.flush(), patience=options.wait)
+        receipts = flush(device, patience=options.wait)
     return _answer(receipts, [str(receipt) for receipt in receipts], as_json=options.json)
 
 
@@ -77,7 +77,8 @@ def _keys(options: argparse.Namespace) -> int:
 
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ("outbox", "owner", "max_epsilon", "via", "url")}
+    names = ("outbox", "owner", "max_epsilon", "via", "url", "user", "password_file")
+    return {name: getattr(options, name) for name in names}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -91,8 +92,15 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dovetail-device", description=__doc__)
+    parser = _Parser(prog="dovetail-device", description=__doc__)
     parser.add_argument("--version", action="version", version=f"dovetail-device {__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
 
@@ -100,17 +108,19 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--value", default="-", help=f"The value; - (the default) reads one line. Note: {VISIBLE}")
     send.add_argument("--round", type=int, help="The round; default the one that runs now.")
     send.add_argument("--group", help="The public group, if the campaign has groups.")
-    flush = _verb(verbs, "flush", _flush, "Send the reports that wait and are due.")
-    for verb in (send, flush):
+    again = _verb(verbs, "flush", _flush, "Send the reports that wait and are due.")
+    for verb in (send, again):
         verb.add_argument("--campaign", type=Path, required=True, help="The signed campaign file.")
         verb.add_argument("--owner", help="The owner's public key, if you know it; else the first one seen is kept.")
         verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
         verb.add_argument("--via", choices=("http", "mqtt"), default="http", help="How to send; default http.")
         verb.add_argument("--url", help="Where to send; default the campaign's endpoint.")
+        verb.add_argument("--user", help="User name for the broker, best the same for all devices.")
+        verb.add_argument("--password-file", type=Path, help="File with the password for the broker.")
         verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
 
     state = _verb(verbs, "status", _status, "Budgets spent, and reports by state.")
-    for verb in (send, flush, state):
+    for verb in (send, again, state):
         verb.add_argument("--keys", type=Path, required=True, help="The device's key file.")
         verb.add_argument("--outbox", type=Path, help="The outbox; default the key file's name with .outbox.")
     keys = _verb(verbs, "keys", _keys, "Make a key file; its public key goes on the roster.")

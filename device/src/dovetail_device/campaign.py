@@ -17,9 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from dovetail_device.endpoint import place_of
 from dovetail_device.errors import ConfigError, DovetailError
 from dovetail_device.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_device.mechanisms import Mechanism, mechanism
+from dovetail_device.rational import as_written
 from dovetail_device.section import Section
 
 SCHEMA = 1
@@ -126,13 +128,20 @@ class Campaign:
         """Whether the batch is released in the order of public roster slots."""
         return self.shuffle.shuffler != "uniform"
 
+    @property
+    def affordable(self) -> int:
+        """How many reports one device sends at most: so many its budget pays for."""
+        return as_written(self.promise.device_budget) // as_written(self.mechanism.epsilon)
+
     @classmethod
     def load(cls, path: Path, owner: VerifyingKey | None = None) -> Campaign:
         """The campaign of a file, with one-line errors that name it."""
         try:
             return cls.parse(path.read_bytes(), owner)
-        except OSError:
+        except FileNotFoundError:
             raise ConfigError(f"{path}: no such campaign file.") from None
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
         except DovetailError as error:
             raise ConfigError(f"{path}: {error}") from None
 
@@ -318,7 +327,10 @@ def _promise(section: Section, epsilon: float) -> Promise:
 def _endpoints(section: Section) -> dict[str, str]:
     found = {name: section.text(name, None) for name in ("http", "mqtt")}
     section.finish()
-    return {name: place for name, place in found.items() if place}
+    given = {name: place for name, place in found.items() if place}
+    for name, place in given.items():
+        place_of(f"endpoints.{name}", place, (name, f"{name}s"))
+    return given
 
 
 def _agree(campaign: Campaign, suite: str) -> None:

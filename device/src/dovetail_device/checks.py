@@ -50,6 +50,14 @@ def positive(name: str, value: Any) -> float:
     return result
 
 
+def not_negative(name: str, value: Any) -> float:
+    """`value` as a finite float, at least 0."""
+    result = real(name, value, wanted="a finite number, at least 0")
+    if result < 0.0:
+        raise refuse(name, "a finite number, at least 0", value)
+    return result
+
+
 def probability(name: str, value: Any) -> float:
     """`value` as a float strictly between 0 and 1."""
     result = real(name, value, wanted="a number strictly between 0 and 1")

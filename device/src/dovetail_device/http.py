@@ -15,8 +15,8 @@ from threading import Timer
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dovetail_device.errors import ConfigError
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+from dovetail_device.endpoint import place_of
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")
@@ -34,8 +34,8 @@ class _Answer:
 class Http:
     """The shuffler behind `url` (http or https). Redirects are not followed, cookies not kept, proxies not used.
 
-    `timeout` seconds bound the connection and, once more, the whole exchange after it; `tls` replaces the system's
-    certificates, for instance to trust one's own authority.
+    `timeout` seconds bound the connection and, once more, the whole exchange after it. The system's certificates are
+    trusted, or those of the file that SSL_CERT_FILE names; `tls` replaces both.
     """
 
     url: str
@@ -43,13 +43,13 @@ class Http:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        place_of(self.url, ("http", "https"))
+        place_of("url", self.url, ("http", "https"))
 
     def send(self, wire: bytes) -> Event:
         """Post one message; only the shuffler's own 202 counts as accepted."""
         answer = self._exchange("POST", "/v1/reports", wire)
-        if answer is None:
-            return UNREACHABLE
+        if isinstance(answer, Event):
+            return answer
         if answer.status == 202:
             return ACCEPTED
         return answered(_kind(answer), _retry_after(answer.headers))
@@ -57,12 +57,12 @@ class Http:
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
         answer = self._exchange("GET", f"/v1/campaigns/{campaign}")
-        return answer.body if answer and answer.status == 200 else None
+        return answer.body if isinstance(answer, _Answer) and answer.status == 200 else None
 
     def round(self, campaign: str) -> int | None:
         """The round that takes reports now; 0 if none does, None if nobody says."""
         answer = self._exchange("GET", f"/v1/campaigns/{campaign}/round")
-        found = _json(answer.body) if answer and answer.status == 200 else {}
+        found = _json(answer.body) if isinstance(answer, _Answer) and answer.status == 200 else {}
         number = found.get("round")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             return None
@@ -71,8 +71,8 @@ class Http:
     def close(self) -> None:
         """Nothing stays open between messages."""
 
-    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | None:
-        """One request and its answer, or None if there was no whole answer in time."""
+    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | Event:
+        """One request and its answer, or what happened instead of a whole answer in time."""
         headers = {"User-Agent": "dovetail-device", "Connection": "close"}
         if body is not None:
             headers["Content-Type"] = "application/octet-stream"
@@ -82,10 +82,12 @@ class Http:
                 connection.request(method, place.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
                 content = response.read(_MOST_BYTES + 1)
+        except ssl.SSLCertVerificationError:
+            return UNTRUSTED
         except (OSError, http.client.HTTPException):
-            return None
+            return UNREACHABLE
         complete = len(content) <= _MOST_BYTES and not response.length  # a cut answer still misses bytes
-        return _Answer(response.status, response.headers, content) if complete else None
+        return _Answer(response.status, response.headers, content) if complete else UNREACHABLE
 
     def _connection(self, place: SplitResult) -> http.client.HTTPConnection:
         assert place.hostname is not None
@@ -93,20 +95,6 @@ class Http:
             return http.client.HTTPConnection(place.hostname, place.port, timeout=self.timeout)
         tls = self.tls or ssl.create_default_context()
         return http.client.HTTPSConnection(place.hostname, place.port, timeout=self.timeout, context=tls)
-
-
-def place_of(url: str, schemes: tuple[str, ...]) -> SplitResult:
-    """The parts of an endpoint; ConfigError for anything that is not scheme://host[:port][/path]."""
-    try:
-        place = urlsplit(url)
-        plain = not (place.username or place.password or place.query or place.fragment)
-        good = place.scheme in schemes and bool(place.hostname) and plain and (place.port is None or place.port > 0)
-    except ValueError:
-        good = False
-    if not good:
-        wanted = " or ".join(f"{scheme}://host:port" for scheme in schemes)
-        raise ConfigError(f"an endpoint must be {wanted} without user and query; this one is not.")
-    return place
 
 
 @contextmanager

@@ -226,7 +226,10 @@ class RoleKeys:
         try:
             found, mode = tomllib.loads(path.read_text()), path.stat().st_mode
         except FileNotFoundError:
-            raise ConfigError(f"{path}: no such key file; `dovetail collect keys` makes one.") from None
+            maker = "dovetail-device keys" if role == "device" else "dovetail collect keys"
+            raise ConfigError(f"{path}: no such key file; `{maker}` makes one.") from None
+        except PermissionError:
+            raise ConfigError(f"{path}: this user must not read it; run as the user that owns the key.") from None
         except (ValueError, RecursionError, OSError):
             raise ConfigError(f"{path} is not a key file that can be read.") from None
         holder = found.pop("role", None)
@@ -246,6 +249,19 @@ class RoleKeys:
         if "opening" in found:
             opening = OpeningKey(*_split(f"{path}: opening", found["opening"], _SECRET_BYTES))
         return cls(role, signing, opening)
+
+
+def secret_line(path: Path, what: str) -> str:
+    """The only line of a file that nobody else can read, such as "a password"; no error repeats it."""
+    try:
+        lines, mode = path.read_text(encoding="utf-8").splitlines(), path.stat().st_mode
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{path}: no file with {what} that can be read.") from None
+    if mode & 0o007:
+        raise ConfigError(f"{path} is open to everybody on this machine; make it private with chmod 600.")
+    if len(lines) != 1 or not lines[0].strip():
+        raise ConfigError(f"{path} must hold {what} in one line, and nothing else.")
+    return lines[0].strip()
 
 
 def _split(name: str, encoded: object, lengths: dict[str, int]) -> tuple[str, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -53,6 +53,11 @@ class Ledger:
 
 
 def form_of(campaign: Campaign) -> bytes:
-    """What a report of this campaign answers, and how: only versions that agree on it can share a drawn report."""
+    """What a report of this campaign answers, how, and what was promised for it: everything but keys and dates.
+
+    Only versions that agree on it can share a drawn report, and only they are followed without asking anybody. The
+    budget is left out: the smaller one holds.
+    """
     answered = (campaign.mechanism, campaign.categories, campaign.groups, campaign.question)
-    return sha256(repr(answered).encode()).digest()
+    promised = (campaign.schedule, campaign.batch, campaign.shuffle, replace(campaign.promise, device_budget=0.0))
+    return sha256(repr((answered, promised)).encode()).digest()

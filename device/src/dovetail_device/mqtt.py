@@ -12,15 +12,21 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
+from dovetail_device.endpoint import place_of
 from dovetail_device.errors import MissingExtraError
-from dovetail_device.http import Http, place_of
+from dovetail_device.http import Http
 from dovetail_device.message import read_head
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, Event, answered
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
 
-_NOBODY_LISTENS = 16  # PUBACK reason of MQTT 5: the broker has no subscriber, it will forget the message
+_ANSWERS = {
+    0: ACCEPTED,
+    134: UNAUTHORIZED,  # CONNACK of MQTT 5: bad user name or password
+    135: UNAUTHORIZED,  # CONNACK and PUBACK: not authorized
+}
+"""What reason codes mean; with any other the broker keeps nothing, as with 16: nobody has subscribed."""
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
@@ -33,14 +39,21 @@ def topic(digest: bytes) -> str:
 class Mqtt:
     """The broker behind `url` (mqtt or mqtts). A lost connection is a lost session: the next message opens a new one.
 
-    `timeout` seconds bound each of connecting and being acknowledged.
+    `timeout` seconds bound each of connecting and being acknowledged; certificates are trusted as over HTTP. `login`
+    is a user and a password: best the same for all devices, because the user tells the broker who sends.
     """
 
     def __init__(
-        self, url: str, *, timeout: float = 10.0, tls: ssl.SSLContext | None = None, questions: Http | None = None
+        self,
+        url: str,
+        *,
+        timeout: float = 10.0,
+        tls: ssl.SSLContext | None = None,
+        login: tuple[str, str] | None = None,
+        questions: Http | None = None,
     ) -> None:
-        self._place = place_of(url, ("mqtt", "mqtts"))
-        self._timeout, self._tls, self._questions = timeout, tls, questions
+        self._place = place_of("url", url, ("mqtt", "mqtts"))
+        self._timeout, self._tls, self._login, self._questions = timeout, tls, login, questions
         self._paho = _paho()
         self._session: _Session | None = None
 
@@ -50,12 +63,14 @@ class Mqtt:
             if self._session is None:
                 self._session = _Session(self._client(), self._place, self._timeout)
             reason = self._session.publish(topic(read_head(wire).digest), wire)
+        except _Refused as error:
+            reason = error.reason
+        except ssl.SSLCertVerificationError:
+            return UNTRUSTED
         except OSError:
             self.close()
             return UNREACHABLE
-        if reason == 0:
-            return ACCEPTED
-        return answered("unavailable")
+        return _ANSWERS.get(reason, answered("unavailable"))
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
@@ -78,6 +93,8 @@ class Mqtt:
             protocol=self._paho.MQTTv5,
             reconnect_on_failure=False,
         )
+        if self._login is not None:
+            client.username_pw_set(*self._login)
         if self._place.scheme == "mqtts":
             client.tls_set_context(self._tls or ssl.create_default_context())
         return client
@@ -89,6 +106,14 @@ def _paho() -> Any:
     except ImportError:
         raise MissingExtraError("MQTT needs paho-mqtt: pip install 'dovetail-device[mqtt]'") from None
     return paho.mqtt.client
+
+
+class _Refused(Exception):
+    """The broker refuses the connection."""
+
+    def __init__(self, reason: int) -> None:
+        super().__init__("the broker refuses the connection")
+        self.reason = reason
 
 
 class _Session:
@@ -106,11 +131,13 @@ class _Session:
         client.connect(place.hostname, place.port or _PORTS[place.scheme], clean_start=True)
         client.loop_start()
         try:
-            if self._wait("connected", 0) != 0:
-                raise ConnectionError("the broker refused the connection")
+            reason = self._wait("connected", 0)
         except OSError:
             self.close()
             raise
+        if reason != 0:
+            self.close()
+            raise _Refused(reason)
 
     def publish(self, where: str, wire: bytes) -> int:
         """The broker's reason code of the acknowledgement; OSError if none came."""

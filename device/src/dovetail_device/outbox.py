@@ -26,6 +26,7 @@ from dovetail_device.campaign import Campaign
 from dovetail_device.errors import ConfigError, DovetailError, StorageError
 from dovetail_device.keys import VerifyingKey
 from dovetail_device.ledger import Entry, Ledger, form_of
+from dovetail_device.rational import as_written
 
 _SCHEMA = 1
 _PATIENCE = 30.0  # seconds to wait for another process
@@ -190,8 +191,8 @@ class Outbox:
             if (entry := self.find(campaign.id, round)) is not None:
                 return entry
             spent = Fraction(run("SELECT spent FROM campaign WHERE id = ?", campaign.id).fetchone()[0])
-            spent += _as_written(campaign.mechanism.epsilon)
-            if spent > _as_written(budget):
+            spent += as_written(campaign.mechanism.epsilon)
+            if spent > as_written(budget):
                 raise BudgetSpent(
                     f"the budget of {budget:g} nats for the campaign {campaign.id} does not pay for another report; "
                     "this device takes no further part in it."
@@ -287,11 +288,6 @@ class Outbox:
             yield
         except sqlite3.Error as error:
             raise StorageError(f"the outbox {self._name} cannot be used ({error}); nothing was sent.") from None
-
-
-def _as_written(nats: float) -> Fraction:
-    """The decimal number that a campaign file says: ten reports of 0.1 cost 1, not 1 + 6e-17 as their doubles do."""
-    return Fraction(repr(nats))
 
 
 def _make(path: Path) -> None:

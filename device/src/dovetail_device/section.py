@@ -68,7 +68,7 @@ class Section:
         return self._read(key, default, checks.probability)
 
     def not_negative(self, key: str, default: Any = _MISSING) -> Any:
-        return self._read(key, default, _not_negative)
+        return self._read(key, default, checks.not_negative)
 
     def moment(self, key: str, default: Any = _MISSING) -> Any:
         """A date with time and offset, in UTC."""
@@ -125,13 +125,6 @@ def _seconds(name: str, value: Any, least: float) -> float:
 def _line(key: str) -> str:
     """A key in one line, whatever somebody put between quotes."""
     return key.encode("unicode_escape").decode()[:80]
-
-
-def _not_negative(name: str, value: Any) -> float:
-    result = checks.real(name, value, wanted="a finite number, at least 0")
-    if result < 0.0:
-        raise checks.refuse(name, "a finite number, at least 0", value)
-    return result
 
 
 def _moment(name: str, value: Any) -> datetime:

@@ -33,6 +33,8 @@ FINAL: dict[str, str] = {
 
 LATER: dict[str, str] = {
     "unreachable": "nobody answered",
+    "untrusted": "the certificate there is not trusted here; SSL_CERT_FILE names a file of those that are",
+    "unauthorized": "the broker wants another user or password",
     "unavailable": "the service is not available",
     "rate_limited": "the shuffler is busy",
     "too_early": "its round has not begun",
@@ -106,7 +108,7 @@ def answered(kind: str, after: float = 0.0) -> Event:
     return Event("later", kind if kind in LATER else "unavailable", after)
 
 
-UNREACHABLE = answered("unreachable")
+UNREACHABLE, UNTRUSTED, UNAUTHORIZED = map(answered, ("unreachable", "untrusted", "unauthorized"))
 
 
 def advance(sender: Sender, event: Event, *, backoff: Backoff, words: Words) -> tuple[Sender, tuple[Effect, ...]]:

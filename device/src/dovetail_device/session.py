@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dovetail_device.campaign import Campaign
+from dovetail_device.checks import not_negative
 from dovetail_device.client import Device, Receipt, SystemClock, Transport
 from dovetail_device.entropy import device as words
 from dovetail_device.errors import ConfigError, DataError
 from dovetail_device.http import Http
-from dovetail_device.keys import RoleKeys, SigningKey, VerifyingKey
+from dovetail_device.keys import RoleKeys, SigningKey, VerifyingKey, secret_line
 from dovetail_device.ledger import Ledger
 from dovetail_device.mqtt import Mqtt
 from dovetail_device.outbox import Outbox
@@ -34,13 +35,19 @@ def opened(
     max_epsilon: float | None = None,
     via: Via = "http",
     url: str | None = None,
+    user: str | None = None,
+    password_file: Path | None = None,
 ) -> Iterator[Device]:
-    """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named."""
+    """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
+
+    `user` and `password_file` log in to a broker.
+    """
+    login = login_of(user, password_file, via)
     secret = RoleKeys.load(keys, "device")
     asked = Campaign.load(campaign, VerifyingKey.parse("owner", owner) if owner else None)
     with (
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
-        closing(transport_of(asked, via, url)) as transport,
+        closing(transport_of(asked, via, url, login=login)) as transport,
     ):
         yield Device(
             asked,
@@ -74,7 +81,18 @@ def signing_key(keys: RoleKeys, place: Path) -> SigningKey:
     return keys.signing
 
 
-def transport_of(campaign: Campaign, via: Via, url: str | None = None) -> Transport:
+def login_of(user: str | None, password_file: Path | None, via: Via) -> tuple[str, str] | None:
+    """User and password for a broker; both or neither, and the password never from the command line."""
+    if user is None and password_file is None:
+        return None
+    if user is None or password_file is None or via != "mqtt":
+        raise ConfigError("--user and --password-file go together, and with --via mqtt.")
+    return user, secret_line(password_file, "a password")
+
+
+def transport_of(
+    campaign: Campaign, via: Via, url: str | None = None, *, login: tuple[str, str] | None = None
+) -> Transport:
     """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
     place = url or campaign.endpoints.get(via)
     if place is None:
@@ -82,7 +100,7 @@ def transport_of(campaign: Campaign, via: Via, url: str | None = None) -> Transp
     if via == "http":
         return Http(place)
     asked = campaign.endpoints.get("http")
-    return Mqtt(place, questions=Http(asked) if asked else None)
+    return Mqtt(place, login=login, questions=Http(asked) if asked else None)
 
 
 def read_value(text: str, campaign: Campaign) -> Any:
@@ -103,8 +121,9 @@ def submit(
     device: Device, value: Any, round: int | None = None, *, group: str | None = None, patience: float = 0.0
 ) -> Receipt:
     """Submit a value, and go on trying for at most `patience` seconds."""
+    patience = not_negative("wait", patience)
     first = device.submit(value, round, group=group)
-    last = next(last for last in persist(device, [first], patience=patience) if last.round == first.round)
+    last = next(last for last in _persist(device, [first], patience=patience) if last.round == first.round)
     return replace(last, drawn=first.drawn)
 
 
@@ -113,7 +132,13 @@ def line(receipt: Receipt) -> str:
     return str(receipt) if receipt.drawn else f"{receipt} The round had its report already; this value was not used."
 
 
-def persist(device: Device, receipts: Sequence[Receipt], *, patience: float) -> list[Receipt]:
+def flush(device: Device, *, patience: float = 0.0) -> list[Receipt]:
+    """Send what waits, and go on trying for at most `patience` seconds."""
+    patience = not_negative("wait", patience)
+    return _persist(device, device.flush(), patience=patience)
+
+
+def _persist(device: Device, receipts: Sequence[Receipt], *, patience: float) -> list[Receipt]:
     """Send what waits again, for at most `patience` seconds; the last receipt of every round."""
     end, found = time.monotonic() + patience, {receipt.round: receipt for receipt in receipts}
     while waits := [receipt.wait for receipt in found.values() if receipt.state == "waiting"]:

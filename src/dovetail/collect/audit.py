@@ -123,7 +123,7 @@ def linkage(order: ArrayLike) -> Linkage:
         raise DataError("`order` must be a permutation of 0..n-1, n at least 2.")
     steps = np.unique(np.diff(came), return_counts=True)[1].max()
     fixed = int((came == np.arange(n)).sum())
-    inversions = sum(int((came[: place] > came[place]).sum()) for place in range(n))
+    inversions = sum(int((came[:place] > came[place]).sum()) for place in range(n))
     far = abs(inversions - n * (n - 1) / 4)
     tails = (
         -gammaln(fixed + 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from dovetail.report.numbers import odds, upward
 from dovetail.shuffle.fitted import round_up
 from dovetail_device.campaign import Campaign
 from dovetail_device.message import wire_bytes
+from dovetail_device.rational import as_written
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself
@@ -68,14 +68,14 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
     folder : Path, optional
         Where the file of public columns lies, to check it against its digest.
     """
-    epsilon, budget = campaign.mechanism.epsilon, campaign.promise.device_budget
-    reports = min(campaign.schedule.count, int(Fraction(budget) / Fraction(epsilon)))
+    epsilon = campaign.mechanism.epsilon
+    reports = min(campaign.schedule.count, campaign.affordable)
     central, together = _central(campaign, reports)
     found = Explained(
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=round_up(reports * Fraction(epsilon)),
+        all_epsilon=round_up(reports * as_written(epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),

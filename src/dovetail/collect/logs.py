@@ -25,6 +25,7 @@ FIELDS = frozenset(
     )
 )
 _BASE = "dovetail.collect"
+logging.getLogger(_BASE).addHandler(logging.NullHandler())  # silent until a server calls `setup`
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # no dot and no colon: neither an address nor a key is a name
 _EVENT = re.compile(r"[a-z][a-z ,]{1,60}")
 
@@ -88,6 +89,7 @@ def setup(stream: TextIO) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger(_BASE).setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it warns once for each bad request of a stranger
 
 
 def logger(name: str) -> Log:

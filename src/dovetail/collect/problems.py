@@ -62,6 +62,8 @@ def problem(kind: str, detail: str, *, retry_after: float | None = None) -> Resp
     headers = {} if retry_after is None else {"Retry-After": str(max(1, -int(-retry_after // 1)))}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if status == 408:
+        headers["Connection"] = "close"  # whoever is too slow begins anew
     return Response(json.dumps(document), status, headers, MEDIA_TYPE)
 
 

@@ -137,7 +137,7 @@ class FileVault:
                     file.flush()
                     os.fsync(file.fileno())
                 path.unlink()
-            _sync(self._folder)
+                _sync(self._folder)
         except OSError as error:
             raise _cannot(path, error) from None
 

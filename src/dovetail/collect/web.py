@@ -6,15 +6,19 @@ No access log is written, proxy headers are not believed, and nothing says what 
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -29,6 +33,7 @@ from dovetail.core.errors import ConfigError, OutputError
 from dovetail_device.message import Rejected
 
 SECONDS = 10.0  # within which a request has arrived, head and body alike
+SLOWEST = 1 << 14  # bytes a second of long bodies, on average
 MOST_HEAD = 1 << 14  # bytes
 MOST_CONNECTIONS = 1000
 STOP_SECONDS = 10  # for requests under way when the server is stopped
@@ -40,6 +45,21 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+
+
+class _Number(Convertor[int]):
+    """`{name:number}` in a route: a whole number of at most ten digits; Starlette's `int` breaks on thousands."""
+
+    regex = "[0-9]{1,10}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("number", _Number())
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
@@ -57,7 +77,7 @@ def application(
     }
     return Starlette(
         routes=[*routes, *health(ready)],
-        middleware=[Middleware(SecurityHeaders)],
+        middleware=[Middleware(SecurityHeaders), Middleware(OneLength)],
         exception_handlers=handlers,
         lifespan=lifespan,
     )
@@ -80,20 +100,24 @@ def health(ready: Callable[[], bool]) -> list[Route]:
 async def stream_limited(request: Request, most: int, *, seconds: float = SECONDS) -> AsyncIterator[bytes]:
     """The body piece by piece; refused beyond `most` bytes, or when no piece comes for `seconds`.
 
-    Use it for long bodies that must not lie in memory, and `read_limited` for the others.
+    Use it for long bodies that must not lie in memory, and `read_limited` for the others. A body that has taken
+    longer than `seconds` comes with at least `SLOWEST` bytes a second, so that nobody holds a connection for ever.
     """
     declared = request.headers.get("content-length", "0")
     if not declared.isdigit() or int(declared) > most:
         raise _too_large(most)
-    pieces, size = request.stream(), 0
+    pieces, size, began = request.stream(), 0, time.monotonic()
     while True:
+        left = began + seconds + size / SLOWEST - time.monotonic()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(seconds, left)):
                 piece = await anext(pieces)
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise Refusal("timeout", f"nothing of the body came for {seconds:g} seconds.") from None
+            raise Refusal(
+                "timeout", f"the body came too slowly; {seconds:g} seconds without any are too long."
+            ) from None
         size += len(piece)
         if size > most:
             raise _too_large(most)
@@ -126,6 +150,21 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+class OneLength:
+    """Refuses a request that declares a length and chunks: a proxy may read it as two (RFC 9112, section 6.1)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: ASGIApp = self._app
+        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= {k for k, _ in scope["headers"]}:
+            refused = problem("malformed", "a body has a length or comes in chunks, never both.")
+            refused.headers["Connection"] = "close"
+            answer = refused
+        await answer(scope, receive, send)
 
 
 def bind(listen: str) -> socket.socket:
@@ -176,6 +215,7 @@ def server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = 
 def run(app: ASGIApp, bound: socket.socket, *, certificate: Path | None = None, key: Path | None = None) -> None:
     """Serve until SIGTERM or SIGINT; requests under way are finished first, then the app's lifespan ends."""
     made = server(app, certificate=certificate, key=key)
+    gc.freeze()  # what is loaded stays: a full collection that walks it, and the roster, stops everything for 0.3 s
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         made.run(sockets=[bound])
@@ -204,6 +244,18 @@ class _Hurried(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._relax()
+
+    def send_400_response(self, msg: str) -> None:
+        """What cannot be read as HTTP gets a problem document too, unless its request has been answered."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            refused = problem("malformed", "this is no request that can be read.")
+            head = h11.Response(status_code=400, headers=[*refused.raw_headers, (b"connection", b"close")])
+            for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:  # an app that has begun answers nobody
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
 
     def _hurry(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:

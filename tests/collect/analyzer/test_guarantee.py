@@ -100,6 +100,14 @@ def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_w
     assert (found.most_reports, found.all_local, found.rounds) == (2, 2.0, 4)
 
 
+def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it() -> None:
+    tenth = campaign('name = "krr"\nk = 4\nepsilon = 0.1', budget=0.3)
+    found = guarantees(tenth, [full(100, t=t) for t in range(1, 9)])
+    assert (found.most_reports, found.all_local) == (3, 0.30000000000000004)  # the double above 3/10
+    wanted = dt.compose([dt.Round(0.1, 100, times=3)], delta=1e-6)
+    assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
+
+
 def test_many_different_sizes_are_rounded_against_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarantee, "FEW", 2)
     sizes = [1000, 1017, 1034]
@@ -107,6 +115,13 @@ def test_many_different_sizes_are_rounded_against_the_promise(monkeypatch: pytes
     exact = dt.compose([dt.Round(1.0, n) for n in sizes], delta=1e-6)
     assert exact.epsilon is not None and found.epsilon is not None  # type: ignore[union-attr]
     assert exact.epsilon <= found.epsilon <= 1.05 * exact.epsilon  # type: ignore[union-attr]
+
+
+def test_rounded_sizes_are_few_and_never_larger() -> None:
+    sizes = sorted({int(1.1**power) for power in range(1, 120)})
+    fewer = guarantee._fewer(sizes)
+    assert len(set(fewer)) <= guarantee.FEW
+    assert all(0 < rounded <= size for rounded, size in zip(fewer, sizes, strict=True))
 
 
 def test_a_larger_crowd_never_promises_less() -> None:
@@ -122,8 +137,14 @@ def test_order_private_campaigns_promise_alpha_and_no_central_epsilon() -> None:
     assert "Order of a batch" in {line.name for line in lines(asked, found)}
     within = campaign(shuffle=SLOTS + "shuffler = 'within_groups'\n[shuffle.groups]\nlabels = 'region'")
     assert guarantees(within, [full(50)]).alpha == 0.0
-    careless = campaign(shuffle=SLOTS + "shuffler = 'mallows'\n[shuffle.groups]\nlabels = 'region'")
-    assert isinstance(guarantees(careless, [full(50)]).alpha, Missing)
+    refined = campaign(
+        shuffle=SLOTS
+        + "shuffler = 'rase'\nalpha = 6.0\nrefine = 'blocks'\nk = 2\n[shuffle.groups]\nlabels = 'region'"
+    )
+    alpha = guarantees(refined, [full(50)]).alpha  # theirs is alpha' = theta times a larger sensitivity
+    assert isinstance(alpha, Missing) and "refined groups only" in alpha.reason
+    mixed = guarantees(within, [full(50), Released(2, 50, 50, 3)])
+    assert isinstance(mixed.alpha, Missing) and isinstance(mixed.all_alpha, Missing)
 
 
 @pytest.mark.parametrize(

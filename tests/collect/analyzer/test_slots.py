@@ -98,6 +98,16 @@ def test_campaigns_without_labelled_slots_have_no_slots(tmp_path: Path) -> None:
     assert Slots.load(campaign(), tmp_path) is None
 
 
+def test_a_report_that_is_repeated_at_another_slot_counts_at_its_first_one(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    one, (first, second) = analyzer(asked, slots), seal(asked, [20, 30], round=1)
+    entries = [slot.to_bytes(4) + each for slot, each in ((3, first), (4, second), (9, first))]
+    one.receive(batch(asked, entries))
+    (counted,) = one.store.batches(asked.id)
+    assert (counted.n, counted.rejected) == (2, {"copy": 1})
+    assert [slot for slot, report in one.store.placed(counted.id) if report] == [3, 4]
+
+
 def test_a_slot_that_the_public_table_does_not_have_stops_no_query(tmp_path: Path) -> None:
     asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
     one, sealed = analyzer(asked, slots), seal(asked, [20, 30], round=1)

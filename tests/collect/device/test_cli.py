@@ -120,7 +120,12 @@ def test_what_waits_is_flushed_and_status_shows_the_ledger(
         (("--value", "red", "--max-epsilon", "0.5"), "gives at most 0.5"),
         (("--value", "red", "--owner", "ed25519:" + "A" * 43), "is not signed by ed25519:AAA"),
         (("--value", "red", "--via", "mqtt"), "names no `endpoints.mqtt`"),
-        (("--value", "red", "--url", "ftp://x"), "an endpoint must be"),
+        (("--value", "red", "--url", "ftp://x"), "`url` must be http://host:port or https://host:port"),
+        (("--value", "red", "--round", "1", "--wait", "nan"), "`wait` must be a finite number, at least 0"),
+        (("--value", "red", "--round", "1", "--wait", "-1"), "`wait` must be a finite number, at least 0"),
+        (("--value", "red", "--user", "fleet"), "--user and --password-file go together"),
+        (("--value", "red", "--user", "u", "--password-file", "p"), "and with --via mqtt"),
+        (("--value", "red", "--via", "mqtt", "--user", "u", "--password-file", "p"), "p: no file with a password"),
         (("--value", "red"), "nobody says which round"),
     ],
 )
@@ -145,6 +150,17 @@ def test_a_spent_budget_is_one_clear_line(
         assert run(capsys, given(tmp_path, "--round", number, "--value", "red"))[0] == 0
     status, _, noise = run(capsys, given(tmp_path, "--round", "3", "--value", "red"))
     assert status == 2 and "the budget of 2 nats for the campaign colours does not pay" in noise
+
+
+@pytest.mark.parametrize("more", [("--round", "x"), ("--via", "post"), ("--nonsense",)])
+def test_wrong_usage_is_one_line_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given(tmp_path, *more))
+    noise = capsys.readouterr().err
+    assert ended.value.code == 2 and noise.startswith("error: ") and noise.count("\n") == 1
+    assert "--help)" in noise and more[0] in noise
 
 
 def test_keys_makes_a_key_file_and_prints_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,9 +214,17 @@ def test_a_file_that_is_no_newer_version_of_the_owner_is_not_followed(file: byte
 
 @pytest.mark.parametrize(
     "newer",
-    [campaign(version=2, question="Which car?"), campaign(version=2, randomizer=KRR.replace("1.0", "2.0"))],
+    [
+        campaign(version=2, question="Which car?"),
+        campaign(version=2, randomizer=KRR.replace("1.0", "2.0")),
+        campaign(version=2, extra='authentication = "none"'),
+        campaign(version=2, extra="assumed_dishonest = 5"),
+        campaign(version=2, schedule='schedule = "manual"\ncount = 10'),
+    ],
 )
-def test_a_newer_version_that_asks_something_else_ends_the_report_and_further_draws(newer: Campaign) -> None:
+def test_a_newer_version_that_asks_or_promises_something_else_ends_the_report_and_further_draws(
+    newer: Campaign,
+) -> None:
     made = bench(answered("campaign"), file=newer.signed)
     receipt = made.device.submit("red")
     assert (receipt.state, receipt.reason, len(made.transport.sent)) == ("refused", "changed", 1)

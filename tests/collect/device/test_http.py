@@ -24,7 +24,7 @@ from tests.collect.device.made import START, Bench, FakeTransport, campaign
 
 from dovetail_device.errors import ConfigError
 from dovetail_device.http import Http
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event, answered
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
 
 CAMPAIGN = campaign()
 Handler = BaseHTTPRequestHandler
@@ -236,7 +236,9 @@ def test_plain_http_behind_an_https_url_is_unreachable(shuffler: Shuffler) -> No
 
 @pytest.mark.parametrize("shuffler", [server_tls], indirect=True)
 def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler) -> None:
-    assert Http(shuffler.url, timeout=5.0).send(b"wire") == UNREACHABLE and shuffler.seen == []
+    plain = Http(shuffler.url, timeout=5.0)
+    assert plain.send(b"wire") == UNTRUSTED and shuffler.seen == []
+    assert plain.round("colours") is None and plain.fetch("colours") is None
     trusting = Http(shuffler.url, timeout=5.0, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
     assert trusting.send(b"wire") == ACCEPTED
     assert trusting.send(b"wire") == ACCEPTED and len(shuffler.seen) == 2
@@ -252,7 +254,7 @@ def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler
      "http://h:99999", "http://[::1", "http://host#x", ""],
 )  # fmt: skip
 def test_an_endpoint_that_is_not_plain_is_refused_without_being_repeated(url: str) -> None:
-    with pytest.raises(ConfigError, match="an endpoint must be") as caught:
+    with pytest.raises(ConfigError, match="`url` must be http") as caught:
         Http(url)
     assert "4711" not in str(caught.value)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -13,11 +16,12 @@ from queue import SimpleQueue
 import pytest
 from tests.collect import servers
 from tests.collect.device.made import Bench, FakeTransport, campaign
+from tests.collect.device.test_http import AUTHORITY
 
 from dovetail_device.client import Device
 from dovetail_device.errors import ConfigError
 from dovetail_device.mqtt import Mqtt, topic
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, answered
+from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, answered
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')
 paho = pytest.importorskip("paho.mqtt.client")
@@ -128,6 +132,44 @@ def test_a_broker_killed_before_it_acknowledges_leaves_the_report_waiting(broker
     broker.process.start()
     assert transport.send(CAMPAIGN_WIRE) == UNAVAILABLE
     transport.close()
+
+
+def test_a_broker_that_asks_for_a_password_gets_it_and_a_wrong_one_is_named(broker: servers.Mosquitto) -> None:
+    known = broker.folder / "passwords"
+    maker = servers.program("mosquitto_passwd")
+    subprocess.run([maker, "-b", "-c", known, "fleet", "right-4711"], check=True, capture_output=True, timeout=20)
+    rules = broker.folder / "rules"
+    rules.write_text("user fleet\ntopic write dovetail/v1/+/reports\n")
+    for path in (known, rules):
+        path.chmod(0o600)
+    place = broker.folder / "mosquitto.conf"
+    private = f"allow_anonymous false\npassword_file {known}\nacl_file {rules}"
+    place.write_text(place.read_text().replace("allow_anonymous true", private))
+    broker.process.restart()
+    for login in (None, ("fleet", "wrong"), ("nobody", "right-4711")):
+        assert Mqtt(broker.url, login=login).send(CAMPAIGN_WIRE) == UNAUTHORIZED
+    transport = Mqtt(broker.url, login=("fleet", "right-4711"))
+    assert transport.send(CAMPAIGN_WIRE) == UNAVAILABLE  # nobody has subscribed
+    transport.close()
+    rules.write_text("user fleet\ntopic write other\n")
+    broker.process.restart()
+    assert transport.send(CAMPAIGN_WIRE) == UNAUTHORIZED
+    transport.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves the refused socket to GC
+def test_over_tls_only_a_trusted_broker_gets_the_message(broker: servers.Mosquitto) -> None:
+    place, pem = broker.folder / "mosquitto.conf", broker.folder / "broker.pem"
+    pem.write_text("".join(AUTHORITY))
+    pem.chmod(0o600)
+    place.write_text(f"{place.read_text()}certfile {pem}\nkeyfile {pem}\n")
+    broker.process.restart()
+    url = broker.url.replace("mqtt://", "mqtts://")
+    assert Mqtt(url).send(CAMPAIGN_WIRE) == UNTRUSTED
+    gc.collect()
+    trusting = Mqtt(url, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
+    assert trusting.send(CAMPAIGN_WIRE) == UNAVAILABLE
+    trusting.close()
 
 
 def test_something_that_is_no_broker_is_left_in_time() -> None:

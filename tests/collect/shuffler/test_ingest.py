@@ -83,6 +83,19 @@ def test_late_reports_join_the_running_round_where_the_rule_says_so():
     assert sorted(batch.header.count for batch in world.analyzer.batches.values()) == [1, 1]
 
 
+def test_a_report_is_never_counted_again_after_its_digest_is_forgotten():
+    days = BY_CLOCK.replace(f"period_seconds = {PERIOD}", "period_seconds = 86400").replace("count = 5", "count = 99")
+    world = World(campaign(minimum=1, late="next", rounds=days), settings=Settings(retention_days=2))
+    report, late = message(world.campaign, ONE), message(world.campaign, TWO)
+    world.deliver([report])
+    world.advance(86_400.0 + 61)
+    assert world.deliver([late]) == ["accepted"]  # its round began less than two days ago
+    for _ in range(5):
+        world.advance(86_400.0)
+    assert world.deliver([report, late, message(world.campaign, TWO)]) == ["late"] * 3
+    assert sum(batch.header.count for batch in world.analyzer.batches.values()) == 2
+
+
 @pytest.mark.parametrize("late", ["refuse", "next"])
 def test_a_retry_of_a_released_report_is_acknowledged_and_counts_nowhere(late):
     world = World(campaign(minimum=1, late=late))

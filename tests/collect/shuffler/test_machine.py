@@ -55,7 +55,7 @@ def test_a_round_takes_reports_in_one_state_only_and_never_opens_again():
 
 
 def test_the_link_is_erased_wherever_reports_are_gone_and_nowhere_else():
-    gone = {"released", "dropped", "merged"}
+    gone = {"released", "delivered", "dropped", "merged"}
     for row in machine.TABLE:
         if "erase" in row.effects:
             assert row.after in gone

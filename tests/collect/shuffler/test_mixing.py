@@ -30,6 +30,9 @@ class Shelf:
         self.key, self.keep, self.body = key, keep, b""
         self.inners = {key.tag(device): (device, slot, inner) for slot, (device, inner) in enumerate(inners)}
 
+    def rounds(self, campaign):
+        return [Round(campaign, 1, "releasing", len(self.inners), BEGIN)]
+
     def tags(self, campaign, rounds):
         return [(1, tag) for tag in sorted(self.inners)]
 

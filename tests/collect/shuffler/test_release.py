@@ -180,6 +180,41 @@ def test_a_crash_before_the_key_is_erased_is_made_good_at_the_next_start(small, 
     assert world.vault.key("commute", 1) is None
 
 
+def test_a_key_that_outlived_its_batch_is_destroyed_at_the_next_start(monkeypatch):
+    world = World(campaign(minimum=2))
+    world.send(0, 1)
+    with monkeypatch.context() as patched, suppress(Crash):
+        patched.setattr(world.vault, "erase", crash)
+        world.to_round(2)
+        pytest.fail("nothing was erased")
+    world.shuffler.deliver(world.clock.now())  # by the other thread, or another replica
+    assert world.states()[1] == "delivered"
+    world.restart()
+    assert world.vault.key("commute", 1) is None
+
+
+def test_what_another_replica_merges_into_a_round_that_is_being_built_is_not_lost(monkeypatch, tmp_path):
+    rule = campaign(small="merge", minimum=5, close_at=5)
+    world, other = World(rule, folder=tmp_path), World(rule, folder=tmp_path)
+    world.send(0, 1, 2)
+    world.clock.advance(PERIOD + 30)  # in the grace of the first round
+    world.send(3, 4, 5, 6, 7, round=2)
+    real, later = world.store.begin_batch, world.clock.now() + 31
+
+    def overtaken(batch):
+        with monkeypatch.context() as slower:
+            slower.setattr(other.store, "begin_batch", lambda _: False)
+            other.shuffler.turn(later)
+        return real(batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.store, "begin_batch", overtaken)
+        world.shuffler.step(world.clock.now())
+    world.advance(31)
+    batch = world.analyzer.only()
+    assert (batch.header.rounds, batch.header.count, len(batch.entries)) == ((1, 2), 8, 8)
+
+
 def test_a_crash_in_a_merge_keeps_count_of_what_gave_way(monkeypatch):
     world = World(campaign(minimum=2, small="merge"))
     world.send(0)

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def _demo(
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 500,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
-    period: Annotated[float, typer.Option(help="Seconds of a round, at least 0.5.")] = 2.0,
+    period: Annotated[float, typer.Option(help="Seconds of a round.")] = 2.0,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for keys, configurations, stores and logs; else they go.")
     ] = None,
@@ -41,8 +41,8 @@ def _demo(
     """Run shuffler and analyzer as two processes on free loopback ports, and devices that report to them over HTTP.
 
     Prints the URL of the live page first, and when all rounds are counted the estimates beside the truth and the
-    guarantee. Both servers are stopped at the end, also by Ctrl-C. Exit status 1 if a report that was acknowledged has
-    not been counted. About 250 reports per second of one core.
+    guarantee. Both servers are stopped at the end, also by Ctrl-C. Exit status 1 if the reports that were counted are
+    not those that were acknowledged.
 
     Example: dovetail collect demo --keep
     """
@@ -52,10 +52,11 @@ def _demo(
     from dovetail.collect.simulate.processes import running
 
     size, count = whole("--devices", as_whole(devices), least=2), whole("--rounds", as_whole(rounds), least=1)
-    seconds = positive("--period", period, least=0.5)
+    seconds = positive("--period", period)
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: is not an empty folder; name a new one.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever stops us, the servers go first
+    for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the servers go first
+        signal.signal(sign, signal.default_int_handler)
     with TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
         site = demo.site(Path(folder), devices=size, rounds=count, period=seconds)
         with running(site):

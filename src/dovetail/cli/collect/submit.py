@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,8 @@ def _submit(
     ] = None,
     via: Annotated[Via, typer.Option(help="How to send.")] = "http",
     url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None,
+    user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None,
+    password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None,
     wait: Annotated[float, typer.Option(help="Try again for so many seconds if it does not arrive.")] = 0.0,
     as_json: Json = False,
 ) -> int:
@@ -49,7 +51,8 @@ def _submit(
     """
     if value != "-":
         typer.echo(f"note: {VISIBLE}", err=True)
-    with opened(campaign, keys, outbox=outbox, owner=owner, max_epsilon=max_epsilon, via=via, url=url) as device:
+    place: dict[str, Any] = {"outbox": outbox, "via": via, "url": url, "user": user, "password_file": password_file}
+    with opened(campaign, keys, owner=owner, max_epsilon=max_epsilon, **place) as device:
         receipt = submit(device, read_value(value, device.campaign), round, group=group, patience=wait)
     if as_json:
         print_json(receipts_document([receipt]))

@@ -37,7 +37,7 @@ def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False
         "status": lambda answers, _: answers.status(),
         "estimates": lambda answers, _: {"estimates": [answers.document(each) for each in answers.rounds()]},
         "estimates/latest": lambda answers, _: answers.document(answers.latest(), detail=True),
-        "estimates/{t:int}": lambda answers, request: answers.document(
+        "estimates/{t:number}": lambda answers, request: answers.document(
             answers.at(request.path_params["t"]), detail=True
         ),
         "window": lambda answers, request: answers.window(

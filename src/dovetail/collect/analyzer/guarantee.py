@@ -2,7 +2,8 @@
 
 Central guarantees count on n = min(assumed honest, valid reports of distinct devices - assumed dishonest) people of
 the batch that was released, never on what was planned. Where reports name a public group, people hide among their
-group only: everybody who is not assumed honest is then assumed to sit in the smallest one.
+group only, and while keys are changed among the reports of their own version of the campaign, because the analyzer
+sees which one opens a report: everybody who is not assumed honest is then assumed to sit in the smallest such crowd.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import log
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
@@ -21,8 +23,9 @@ from dovetail.randomize.device import from_device
 from dovetail.report.document import Missing
 from dovetail.shuffle.fitted import round_up
 from dovetail_device.campaign import Campaign
+from dovetail_device.rational import as_written
 
-FEW = 8  # different batch sizes that are composed as they are; more are rounded down to two digits
+FEW = 8  # different batch sizes that are composed; more are rounded down to as many
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Released:
     n : int
         Valid ones.
     smallest : int
-        Valid ones in the smallest public group that has any; n without groups.
+        Valid ones in the smallest crowd that has any: of one public group, under one version; n where all are one.
     """
 
     t: int
@@ -52,7 +55,7 @@ class Promised:
     """The promise for one released batch."""
 
     released: Released
-    honest: int  # of the smallest group, as far as assumed
+    honest: int  # of the smallest crowd, as far as assumed
     central: CentralDP | Missing
 
 
@@ -91,14 +94,13 @@ class Guarantees:
 def guarantees(campaign: Campaign, released: Sequence[Released]) -> Guarantees:
     """What is promised after these batches, in order of their rounds."""
     randomizer = from_device(campaign.mechanism)
-    epsilon = Fraction(randomizer.guarantee.epsilon)
-    most = min(len(released), int(Fraction(campaign.promise.device_budget) / epsilon))
+    most = min(len(released), campaign.affordable)
     promised = [promise(campaign, each) for each in ends(campaign, released)]
-    alpha = order_alpha(campaign)
+    alpha = order_alpha(campaign, released)
     return Guarantees(
         local=randomizer.guarantee,
         most_reports=most,
-        all_local=round_up(most * epsilon),
+        all_local=round_up(most * as_written(randomizer.guarantee.epsilon)),
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,
@@ -128,7 +130,7 @@ def promise(campaign: Campaign, released: Released) -> Promised:
 
 
 def honest_people(campaign: Campaign, released: Released) -> int:
-    """How many honest people everybody hides among, in the smallest group and at worst; may be negative."""
+    """How many honest people everybody hides among, in the smallest crowd and at worst; may be negative."""
     promise, n = campaign.promise, released.n
     honest = min(n if promise.assumed_honest is None else promise.assumed_honest, n - promise.assumed_dishonest)
     return released.smallest - (n - honest)
@@ -157,18 +159,20 @@ def composed(campaign: Campaign, released: Sequence[Released], *, most: int) -> 
     if most == 1:
         return promise(campaign, ends(campaign, released)[0]).central
     if len(set(sizes)) > FEW:
-        sizes = [_two_digits(size) for size in sizes]
+        sizes = _fewer(sizes)
     epsilon = from_device(campaign.mechanism).guarantee.epsilon
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))
     return _composed(epsilon, times, campaign.promise.delta)
 
 
-def order_alpha(campaign: Campaign) -> float | Missing:
-    """What the order of one batch may tell about who in a group sent which report."""
+def order_alpha(campaign: Campaign, released: Sequence[Released]) -> float | Missing:
+    """What the order of one batch may tell about who in a public group sent which report."""
     if not campaign.order_private:
         return 0.0
-    if campaign.shuffle.alpha is None and campaign.shuffle.shuffler not in ("within_groups", "rase"):
-        return Missing("the campaign asks for no alpha")
+    if campaign.shuffle.refine is not None:
+        return Missing("the campaign's alpha holds inside the refined groups only, not for the public ones")
+    if any(each.smallest < each.n for each in released):
+        return Missing("a batch holds reports of two versions of the campaign, which tell their senders apart")
     return campaign.shuffle.alpha or 0.0
 
 
@@ -182,11 +186,12 @@ def _composed(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) 
     return compose([Round(epsilon, n, times=count) for n, count in times], delta=delta)
 
 
-def _two_digits(size: int) -> int:
-    """`size` rounded down to two digits.
+def _fewer(sizes: Sequence[int]) -> list[int]:
+    """Ascending sizes, each rounded down to the smallest one of its class; `FEW` classes of equal ratio.
 
-    >>> _two_digits(98765), _two_digits(7)
-    (98000, 7)
+    >>> _fewer([100, 101, 102, 150, 151, 200])
+    [100, 100, 100, 150, 150, 200]
     """
-    unit = int(10 ** max(0, len(str(size)) - 2))
-    return size // unit * unit
+    width = log(sizes[-1] / sizes[0])
+    least: dict[int, int] = {}
+    return [least.setdefault(min(FEW - 1, int(FEW * log(size / sizes[0]) / width)), size) for size in sizes]

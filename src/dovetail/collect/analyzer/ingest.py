@@ -6,14 +6,16 @@ cannot be read is set aside and counted by kind; it never stops the others.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from itertools import pairwise
 from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.analyzer.tallies import Analyst, add, by_group, tally
@@ -103,25 +105,46 @@ def open_batch(arrived: Arrived, versions: Versions, *, now: float) -> Counted:
     randomizer: Analyst = from_device(campaign.mechanism)  # type: ignore[assignment]
     tallies: dict[str, Tally] = {}
     kinds: Counter[str] = Counter()
+    crowds: Counter[tuple[int, int]] = Counter()  # by public group and version: what can be told apart
     aside: list[tuple[str, bytes]] = []
     placed: list[tuple[int, bytes]] = []
-    last = -1
+    copies, start, last = _copies(arrived), 0, -1
     for entries in _entries(arrived):
         slots, sealed = _split(entries) if campaign.order_private else ([], entries)
         if any(before >= after for before, after in pairwise([last, *slots])):
             raise Rejected("malformed", "the roster slots of the batch do not ascend.")
         last = max(slots, default=last)
-        opened = unseal(versions, sealed, round=header.rounds[-1])
+        here = copies[start : (start := start + len(sealed))]
+        opened = unseal(versions, sealed, round=header.rounds[-1], copies=here)
         kinds.update(kind for kind, _ in opened.refused)
+        crowds.update(zip(opened.groups.tolist(), opened.versions.tolist(), strict=True))
         aside += [(kind, sealed[place]) for kind, place in opened.refused[: MOST_ASIDE - len(aside)]]
         tallies = by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
     n = add(tallies.values()).n
     batch = Batch(
-        header.batch, campaign.id, header.digest, header.rounds, header.count, n, minute(now), dict(kinds)
+        header.batch, campaign.id, header.digest, header.rounds, header.count, n, minute(now), dict(kinds),
+        smallest=min(crowds.values(), default=0),
     )  # fmt: skip
     return Counted(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
+
+
+def _copies(arrived: Arrived) -> NDArray[np.bool_]:
+    """Which reports (n,) are copies of an earlier one: nobody can seal a report twice alike, only repeat it.
+
+    A shuffler that repeats somebody's report would read it off the estimates, and n would count people who are not
+    there. Digests are keyed, so that nobody can make two reports look alike.
+    """
+    key, start = os.urandom(16), _SLOT if arrived.campaign.order_private else 0
+    digests = bytearray()
+    for entries in _entries(arrived):
+        digests += b"".join(blake2b(entry[start:], digest_size=8, key=key).digest() for entry in entries)
+    numbers = np.frombuffer(digests, dtype=np.uint64)
+    order = np.argsort(numbers, kind="stable")
+    copies = np.zeros(numbers.size, dtype=np.bool_)
+    copies[order[1:]] = numbers[order[1:]] == numbers[order[:-1]]
+    return copies
 
 
 def _entries(arrived: Arrived) -> Iterator[list[bytes]]:

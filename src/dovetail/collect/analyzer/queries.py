@@ -192,8 +192,7 @@ class Answers:
         return self._rounds[batch.id]
 
     def _released(self, batch: Batch) -> Released:
-        sizes = [part.n for part in self._estimates(batch).tallies if part.n]
-        return Released(batch.rounds[-1], batch.count, batch.n, min(sizes, default=0))
+        return Released(batch.rounds[-1], batch.count, batch.n, batch.smallest)
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
         shares: Shares = shares_of(estimate, self.labels, None)

@@ -15,7 +15,7 @@ from dovetail_device.keys import Opener
 from dovetail_device.message import VERSION, inner_info, plain_bytes
 
 _HEAD = 3  # version, public group
-KINDS = ("seal", "malformed", "version", "content")  # why a report is set aside
+KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is set aside
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Opened:
         Which entries are valid reports.
     groups : int array (m,)
         Their public groups, as places in `campaign.groups`; 0 where there are none.
+    versions : int array (m,)
+        Which of the versions they were made under: nobody can hide that from the analyzer.
     reports : array (m, ..)
         As the analyst's randomizer makes them.
     encoded : uint8 array (m, report_bytes)
@@ -38,6 +40,7 @@ class Opened:
 
     places: NDArray[np.int64]
     groups: NDArray[np.int64]
+    versions: NDArray[np.int64]
     reports: Reports = field(repr=False)
     encoded: NDArray[np.uint8] = field(repr=False)
     refused: tuple[tuple[str, int], ...]
@@ -46,16 +49,20 @@ class Opened:
 Versions = Sequence[tuple[Campaign, Opener]]  # of one campaign, each with the key that opens its reports
 
 
-def unseal(versions: Versions, sealed: Sequence[bytes], *, round: int) -> Opened:
+def unseal(
+    versions: Versions, sealed: Sequence[bytes], *, round: int, copies: NDArray[np.bool_] | None = None
+) -> Opened:
     """Open the reports of a batch and check each of them.
 
-    A report is refused as "seal" (not sealed to this analyzer for this campaign and round), "malformed" (its length),
-    "version", or "content" (no public group of the campaign, or nothing that the randomizer sends).
+    A report is refused as "copy", "seal" (not sealed to this analyzer for this campaign and round), "malformed" (its
+    length), "version", or "content" (no public group of the campaign, or nothing that the randomizer sends).
 
     Parameters
     ----------
     versions : sequence of (Campaign, Opener)
         While keys are changed, a batch holds reports made under different versions; the likeliest comes first.
+    copies : bool array (n,), optional
+        Entries that are copies of earlier ones.
 
     Notes
     -----
@@ -63,8 +70,11 @@ def unseal(versions: Versions, sealed: Sequence[bytes], *, round: int) -> Opened
     """
     campaign = versions[0][0]
     keys, length = [(opener, inner_info(version, round)) for version, opener in versions], plain_bytes(campaign)
-    plains = [_open(keys, entry) for entry in sealed]
+    again = np.zeros(len(sealed), dtype=np.bool_) if copies is None else copies
+    opened = [(None, 0) if copy else _open(keys, entry) for entry, copy in zip(sealed, again, strict=True)]
+    plains = [plain for plain, _ in opened]
     kinds = np.array(["seal" if plain is None else "" for plain in plains], dtype="U9")
+    kinds[again] = "copy"
     kinds[[plain is not None and len(plain) != length for plain in plains]] = "malformed"
     whole = np.flatnonzero(kinds == "")
     data = np.frombuffer(b"".join(plains[place] or b"" for place in whole), dtype=np.uint8).reshape(-1, length)
@@ -77,16 +87,17 @@ def unseal(versions: Versions, sealed: Sequence[bytes], *, round: int) -> Opened
     return Opened(
         places=whole[good],
         groups=groups[good],
+        versions=np.array([version for _, version in opened], dtype=np.int64)[whole[good]],
         reports=reports[good[valid]],
         encoded=data[good, _HEAD:],
         refused=tuple((str(kinds[place]), int(place)) for place in np.flatnonzero(kinds != "")),
     )
 
 
-def _open(keys: Sequence[tuple[Opener, bytes]], sealed: bytes) -> bytes | None:
-    """What the first key that fits opens."""
-    for opener, info in keys:
+def _open(keys: Sequence[tuple[Opener, bytes]], sealed: bytes) -> tuple[bytes | None, int]:
+    """What the first key that fits opens, and which one it is."""
+    for version, (opener, info) in enumerate(keys):
         plain = opener.open(sealed, info)
         if plain is not None:
-            return plain
-    return None
+            return plain, version
+    return None, len(keys)

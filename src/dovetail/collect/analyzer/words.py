@@ -42,8 +42,8 @@ def _rounds(campaign: Campaign, found: Guarantees) -> Line:
     return Line(
         "All reports of one device",
         f"ε = {upward(found.all_local)}",
-        f"In the {_count(found.rounds, 'counted round')} so far a device has sent at most "
-        f"{_count(found.most_reports, 'report')}; their budgets add. It stops for good at "
+        f"{_count(found.rounds, 'batch', 'batches')} so far, with at most {_count(found.most_reports, 'report')} of "
+        "one device; their budgets add. Whatever became of its reports, it stops for good at "
         f"ε = {upward(campaign.promise.device_budget)}.",
     )
 
@@ -93,7 +93,12 @@ def _together(found: Guarantees) -> Line:
 def _order(found: Guarantees) -> Line:
     name = "Order of a batch"
     if isinstance(found.alpha, Missing) or isinstance(found.all_alpha, Missing):
-        return Line(name, "", "Reports are released at public places, and nothing is promised about who sent which.")
+        reason = getattr(found.alpha, "reason", "")
+        return Line(
+            name,
+            "",
+            f"Reports are released at public places, and nothing is promised about who sent which: {reason}.",
+        )
     return Line(
         name,
         f"α = {upward(found.alpha)}",

@@ -55,7 +55,7 @@ def app(service: Service, *sources: Source) -> Starlette:
         Route("/v1/reports/batch", here.batch, methods=["POST"]),
         Route("/v1/campaigns/{id}", here.campaign),
         Route("/v1/campaigns/{id}/round", here.round),
-        Route("/v1/campaigns/{id}/rounds/{number:int}/close", here.close, methods=["POST"]),
+        Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]

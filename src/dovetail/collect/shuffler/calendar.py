@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -42,18 +43,21 @@ def follows(campaign: Campaign, rounds: Rounds, now: float) -> bool:
     return last not in rounds and not _past(campaign, last, now)
 
 
-def target(campaign: Campaign, number: int, rounds: Rounds, *, now: float) -> int | Literal["too_early", "late"]:
+def target(
+    campaign: Campaign, number: int, rounds: Rounds, *, now: float, known: float = -math.inf
+) -> int | Literal["too_early", "late"]:
     """The round in which a report for round `number` counts, or why it counts in none.
 
     One round ahead is taken, because clocks differ; a late report joins the current round, or the next one, where the
-    campaign's rule is late = "next".
+    campaign's rule is late = "next", and its own round began after `known` (seconds since 1970): of rounds before,
+    nobody remembers which reports came, and a copy of one would count again.
     """
     running = current(campaign, rounds, now)
     if number > running + 1:
         return "too_early"
     if _takes(campaign, number, rounds, now):
         return number
-    if campaign.batch.late == "next":
+    if campaign.batch.late == "next" and _began(campaign, number, rounds) > known:
         for later in (running, running + 1):
             if later > number and _takes(campaign, later, rounds, now):
                 return later
@@ -64,6 +68,13 @@ def _takes(campaign: Campaign, number: int, rounds: Rounds, now: float) -> bool:
     if number in rounds:
         return rounds[number].state == "open"
     return 1 <= number <= campaign.schedule.count and not _past(campaign, number, now)
+
+
+def _began(campaign: Campaign, number: int, rounds: Rounds) -> float:
+    """When a round before the current one began, at the latest."""
+    schedule = campaign.schedule
+    opened = rounds[number].opened if number in rounds else math.inf
+    return opened if schedule.period is None else min(opened, schedule.ends(number) - schedule.period)
 
 
 def _closed(rounds: Rounds, number: int) -> bool:

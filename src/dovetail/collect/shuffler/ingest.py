@@ -68,6 +68,7 @@ class Ingest:
     """The way of a message into the store, in two steps: `check` (cryptography, any thread) and `commit`.
 
     slots : rows of the public table of each order-private campaign; devices beyond it are not taken.
+    memory : seconds for which digests of report ids are kept; later a report could come again unnoticed.
     """
 
     def __init__(
@@ -79,9 +80,11 @@ class Ingest:
         roster: Callable[[], Roster] | None,
         slots: Mapping[str, int],
         rates: Rates,
+        memory: float,
     ) -> None:
         self._book, self._board, self._counters = book, board, counters
         self._roster, self._slots, self._rates = roster, slots, rates
+        self._memory = memory
 
     def check(self, message: bytes, now: float, *, limited: bool = True) -> Checked | Answer:
         """The report of a message, or why it is refused; `limited` applies the rate limit of its device."""
@@ -161,7 +164,8 @@ class Ingest:
         """
         id, envelope = report.campaign.id, report.envelope
         digest = sha256(envelope.report_id).digest()
-        number = calendar.target(report.campaign, envelope.round, self._board.rounds(id), now=now)
+        rounds, known = self._board.rounds(id), now - self._memory
+        number = calendar.target(report.campaign, envelope.round, rounds, now=now, known=known)
         if isinstance(number, str):
             return Accepted(id, 0, bytes(32), digest, b"")
         if (id, number) not in keys:

@@ -61,6 +61,7 @@ TABLE = (
     Transition("dropped", "restarted", "", ("erase",), "dropped"),
     Transition("released", "failed", "", ("retry later",), "released"),
     Transition("released", "delivered", "", ("forget",), "delivered"),
+    Transition("delivered", "restarted", "", ("erase",), "delivered"),
 )
 
 SITUATIONS = {

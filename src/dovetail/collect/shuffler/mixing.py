@@ -42,6 +42,10 @@ class Closed:
     round: Round
     key: RoundKey = field(repr=False)
 
+    def now(self) -> Round:
+        """The round as the store has it now."""
+        return next(r for r in self.store.rounds(self.round.campaign) if r.number == self.round.number)
+
     def tags(self) -> Tags:
         return self.store.tags(self.round.campaign, [self.round.number])
 
@@ -103,6 +107,9 @@ def build(
     id = rng.words(2).tobytes().hex()
     batch = Outgoing(id, campaign.id, (closed.round.number,), n, b"", "building")
     if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
+        return None
+    if closed.now().count != len(tags):  # another replica has merged more reports into it since we read the tags
+        closed.store.abandon_batch(id)
         return None
     digest = sha256()
     for number, body in enumerate(_parts(closed, tags, released)):

@@ -76,6 +76,7 @@ class Shuffler:
             roster=roster,
             slots={id: shuffler.n for id, shuffler in self._fitted.items()},
             rates=Rates(self._settings.per_device_per_minute),
+            memory=self._settings.retention_days * _DAY,
         )
         self._lock = RLock()  # rounds change one at a time
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait

@@ -104,6 +104,7 @@ class DatabaseAnalyzerStore:
                     n=row.n,
                     counted_at=float(row.counted_at),
                     rejected=rejected[row.id],
+                    smallest=row.smallest,
                 )
                 for row in connection.execute(select(COUNTED).where(mine))
             ]
@@ -160,6 +161,7 @@ def _row(batch: Batch) -> dict[str, Any]:
         "digest": batch.digest,
         "total": batch.count,
         "n": batch.n,
+        "smallest": batch.smallest,
         "counted_at": int(batch.counted_at // 60) * 60,
     }
 

@@ -148,6 +148,7 @@ class Batch:
     n: int  # valid ones
     counted_at: float  # whole minutes
     rejected: dict[str, int]  # by kind
+    smallest: int = 0  # valid ones of the smallest crowd: one public group, under one version of the campaign
 
 
 @dataclass(frozen=True)

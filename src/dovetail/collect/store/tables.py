@@ -122,6 +122,7 @@ COUNTED = Table(
     _text("digest"),
     _number("total"),
     _number("n"),
+    _number("smallest"),
     _number("counted_at"),  # seconds since 1970, whole minutes
     sqlite_with_rowid=False,
 )

@@ -27,6 +27,7 @@ def upgrade() -> None:
         _text("digest"),
         _number("total"),
         _number("n"),
+        _number("smallest"),
         _number("counted_at"),
         sa.PrimaryKeyConstraint("id"),
         sqlite_with_rowid=False,

@@ -1,0 +1,25 @@
+"""Where a service is reached: scheme://host[:port][/path], and never a user, a password or a query in it."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+from dovetail_device.errors import ConfigError
+
+
+def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
+    """The parts of the endpoint `name`; ConfigError for anything else, which repeats no password.
+
+    >>> place_of("url", "https://example.org:8401", ("http", "https")).port
+    8401
+    """
+    try:
+        place = urlsplit(url)
+        plain = not (place.username or place.password or place.query or place.fragment)
+        good = place.scheme in schemes and bool(place.hostname) and plain and (place.port is None or place.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        wanted = " or ".join(f"{scheme}://host:port" for scheme in schemes)
+        raise ConfigError(f"`{name}` must be {wanted}, without user and query; this one is not.")
+    return place

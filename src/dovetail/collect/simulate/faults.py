@@ -1,0 +1,76 @@
+"""What goes wrong, how often, and when: drawn from a seed, because it protects nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, final
+
+from dovetail.core.checks import share, whole
+from dovetail.core.entropy import simulation
+
+Role = Literal["device", "shuffler", "analyzer"]
+Fate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
+"""Of a message: it arrives; never does; does, but not its answer; does when nobody waits any more; does, twice."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Probabilities, at least 0 and below 1.
+
+    Parameters
+    ----------
+    loss : float
+        That a message is lost on its way, and as often its acknowledgement on the way back.
+    duplicate : float
+        That the network delivers a message a second time, some time later.
+    delay : float
+        That a message is held up and arrives after its sender has given up waiting.
+    crash : float
+        That a role dies in an operation of its store, vault or transport, before or after it has happened.
+    """
+
+    loss: float = 0.1
+    duplicate: float = 0.05
+    delay: float = 0.05
+    crash: float = 0.001
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, share(each.name, getattr(self, each.name)))
+
+
+class Crash(BaseException):
+    """A process dies here; no handler of an Exception may survive it."""
+
+
+@final
+class Chance:
+    """Decisions from a seed, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self._words = simulation(whole("seed", seed, least=0))
+        self._drawn: list[int] = []
+
+    def happens(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.number() < probability
+
+    def fate(self, faults: Faults) -> Fate:
+        """What becomes of the next message."""
+        odds: tuple[tuple[Fate, float], ...] = (
+            ("lost", faults.loss),
+            ("delayed", faults.delay),
+            ("repeated", faults.duplicate),
+            ("unanswered", faults.loss),
+        )
+        return next((fate for fate, probability in odds if self.happens(probability)), "arrives")
+
+    def number(self) -> float:
+        """Uniform on [0, 1)."""
+        if not self._drawn:
+            self._drawn = self._words.words(4096).tolist()
+        return (self._drawn.pop() >> 11) / (1 << 53)
+
+    def below(self, bound: int) -> int:
+        """One of 0..bound-1; simulations need no rejection."""
+        return int(self.number() * bound)

@@ -1,0 +1,120 @@
+"""Devices with answers: who they are, what they would say, and how they say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.collect.simulate.faults import Chance, Crash, Role
+from dovetail.collect.simulate.world import World
+from dovetail.randomize.device import from_device
+from dovetail_device.campaign import Campaign
+from dovetail_device.client import Clock, Device, RoundUnknown, Transport
+from dovetail_device.entropy import Words
+from dovetail_device.entropy import device as device_words
+from dovetail_device.outbox import BudgetSpent, Outbox
+
+Answers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The devices of a world, each with an outbox that outlives its crashes.
+
+    Their reports are drawn from the operating system; what they would answer, and the faults, from a seed.
+    """
+
+    world: World
+    answers: Answers
+    groups: tuple[str | None, ...]
+    outboxes: tuple[Outbox, ...]
+    dying: Callable[[Any, Role], Any] = field(repr=False)
+    words: Words = field(repr=False)
+    _alive: dict[int, Device] = field(default_factory=dict, repr=False)
+    _unsettled: set[int] = field(default_factory=set, repr=False)  # devices whose reports may wait
+
+    @classmethod
+    def of(cls, world: World, dying: Callable[[Any, Role], Any], chance: Chance) -> Fleet:
+        """Answers and public groups by chance: symbols ever rarer, numbers ever more alike.
+
+        dying : wraps what a device of this role works with, so that it may die over it.
+        """
+        campaign, count = world.campaign, len(world.devices)
+        answers = np.array(
+            [[_answer(campaign, chance) for _ in range(count)] for _ in range(campaign.schedule.count)]
+        )
+        groups = [
+            campaign.groups[chance.below(len(campaign.groups))] if campaign.groups else None for _ in range(count)
+        ]
+        keys = [device.signing.verifying_key() for device in world.devices if device.signing]
+        return cls(world, answers, tuple(groups), tuple(Outbox.in_memory(key) for key in keys), dying, device_words())
+
+    def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
+        """What the analyst would like to know of these devices: shares of the symbols, or the mean."""
+        answers, k = self.answers[round - 1, devices], getattr(self.world.campaign.mechanism, "k", None)
+        if k is None:
+            return np.array([answers.mean()])
+        return np.bincount(answers, minlength=k) / len(devices)
+
+    def device(self, number: int, transport: Transport, clock: Clock) -> Device:
+        """Device `number`, switched on if it was not."""
+        if number not in self._alive:
+            self._alive[number] = Device(
+                self.world.campaign,
+                self.world.devices[number],
+                outbox=self.dying(self.outboxes[number], "device"),
+                transport=self.dying(transport, "device"),
+                clock=clock,
+                words=self.words,
+            )
+        return self._alive[number]
+
+    def submit(self, number: int, round: int | None, answer: Any, transport: Transport, clock: Clock) -> None:
+        """One device answers, if its budget still pays for that and it does not die."""
+        self._unsettled.add(number)
+        with self._switched_on(number), suppress(BudgetSpent, RoundUnknown):
+            self.device(number, transport, clock).submit(answer, round, group=self.groups[number])
+
+    def report(self, round: int, numbers: Iterable[int], transport: Transport, clock: Clock) -> None:
+        """These devices report for a round, in this order."""
+        for number in numbers:
+            self.submit(number, round, self.answers[round - 1, number].item(), transport, clock)
+
+    def flush(self, transport: Transport, clock: Clock, numbers: Iterable[int] | None = None) -> None:
+        """Devices with something that waits try to send it."""
+        for number in sorted(self._unsettled) if numbers is None else numbers:
+            if self.outboxes[number].waiting(self.world.campaign.id):
+                with self._switched_on(number):
+                    self.device(number, transport, clock).flush()
+            else:
+                self._unsettled.discard(number)
+
+    def switch_off(self, number: int) -> None:
+        """All that is left of the device is its outbox."""
+        self._alive.pop(number, None)
+
+    @contextmanager
+    def _switched_on(self, number: int) -> Iterator[None]:
+        try:
+            yield
+        except Crash:
+            self.switch_off(number)
+
+    def close(self) -> None:
+        """Let go of the outboxes."""
+        for outbox in self.outboxes:
+            outbox.close()
+
+
+def _answer(campaign: Campaign, chance: Chance) -> Any:
+    k = getattr(campaign.mechanism, "k", None)
+    if k is not None:
+        return int(k * chance.number() ** 2)  # small symbols are common, the last one is rare
+    randomizer: Any = from_device(campaign.mechanism)
+    place = (chance.number() + chance.number() + chance.number()) / 3
+    return float(randomizer.lower + randomizer.step * round(place * randomizer.steps))

@@ -1,0 +1,65 @@
+"""The network between devices and shuffler: loses, repeats and delays messages, and tells the watcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dovetail.collect.shuffler.ingest import ACCEPTED, Answer
+from dovetail.collect.simulate.faults import Fate
+from dovetail.collect.simulate.watch import Watch
+from dovetail_device.sender import ACCEPTED as TAKEN
+from dovetail_device.sender import UNREACHABLE, Event, answered
+
+
+class Server(Protocol):
+    """The shuffler as the network reaches it; None where it dies over the question."""
+
+    def answer(self, messages: Sequence[bytes]) -> list[Answer] | None: ...
+    def round(self) -> int | None: ...
+
+
+class Network:
+    """A `dovetail_device` transport for every device; `late` holds what has not arrived yet."""
+
+    def __init__(self, server: Server, watch: Watch, fate: Callable[[], Fate]) -> None:
+        self._server, self._watch, self._fate = server, watch, fate
+        self.late: list[bytes] = []
+
+    def send(self, wire: bytes) -> Event:
+        """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""
+        self._watch.sent(wire)
+        fate = self._fate()
+        if fate in ("delayed", "repeated"):
+            self.late.append(wire)
+        if fate in ("delayed", "lost"):
+            return UNREACHABLE
+        told = self.deliver([wire])
+        if told is None or fate == "unanswered":
+            return UNREACHABLE
+        return TAKEN if told[0].kind == ACCEPTED else answered(told[0].kind, told[0].retry_after or 0.0)
+
+    def fetch(self, campaign: str) -> bytes | None:
+        """Nobody changes the campaign of a simulation."""
+        return None
+
+    def round(self, campaign: str) -> int | None:
+        """The round that the shuffler says, for devices whose clock was wrong and for rounds by hand."""
+        return self._server.round()
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def deliver(self, messages: Sequence[bytes]) -> list[Answer] | None:
+        """Messages of any age, all at once. What is acknowledged counts as such, whoever hears of it."""
+        told = self._server.answer(messages)
+        for wire, answer in zip(messages, told or (), strict=False):
+            if answer.kind == ACCEPTED:
+                self._watch.acknowledged(wire)
+        return told
+
+    def deliver_late(self) -> None:
+        """Deliver what was held up and repeated; nobody waits for these answers any more."""
+        waiting, self.late = self.late, []
+        if waiting:
+            self.deliver(waiting)

@@ -1,0 +1,189 @@
+"""Shuffler and analyzer as processes of their own, from files in a folder: what an operator does, by program."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from dovetail.collect import web
+from dovetail.collect.simulate.world import World
+from dovetail.collect.toml import Tables, toml
+from dovetail.core.errors import OutputError
+
+SECONDS = 60.0  # for a process to end
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder with everything that both servers need, and where they are reached.
+
+    Parameters
+    ----------
+    stores : URLs of the shuffler's and the analyzer's store, or None for files in the folder
+    batches : where the shuffler hands its batches over, if not straight to the analyzer
+    """
+
+    folder: Path
+    world: World = field(repr=False)
+    shuffler: str
+    analyzer: str
+    token: str = field(repr=False)
+    stores: tuple[str | None, str | None] = (None, None)
+    batches: str | None = None
+
+    @classmethod
+    def of(cls, tables: Tables, folder: Path, *, devices: int) -> Self:
+        """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
+        shuffler, analyzer = _free_ports(2)
+        world = World.of({**tables, "endpoints": {"http": shuffler}}, devices)
+        return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe())
+
+    def write(self) -> None:
+        """Keys, campaign, roster, token and configurations, as `dovetail collect` takes them."""
+        world, campaign = self.world, self.world.campaign
+        try:
+            (self.folder / "devices").mkdir(parents=True)
+            (self.folder / "campaign.toml").write_bytes(campaign.signed)
+            for name, document in (("shuffler", self._shuffler()), ("analyzer", self._analyzer())):
+                (self.folder / f"{name}.toml").write_text(toml(document))
+            (self.folder / "token").write_text(self.token + "\n")
+            (self.folder / "tokens").write_text(f"{sha256(self.token.encode()).hexdigest()} simulation\n")
+        except OSError as error:
+            raise OutputError(f"{self.folder}: cannot be written ({error.strerror}); name a new folder.") from None
+        for keys in (world.owner, world.shuffler, world.analyzer):
+            keys.save(self.folder / f"{keys.role}.key")
+        for slot, keys in enumerate(world.devices):
+            keys.save(self.device(slot))
+        world.roster().save(self.folder / "roster.csv")
+
+    def device(self, slot: int) -> Path:
+        """The key file of a device."""
+        return self.folder / "devices" / f"{slot:05d}.key"
+
+    def _shuffler(self) -> Tables:
+        files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
+        places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
+        return {"": self._shared() | files | places | _given("store", self.stores[0]), "limits": _UNLIMITED}
+
+    def _analyzer(self) -> Tables:
+        files = {"keys": "analyzer.key", "tokens": "tokens", "public_page": True}
+        return {
+            "": self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1]),
+        }
+
+    def _shared(self) -> dict[str, Any]:
+        owner = str(self.world.campaign.owner)
+        return {"schema_version": 1, "campaigns": ["campaign.toml"], "owner": owner}
+
+
+_UNLIMITED = {"per_device_per_minute": 1e6}
+
+
+@dataclass
+class Process:
+    """A program that says "<name> at .." once it listens; its log is a file."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    running: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin; `ready` waits until it listens."""
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for us, who then stop it in order
+            )
+
+    def ready(self) -> None:
+        """Wait until it listens."""
+        out = None if self.running is None else self.running.stdout
+        if out is None or not out.readline().startswith(f"{self.name} at "):
+            self.kill()
+            said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            raise OutputError(f"the {self.name} did not start: {said[-1] if said else 'it said nothing.'}")
+
+    def stop(self) -> int:
+        """End it in order; its exit status."""
+        return self._end(subprocess.Popen.terminate)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self._end(subprocess.Popen.kill)
+
+    def _end(self, how: Callable[[subprocess.Popen[str]], None]) -> int:
+        running, self.running = self.running, None
+        if running is None:
+            return 0
+        how(running)
+        try:
+            return running.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            return -1
+        finally:  # also when Ctrl-C comes a second time
+            running.kill()
+            running.communicate()
+
+
+def server(site: Site, role: Literal["shuffler", "analyzer"]) -> Process:
+    """One of the servers of a site."""
+    config = str(site.folder / f"{role}.toml")
+    command = [sys.executable, "-m", "dovetail", "collect", role, config]
+    return Process(role, command, site.folder / f"{role}.log")
+
+
+@contextmanager
+def running(site: Site) -> Iterator[None]:
+    """Both servers of a site; stopped at the end, the shuffler first, whatever happens in between.
+
+    Raises
+    ------
+    OutputError
+        When one of them does not start, or does not end with status 0.
+    """
+    servers = (server(site, "analyzer"), server(site, "shuffler"))
+    status = dict[str, int]()
+    with ExitStack() as stack:
+        for each in servers:
+            stack.callback(_stop, each, status)
+            each.start()
+        for each in servers:
+            each.ready()
+        yield
+    for name, found in status.items():
+        if found:
+            raise OutputError(f"the {name} ended with status {found}; its log is {site.folder / name}.log.")
+
+
+def _stop(process: Process, status: dict[str, int]) -> None:
+    status[process.name] = process.stop()
+
+
+def _listen(url: str) -> str:
+    return url.removeprefix("http://")
+
+
+def _given(name: str, value: str | None) -> dict[str, str]:
+    return {} if value is None else {name: value}
+
+
+def _free_ports(count: int) -> list[str]:
+    """URLs of loopback ports that nobody listens on now."""
+    bound = [web.bind("127.0.0.1:0") for _ in range(count)]
+    try:
+        return [web.url_of(port) for port in bound]
+    finally:
+        for port in bound:
+            port.close()

@@ -1,0 +1,197 @@
+"""The watcher: sees every message and every batch, holds every key, and says whether something was lost or doubled.
+
+It exists in simulations and tests only: nobody in a real collection holds both keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+
+from dovetail.collect.batch import Header, entry_bytes
+from dovetail.collect.store.protocol import Accepted, AnalyzerStore, ShufflerStore
+from dovetail.collect.vault import Vault
+from dovetail_device.campaign import Campaign
+from dovetail_device.keys import OpeningKey
+from dovetail_device.message import Envelope, open_envelope
+
+_KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
+_GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of all reports. The last six must be 0, whatever happened; see `sound`.
+
+    Parameters
+    ----------
+    drawn, acknowledged, stored : int
+        Reports that were sent, that were acknowledged to whoever sent them, and that the shuffler's store knows.
+    batched, waiting, dropped : int
+        Of the stored ones: those in a batch, those in a round that has none yet, and those that the campaign's rules
+        left out, as the store counts them (rounds that were dropped, and reports of merged rounds that gave way).
+    lost : int
+        Acknowledged reports that the store does not know, and by how many the stored ones differ from those that are
+        batched, waiting and dropped: exactly, in both directions.
+    doubled : int
+        Places in batches and waiting rounds beyond one for each report that was sent.
+    second : int
+        Messages beyond one for each device and round: a report drawn, or sealed, a second time.
+    crowded : int
+        Reports beyond one for each device and batch.
+    changed : int
+        Batches that were sent again with other bytes.
+    overspent : int
+        Devices that have sent more reports than their budget pays for.
+    """
+
+    drawn: int
+    acknowledged: int
+    stored: int
+    batched: int
+    waiting: int
+    dropped: int
+    lost: int
+    doubled: int
+    second: int
+    crowded: int
+    changed: int
+    overspent: int
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was lost, and nothing sent or counted twice."""
+        return not any((self.lost, self.doubled, self.second, self.crowded, self.changed, self.overspent))
+
+
+@dataclass
+class Watch:
+    """Everything that is sent and handed over."""
+
+    campaign: Campaign
+    key: OpeningKey = field(repr=False)  # the shuffler's
+    _envelopes: dict[bytes, Envelope] = field(default_factory=dict, repr=False)  # by message
+    _by_inner: dict[bytes, Envelope] = field(default_factory=dict, repr=False)
+    _acknowledged: set[bytes] = field(default_factory=set, repr=False)  # inner envelopes
+    _batches: dict[str, tuple[Header, bytes]] = field(default_factory=dict, repr=False)  # with its body, by id
+    _changed: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        self._opener = self.key.opener()
+
+    # what it sees
+
+    def sent(self, wire: bytes) -> None:
+        """A message leaves a device."""
+        if wire not in self._envelopes:
+            envelope = open_envelope(self.campaign, wire, self._opener)
+            self._envelopes[wire] = self._by_inner[envelope.inner] = envelope
+
+    def acknowledged(self, wire: bytes) -> None:
+        """Somebody is told that it has arrived."""
+        self._acknowledged.add(self._envelopes[wire].inner)
+
+    def handed_over(self, head: bytes, body: bytes) -> None:
+        """A batch leaves the shuffler, perhaps again."""
+        header = Header.read(head, self.campaign.shuffler_signing)
+        if self._batches.setdefault(header.batch, (header, body)) != (header, body):
+            self._changed.add(header.batch)
+
+    # what it says
+
+    @property
+    def messages(self) -> list[bytes]:
+        """Every message that was ever sent, in the order in which they were first."""
+        return list(self._envelopes)
+
+    def members(self) -> Iterator[tuple[Header, list[Envelope]]]:
+        """Each batch that was handed over with the envelopes of its reports: who is in it."""
+        for header, body in self._batches.values():
+            yield header, [self._by_inner[inner] for inner in self._entries(body)]
+
+    def miscounted(self, counted: AnalyzerStore) -> int:
+        """Batches that the analyzer has not counted as they are: once, whole, and with every report valid."""
+        known = {batch.id: batch for batch in counted.batches(self.campaign.id)}
+        wrong = len(known.keys() - self._batches.keys())
+        for id, batch in known.items():
+            if id in self._batches:
+                header, body = self._batches[id]
+                n = len(self._entries(body))
+                valid = sum(part.n for part in counted.tallies(self.campaign.id, id))
+                found = (batch.count, batch.n, valid, batch.rounds, batch.rejected)
+                wrong += found != (n, n, n, header.rounds, {})
+        return wrong
+
+    def uncounted(self, counted: AnalyzerStore) -> int:
+        """Batches that were handed over and are not counted, yet."""
+        return len(self._batches.keys() - {batch.id for batch in counted.batches(self.campaign.id)})
+
+    def verdict(self, store: ShufflerStore, vault: Vault) -> Verdict:
+        """What has become of all reports so far, by what the shuffler has stored and handed over.
+
+        Within the retention period: a store that has forgotten which reports came cannot be asked any more.
+        """
+        batches = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
+        batched = Counter(inner for entries in batches.values() for inner in entries)
+        waiting = Counter(self._waiting(store, vault))
+        stored, dropped = self._stored(store), self._dropped(store)
+        places = batched + waiting
+        accounted = len(places.keys() & stored) + dropped
+        devices = [
+            {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
+        ]
+        owners = Counter(envelope.device.public for envelope in self._envelopes.values())
+        return Verdict(
+            drawn=len(self._by_inner),
+            acknowledged=len(self._acknowledged),
+            stored=len(stored),
+            batched=len(batched),
+            waiting=len(waiting),
+            dropped=dropped,
+            lost=len(self._acknowledged - stored) + abs(len(stored) - accounted),
+            doubled=places.total() - len(places.keys() & self._by_inner.keys()),
+            second=len(self._envelopes) - len({(e.device.public, e.round) for e in self._envelopes.values()}),
+            crowded=sum(len(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
+            changed=len(self._changed),
+            overspent=sum(count > self._affordable() for count in owners.values()),
+        )
+
+    def _entries(self, body: bytes) -> list[bytes]:
+        """The inner envelopes of a batch."""
+        size, skip = entry_bytes(self.campaign), 4 * self.campaign.order_private
+        return [body[start + skip : start + size] for start in range(0, len(body), size)]
+
+    def _leaving(self, store: ShufflerStore) -> dict[str, list[bytes]]:
+        """The batches that are built and not counted yet."""
+        ready = [batch.id for batch in store.outgoing() if batch.state == "waiting"]
+        return {id: self._entries(b"".join(store.parts(id))) for id in ready}
+
+    def _waiting(self, store: ShufflerStore, vault: Vault) -> Iterator[bytes]:
+        """The reports of rounds that have no batch yet."""
+        id = self.campaign.id
+        for round in store.rounds(id):
+            key = None if round.state in _GONE else vault.key(id, round.number)
+            if key is not None:
+                tags = store.tags(id, [round.number])
+                for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
+                    yield key.open(sealed, tag)[_KEY + _SLOT :]
+
+    def _stored(self, store: ShufflerStore) -> set[bytes]:
+        """The reports that the store knows: asked as retries that count nowhere, which change nothing."""
+        sent = list(self._by_inner.items())
+        asked = [Accepted(self.campaign.id, 0, bytes(32), sha256(e.report_id).digest(), b"") for _, e in sent]
+        told = store.accept(asked)
+        return {inner for (inner, _), outcome in zip(sent, told, strict=True) if outcome == "duplicate"}
+
+    def _dropped(self, store: ShufflerStore) -> int:
+        """Reports that the campaign's rules left out, by the store's own count; a merged round hands its count on."""
+        rounds = [round for round in store.rounds(self.campaign.id) if round.state != "merged"]
+        return sum(round.superseded + (round.count if round.state == "dropped" else 0) for round in rounds)
+
+    def _affordable(self) -> int:
+        """Reports that the budget of a device pays for."""
+        promise, epsilon = self.campaign.promise, self.campaign.mechanism.epsilon
+        return int(Fraction(repr(promise.device_budget)) // Fraction(repr(epsilon)))

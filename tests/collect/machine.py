@@ -1,0 +1,265 @@
+"""A collection as a Hypothesis state machine; `test_state_machine` says what counts as failure."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from dovetail.collect.problems import Refusal
+from dovetail.collect.simulate.faults import Chance, Fate, Role
+from dovetail.collect.simulate.fleet import Fleet
+from dovetail.collect.simulate.run import Simulation
+from dovetail.collect.simulate.world import COMMUTE, PERIOD, World, schedule
+from dovetail.core.entropy import simulation
+from dovetail_device.entropy import Words
+from dovetail_device.message import inner_info
+
+DEVICES, ROUNDS, MINIMUM = 5, 4, 3
+SMALL, LATE, BY, REPORTS = ("wait", "merge", "drop"), ("refuse", "next"), ("clock", "hand"), (2, ROUNDS)
+
+numbers = st.sets(st.integers(0, DEVICES - 1), min_size=1)
+rounds = st.integers(1, ROUNDS)
+fates = st.sampled_from(["arrives", "arrives", "lost", "unanswered", "delayed", "repeated"])
+roles = st.sampled_from(["device", "shuffler", "analyzer"])
+
+
+def _event(name: str, *details: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(st.just(name), *details)
+
+
+# One rule for all of them: Hypothesis leaves out half of the rules in every example, and a collection without answers
+# or without time is none.
+EVENTS = st.one_of(
+    _event("a_round_goes_by", st.integers(0, DEVICES), st.lists(fates, min_size=1, max_size=3)),
+    _event("a_round_goes_by", st.integers(0, DEVICES), st.just(["arrives"])),
+    _event("devices_answer", numbers, rounds, fates, st.none() | st.integers(0, 14)),
+    _event("devices_try_again", numbers, fates),
+    _event("messages_arrive_again_at_once", st.lists(st.integers(0, 19), min_size=1, max_size=3)),
+    _event("everything_late_arrives"),
+    _event("time_passes", st.sampled_from([0.0, 0.3, 0.3, 1.0, 2.5]), fates),
+    _event("the_owner_closes_a_round", rounds, fates),
+    _event("a_role_will_die", st.just("shuffler"), st.integers(0, 40)),
+    _event("a_role_will_die", st.just("analyzer"), st.integers(0, 5)),
+    _event("a_role_dies_between_its_operations", roles, st.integers(0, DEVICES - 1)),
+)
+
+
+class Seeded(Words):
+    """So that a failing example fails again."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(1)
+
+    def bits(self, count: int) -> int:
+        return self._random.getrandbits(count)
+
+
+@lru_cache
+def world(small: str, late: str, by: str, reports: int) -> World:
+    """A campaign of these rules; `reports` are paid for by a device's budget."""
+    rows = schedule(ROUNDS, grace=PERIOD / 4) if by == "clock" else {"schedule": "manual", "count": ROUNDS}
+    tables = COMMUTE | {
+        "rounds": rows,
+        "batch": {"minimum": MINIMUM, "small": small, "late": late},
+        "promise": {"delta": 1e-6, "device_budget": 2.0 * reports},
+    }
+    return World.of(tables, DEVICES)
+
+
+class Collection(RuleBasedStateMachine):
+    """One collection, first report to last batch; `stores` makes two new ones, and `small` leaves one rule only."""
+
+    def __init__(self, stores: Callable[[], tuple[str, str]], small: str | None = None) -> None:
+        super().__init__()
+        self._stores, self._small = stores, small
+        self._fuses: dict[Role, int] = {}  # points that a role passes before it dies
+        self._fates: dict[Role, Fate] = {}  # of the next message
+        self._sound = True
+
+    @initialize(
+        small=st.sampled_from(SMALL),
+        late=st.sampled_from(LATE),
+        by=st.sampled_from(BY),
+        reports=st.sampled_from(REPORTS),
+    )
+    def begin(self, small: str, late: str, by: str, reports: int) -> None:
+        self.world = world(self._small or small, late, by, reports)
+        self.simulation = Simulation(
+            self.world, dies=self._dies, fate=self._fate, stores=self._stores(), rng=simulation(1)
+        )
+        self.network, self.clock = self.simulation.network, self.simulation.clock
+        self.fleet = replace(Fleet.of(self.world, self.simulation.dying, Chance(1)), words=Seeded())
+        assert self.world.analyzer.opening
+        self._opener = self.world.analyzer.opening.opener()
+
+    # what happens
+
+    @rule(event=EVENTS)
+    def something_happens(self, event: tuple[Any, ...]) -> None:
+        name, *details = event
+        getattr(self, name)(*details)
+
+    def devices_answer(self, numbers: set[int], round: int, fate: Fate, fuse: int | None) -> None:
+        if fuse is not None:
+            self._fuses["device"] = fuse
+        for number in sorted(numbers):
+            self._answer(number, round, fate)
+
+    def a_round_goes_by(self, missing: int, fates: list[Fate]) -> None:
+        for number in range(DEVICES):
+            if number != missing:
+                self._answer(number, None, fates[number % len(fates)])
+        self._fates["shuffler"] = fates[-1]
+        self.simulation.pass_time(PERIOD)
+        self._close_by_hand()
+
+    def devices_try_again(self, numbers: set[int], fate: Fate) -> None:
+        self._fates["device"] = fate
+        self.fleet.flush(self.network, self.clock, sorted(numbers))
+
+    def messages_arrive_again_at_once(self, which: list[int]) -> None:
+        sent = self.simulation.watch.messages
+        self.network.deliver([sent[place % len(sent)] for place in which if sent])
+
+    def everything_late_arrives(self) -> None:
+        self.simulation.deliver_late()
+
+    def time_passes(self, share: float, fate: Fate) -> None:
+        self._fates["shuffler"] = fate
+        self.simulation.pass_time(share * PERIOD)
+
+    def the_owner_closes_a_round(self, number: int, fate: Fate) -> None:
+        self._fates["shuffler"] = fate
+        with suppress(Refusal):  # not opened yet, or closed by the clock
+            self.simulation.close_round(number)
+
+    def a_role_will_die(self, role: Role, after: int) -> None:
+        self._fuses[role] = after
+
+    def a_role_dies_between_its_operations(self, role: Role, number: int) -> None:
+        if role == "device":
+            self.fleet.switch_off(number)
+        elif role == "shuffler":
+            self.simulation.shuffler = None
+        else:
+            self.simulation.restart_analyzer()
+
+    # what must hold
+
+    @invariant()
+    def nothing_is_lost_and_nothing_doubled(self) -> None:
+        verdict = self.simulation.verdict()
+        self._sound = verdict.sound
+        assert verdict.sound, verdict
+
+    @invariant()
+    def every_counted_batch_is_counted_once_and_right(self) -> None:
+        watch, counted, campaign = self.simulation.watch, self.simulation.counted, self.world.campaign
+        assert watch.miscounted(counted) == 0
+        sent = {header.batch: members for header, members in watch.members()}
+        for batch in counted.batches(campaign.id):
+            plain = [self._opener.open(e.inner, inner_info(campaign, e.round)) for e in sent[batch.id]]
+            symbols = Counter(campaign.mechanism.decode(found[3:]) for found in plain if found)
+            (tally,) = counted.tallies(campaign.id, batch.id)
+            assert dict(tally.counts) == symbols, "symbols of a batch are not counted as they are"
+
+    def _check_the_ledgers(self) -> None:
+        """Every report that was drawn is charged once."""
+        for outbox in self.fleet.outboxes:
+            for ledger in outbox.ledgers():
+                assert ledger.spent == sum(ledger.counts.values()) * self.world.campaign.mechanism.epsilon
+                assert ledger.spent <= ledger.budget
+
+    def teardown(self) -> None:
+        """Everything calms down, unless something is wrong already; then everything must be where it belongs."""
+        try:
+            if self._sound:
+                self._calm_down()
+                self.nothing_is_lost_and_nothing_doubled()
+                self.every_counted_batch_is_counted_once_and_right()
+                self._check_the_end()
+                self._check_the_ledgers()
+        finally:
+            self.fleet.close()
+            self.simulation.close()
+
+    def _answer(self, number: int, round: int | None, fate: Fate) -> None:
+        """A device answers, and is asked once more, because somebody has changed his mind, or the device has died."""
+        self._fates["device"] = fate
+        for answer in (number % 4, 3):
+            self.fleet.submit(number, round, answer, self.network, self.clock)
+
+    def _calm_down(self) -> None:
+        """Nobody dies any more, every message arrives, and time goes on."""
+        self._fuses.clear()
+        self._fates.clear()
+        for _ in range(ROUNDS + 3):
+            self.simulation.deliver_late()
+            self.simulation.pass_time(PERIOD)
+            self.fleet.flush(self.network, self.clock)
+            self._close_by_hand()
+
+    def _close_by_hand(self) -> None:
+        """The owner closes all rounds that are open."""
+        if self.world.campaign.schedule.period is None:
+            for round in self.simulation.store.rounds(self.world.campaign.id):
+                self.simulation.close_round(round.number)
+
+    def _check_the_end(self) -> None:
+        simulated, campaign = self.simulation, self.world.campaign
+        assert simulated.watch.uncounted(simulated.counted) == 0 and simulated.store.outgoing() == []
+        left = [round for round in simulated.store.rounds(campaign.id) if round.state in ("open", "held")]
+        assert all(round.count < MINIMUM for round in left)
+        if campaign.batch.small != "wait" and campaign.schedule.period is not None:
+            assert left == []
+        if campaign.schedule.period is not None:
+            assert all(not outbox.waiting(campaign.id) for outbox in self.fleet.outboxes)
+        shown = sum(sum(header.dropped.values()) for header, _ in simulated.watch.members())
+        rounds = simulated.store.rounds(campaign.id)
+        assert shown == sum(round.superseded for round in rounds if round.state == "delivered")
+
+    def _dies(self, role: Role) -> bool:
+        left = self._fuses.get(role, -1)
+        if left == 0:
+            del self._fuses[role]
+            return True
+        if left > 0:
+            self._fuses[role] = left - 1
+        return False
+
+    def _fate(self, role: Role) -> Fate:
+        return self._fates.pop(role, "arrives")
+
+
+def run(stores: Callable[[], tuple[str, str]], *, examples: int, steps: int = 30, small: str | None = None) -> None:
+    """The machine on these stores; the same examples every time."""
+    wanted = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(lambda: Collection(stores, small), settings=wanted)  # type: ignore[arg-type]
+
+
+def in_memory() -> tuple[str, str]:
+    return ("sqlite://", "sqlite://")

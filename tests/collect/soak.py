@@ -1,0 +1,356 @@
+"""Kills: shuffler and analyzer as real processes under load of real devices, all killed at random moments.
+
+`python -m tests.collect.soak --kills 200` kills the shuffler, the analyzer and the devices with SIGKILL
+whenever it likes, starts them again, and when everything has calmed down compares what the devices were told with
+what is in the two databases and in the batches that a proxy has seen between the servers.
+
+Failure is what `test_state_machine` calls failure. Besides, at the end: a server that does not stop with status 0, a
+device that never gets an answer, a ledger that does not charge every report once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock, Thread
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from tests.collect import servers
+
+from dovetail.collect import web
+from dovetail.collect.batch import PREFIX, head_bytes
+from dovetail.collect.simulate.processes import Process, Site, server
+from dovetail.collect.simulate.watch import Verdict, Watch
+from dovetail.collect.simulate.world import COMMUTE, schedule
+from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.shuffler import open_shuffler_store
+from dovetail.collect.vault import FileVault
+from dovetail_device.campaign import Campaign
+from dovetail_device.client import Device, RoundUnknown, SystemClock
+from dovetail_device.entropy import device as words
+from dovetail_device.http import Http
+from dovetail_device.keys import RoleKeys
+from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_device.sender import ACCEPTED, Event
+
+PERIOD = 1.0  # seconds of a round
+REPORTS = 20  # that the budget of a device pays for
+CALM = "calm"  # the file that tells devices to send what waits, and to end
+_THREADS = 4
+_PAUSE = 0.05  # seconds between answers in one thread
+_MOST = 1.5  # seconds that a process lives after it is ready, at most
+_PATIENCE = 120.0  # seconds until everything has calmed down
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a soak has found; `sound` or not."""
+
+    verdict: Verdict
+    miscounted: int  # batches that the analyzer has not counted once, whole
+    uncounted: int  # and those that it has not counted at all
+    unpaid: int  # devices whose ledger does not charge every report once, within the budget
+    unanswered: int  # devices that still wait
+    status: dict[str, int]  # of the servers when they were stopped
+    kills: dict[str, int]
+    batches: int
+    sent: int  # batches sent, also again
+    rebuilt: int  # batches that were abandoned half built
+    repeated: int  # messages sent again
+    rounds: dict[str, int]  # by state
+    seconds: float
+
+    @property
+    def sound(self) -> bool:
+        faults = (self.miscounted, self.uncounted, self.unpaid, self.unanswered, *self.status.values())
+        return self.verdict.sound and not any(faults)
+
+
+# The devices' process: everything that is sent and acknowledged goes into a journal first
+
+
+class Journal:
+    """A file to which whole records are appended; what is written outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def add(self, kind: bytes, wire: bytes) -> None:
+        os.write(self._file, kind + len(wire).to_bytes(4, "big") + wire)
+
+    @staticmethod
+    def read(path: Path) -> Iterator[tuple[bytes, bytes]]:
+        """Records (kind, message), without one that was cut off."""
+        data, place = path.read_bytes(), 0
+        while place + 5 <= len(data):
+            end = place + 5 + int.from_bytes(data[place + 1 : place + 5], "big")
+            if end <= len(data):
+                yield data[place : place + 1], data[place + 5 : end]
+            place = end
+
+
+@dataclass(frozen=True)
+class Recording:
+    """HTTP that keeps a journal."""
+
+    inside: Http
+    journal: Journal
+
+    def send(self, wire: bytes) -> Event:
+        self.journal.add(b"S", wire)
+        told = self.inside.send(wire)
+        if told == ACCEPTED:
+            self.journal.add(b"A", wire)
+        return told
+
+    def fetch(self, campaign: str) -> bytes | None:
+        return self.inside.fetch(campaign)
+
+    def round(self, campaign: str) -> int | None:
+        return self.inside.round(campaign)
+
+    def close(self) -> None: ...
+
+
+def devices(folder: Path) -> None:
+    """Answers from random devices until `CALM`, then what waits; in threads, each with devices of its own."""
+    campaign = Campaign.load(folder / "campaign.toml")
+    slots = [int(path.stem) for path in (folder / "devices").glob("*.key")]
+    journal = Journal(folder / f"journal-{os.getpid()}")
+    transport = Recording(Http(campaign.endpoints["http"], timeout=5.0), journal)
+    print(f"devices at {folder}", flush=True)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda first: _answer(folder, campaign, transport, slots[first::_THREADS]), range(_THREADS)))
+
+
+def _answer(folder: Path, campaign: Campaign, transport: Recording, slots: list[int]) -> None:
+    alive: dict[int, Device] = {}
+    outboxes: dict[int, Outbox] = {}
+
+    def device(slot: int) -> Device:
+        if slot not in alive:
+            keys = RoleKeys.load(folder / "devices" / f"{slot:05d}.key", "device")
+            assert keys.signing
+            outboxes[slot] = Outbox.open(_outbox(folder, slot), keys.signing.verifying_key())
+            alive[slot] = Device(
+                campaign, keys, outbox=outboxes[slot], transport=transport, clock=SystemClock(), words=words()
+            )
+        return alive[slot]
+
+    while not (folder / CALM).exists():
+        one = device(random.choice(slots))
+        with suppress(BudgetSpent, RoundUnknown):
+            one.submit(random.randrange(4))
+        one.flush()
+        time.sleep(_PAUSE)
+    waiting = [slot for slot in slots if _outbox(folder, slot).exists()]
+    while waiting:
+        waiting = [slot for slot in waiting if any(each.state == "waiting" for each in device(slot).flush())]
+        time.sleep(_PAUSE)
+
+
+def _outbox(folder: Path, slot: int) -> Path:
+    return folder / "devices" / f"{slot:05d}.outbox"
+
+
+# Between shuffler and analyzer
+
+
+@dataclass
+class Proxy:
+    """Hands batches on, and the answers back; shows every batch to the watcher."""
+
+    watch: Watch
+    analyzer: str
+    sent: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The proxy's URL while it runs."""
+        app = Starlette(routes=[Route("/v1/batches", self._batch, methods=["POST"])])
+        bound, made = web.bind("127.0.0.1:0"), web.server(app)
+        thread = Thread(target=lambda: made.run(sockets=[bound]), daemon=True)
+        thread.start()
+        try:
+            yield web.url_of(bound)
+        finally:
+            made.should_exit = True
+            thread.join()
+
+    async def _batch(self, request: Request) -> Response:
+        try:
+            wire = await request.body()
+        except ClientDisconnect:  # the shuffler was killed over it
+            return Response(status_code=400)
+        head = head_bytes(wire[:PREFIX])
+        with self._lock:
+            self.sent += 1
+            self.watch.handed_over(wire[:head], wire[head:])
+        return await asyncio.to_thread(self._forward, wire)
+
+    def _forward(self, wire: bytes) -> Response:
+        try:
+            answer = httpx.post(f"{self.analyzer}/v1/batches", content=wire, timeout=10.0)
+        except httpx.HTTPError:
+            return Response(status_code=503)
+        return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
+
+
+# The soak
+
+
+def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (None, None), seed: int = 1) -> Found:
+    """Run, kill, calm down and check, in an empty folder; `stores` are URLs, None for SQLite in the folder."""
+    began, count, rng = time.monotonic(), max(200, 4 * kills), random.Random(seed)
+    tables = COMMUTE | {
+        "rounds": schedule(
+            1_000_000, period=PERIOD, grace=PERIOD / 2, start=datetime.fromtimestamp(int(time.time()), UTC)
+        ),
+        "batch": {"minimum": 12, "small": "merge", "late": "next"},
+        "promise": {"delta": 1e-6, "device_budget": 2.0 * REPORTS},
+    }
+    site = Site.of(tables, folder, devices=count)
+    assert site.world.shuffler.opening
+    watch = Watch(site.world.campaign, site.world.shuffler.opening)
+    proxy = Proxy(watch, site.analyzer)
+    with proxy.serving() as url, ExitStack() as stack:
+        site = replace(site, stores=stores, batches=url)
+        site.write()
+        crowd = Process(
+            "devices", [sys.executable, "-m", "tests.collect.soak", "--devices", str(folder)], folder / "devices.log"
+        )
+        processes = [server(site, "analyzer"), server(site, "shuffler"), crowd]
+        for process in processes:
+            stack.callback(process.kill)
+            process.start()
+        killed = _kill(processes, rng, kills)
+        _calm_down(site, crowd)
+        status = {process.name: process.stop() for process in reversed(processes[:2])}
+    return _check(site, watch, proxy.sent, killed, status, time.monotonic() - began)
+
+
+def _kill(processes: list[Process], rng: random.Random, kills: int) -> dict[str, int]:
+    """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready."""
+    starting, killed = list(processes), Counter[str]()
+    for _ in range(kills):
+        victim = rng.choice(processes)
+        if victim in starting:
+            victim.ready()
+            starting.remove(victim)
+        time.sleep(_MOST * rng.random())
+        victim.kill()
+        killed[victim.name] += 1
+        victim.start()
+        starting.append(victim)
+    for process in starting:
+        process.ready()
+    return dict(killed)
+
+
+def _calm_down(site: Site, crowd: Process) -> None:
+    """Devices send what waits and end; then the shuffler hands over everything that may leave."""
+    (site.folder / CALM).touch()
+    assert crowd.running
+    crowd.running.wait(_PATIENCE)
+    end = time.monotonic() + _PATIENCE
+    quiet = 0
+    while quiet < 5 and time.monotonic() < end:  # several rounds in which nothing waits for the analyzer
+        time.sleep(PERIOD)
+        shown = httpx.get(f"{site.shuffler}/metrics").text
+        quiet = quiet + 1 if "\ndovetail_batches_waiting 0.0" in shown else 0
+
+
+def _check(
+    site: Site, watch: Watch, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
+) -> Found:
+    """Everything that was sent and acknowledged beside what is stored."""
+    messages = Counter[bytes]()
+    for path in sorted(site.folder.glob("journal-*")):
+        for kind, wire in Journal.read(path):
+            messages[wire] += kind == b"S"
+            (watch.sent if kind == b"S" else watch.acknowledged)(wire)
+    kept = site.stores[0] or f"sqlite:///{site.folder / 'shuffler.sqlite'}"
+    counts = site.stores[1] or f"sqlite:///{site.folder / 'analyzer.sqlite'}"
+    unpaid, unanswered = _ledgers(site)
+    with closing(open_shuffler_store(kept)) as store, closing(open_analyzer_store(counts)) as counted:
+        return Found(
+            verdict=watch.verdict(store, FileVault(site.folder / "vault")),
+            miscounted=watch.miscounted(counted),
+            uncounted=watch.uncounted(counted) + len(store.outgoing()),
+            unpaid=unpaid,
+            unanswered=unanswered,
+            status=status,
+            kills=killed,
+            batches=len(counted.batches(site.world.campaign.id)),
+            sent=sent,
+            rebuilt=(site.folder / "shuffler.log").read_text().count("half built batch abandoned"),
+            repeated=messages.total() - len(messages),
+            rounds=dict(Counter(round.state for round in store.rounds(site.world.campaign.id))),
+            seconds=round(seconds, 1),
+        )
+
+
+def _ledgers(site: Site) -> tuple[int, int]:
+    """Devices whose ledger is wrong, and devices that still wait for an answer."""
+    unpaid, unanswered, epsilon = 0, 0, site.world.campaign.mechanism.epsilon
+    for slot, keys in enumerate(site.world.devices):
+        if _outbox(site.folder, slot).exists() and keys.signing:
+            with closing(Outbox.open(_outbox(site.folder, slot), keys.signing.verifying_key())) as outbox:
+                for ledger in outbox.ledgers():
+                    unpaid += ledger.spent != epsilon * sum(ledger.counts.values()) or ledger.spent > ledger.budget
+                    unanswered += bool(ledger.waiting)
+    return unpaid, unanswered
+
+
+def main() -> int:
+    """One soak from the command line; exit status 1 if it has found something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.collect.soak", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1, help="of the kills")
+    parser.add_argument(
+        "--postgresql", action="store_true", help="on a PostgreSQL of its own instead of SQLite files"
+    )
+    parser.add_argument("--devices", type=Path, help=argparse.SUPPRESS)  # the folder: be the devices' process
+    asked = parser.parse_args()
+    if asked.devices is not None:
+        devices(asked.devices)
+        return 0
+    for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
+        signal.signal(sign, signal.default_int_handler)
+    folder = Path(tempfile.mkdtemp(prefix="dovetail-soak-"))
+    try:
+        with servers.postgres() if asked.postgresql else nullcontext() as database:
+            stores = (database.database("shuffler"), database.database("analyzer")) if database else (None, None)
+            found = soak(folder, kills=asked.kills, stores=stores, seed=asked.seed)
+    except servers.Absent as error:
+        parser.error(f"{error}.")
+    for name, value in vars(found).items():
+        print(f"{name:12} {value}")
+    if found.sound:
+        shutil.rmtree(folder)
+        return 0
+    print(f"not sound: everything is in {folder}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

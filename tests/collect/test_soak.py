@@ -1,0 +1,37 @@
+"""Ten kills of real processes, on both databases; `make soak` does two hundred."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.collect import soak
+from tests.collect.servers import Postgres
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills are signals")
+
+
+def expect_sound(found: soak.Found, kills: int) -> None:
+    assert found.sound, found
+    assert sum(found.kills.values()) == kills and found.status == {"shuffler": 0, "analyzer": 0}
+    assert found.verdict.acknowledged > 100 and found.batches > 3  # there was something to lose
+
+
+def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    expect_sound(soak.soak(tmp_path, kills=10), 10)
+
+
+def test_kills_lose_nothing_and_double_nothing_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+    stores = (postgres.database("soak-shuffler"), postgres.database("soak-analyzer"))
+    expect_sound(soak.soak(tmp_path, kills=4, stores=stores, seed=2), 4)
+
+
+def test_a_journal_keeps_whole_records_only(tmp_path: Path) -> None:
+    journal = soak.Journal(tmp_path / "journal")
+    journal.add(b"S", b"message")
+    journal.add(b"A", b"message")
+    whole = (tmp_path / "journal").read_bytes()
+    for cut in range(13, len(whole)):
+        (tmp_path / "journal").write_bytes(whole[:cut])
+        assert list(soak.Journal.read(tmp_path / "journal")) == [(b"S", b"message")][: cut >= 12]
+    (tmp_path / "journal").write_bytes(whole)
+    assert list(soak.Journal.read(tmp_path / "journal")) == [(b"S", b"message"), (b"A", b"message")]

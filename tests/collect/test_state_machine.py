@@ -1,0 +1,187 @@
+"""Nothing lost, nothing doubled: random operations on devices, shuffler and analyzer, checked after every one.
+
+A failure is, at any moment:
+
+* an acknowledged report that is not in exactly one batch, and neither waits in a round nor is among those that the
+  campaign's rules have left out; the shuffler's counts must match exactly, not at least;
+* a report in two batches, a batch that holds two reports of a device, or one that nobody sent;
+* a second report of a device for a round, or another ciphertext of the first; a budget overspent;
+* a batch that is sent again with other bytes, or that the analyzer counts twice, in part, or wrongly.
+
+And when everything has calmed down: a batch that is not counted, a round that could be released and is not, a device
+that still waits for an answer.
+
+No failure is: a report that never arrived, or that came too late and was refused as such; a report whose
+acknowledgement got lost, whether it is counted or not; a round that stays small under "wait"; reports left out under
+"drop", or for a newer one of the same device under "merge"; a batch that is built again, in another order, as long as
+nothing of it has left. A process dies before or after an operation of its store, vault, outbox or transport: the
+stores' own tests show that nothing lies between.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+from tests.collect.machine import in_memory, run
+from tests.collect.servers import Postgres
+
+from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.batch import Header, entry_bytes
+from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, Checked, Ingest
+from dovetail.collect.simulate.faults import Crash
+from dovetail.collect.simulate.fleet import Fleet
+from dovetail.collect.simulate.run import Simulation
+from dovetail.collect.store.analyzer import DatabaseAnalyzerStore
+from dovetail.collect.store.protocol import Accepted, Counted, Outcome
+from dovetail.collect.store.shuffler import DatabaseShufflerStore
+from dovetail.collect.store.tables import CELL, ROUND
+
+
+def test_nothing_is_lost_and_nothing_doubled_in_memory() -> None:
+    run(in_memory, examples=35)
+
+
+def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:
+    number = count()
+
+    def fresh() -> tuple[str, str]:
+        folder = tmp_path / str(next(number))
+        folder.mkdir()
+        return (f"sqlite:///{folder / 'shuffler.sqlite'}", f"sqlite:///{folder / 'analyzer.sqlite'}")
+
+    run(fresh, examples=4)
+
+
+def test_nothing_is_lost_and_nothing_doubled_on_postgresql(postgres: Postgres) -> None:
+    number = count()
+
+    def fresh() -> tuple[str, str]:
+        n = next(number)
+        return (postgres.database(f"machine-shuffler-{n}"), postgres.database(f"machine-analyzer-{n}"))
+
+    run(fresh, examples=4)
+
+
+# The machine must be able to fail: broken services, each of which must be caught.
+
+
+def caught(match: str, *, small: str | None = None) -> None:
+    """The machine fails, and says so in these words."""
+    with pytest.raises(AssertionError, match=match):
+        run(in_memory, examples=60, small=small)
+
+
+def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = DatabaseShufflerStore.accept
+
+    def forgetful(store: DatabaseShufflerStore, reports: list[Accepted]) -> list[Outcome]:
+        """What is known already is taken as if it came for the first time."""
+        known = honest(store, [replace(report, round=0) for report in reports])
+        new = [
+            replace(report, report=random.randbytes(32)) if told == "duplicate" and report.round else report
+            for report, told in zip(reports, known, strict=True)
+        ]
+        return honest(store, new)
+
+    monkeypatch.setattr(DatabaseShufflerStore, "accept", forgetful)
+    caught("doubled=[1-9]")
+
+
+def test_a_shuffler_that_acknowledges_before_it_has_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Ingest.commit
+
+    def hasty(ingest: Ingest, reports: list[Checked], now: float) -> list[Answer]:
+        """The answer is out when the process dies over its transaction."""
+        try:
+            return honest(ingest, reports, now)
+        except Crash:
+            return [Answer(ACCEPTED) for _ in reports]
+
+    monkeypatch.setattr(Ingest, "commit", hasty)
+    caught("lost=[1-9]")
+
+
+def test_a_shuffler_that_permutes_again_when_it_sends_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Simulation.send
+
+    def restless(served: Simulation, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        """Another order each time, signed again."""
+        body, size = b"".join(parts), entry_bytes(served.world.campaign)
+        entries = [body[start : start + size] for start in range(0, len(body), size)]
+        body = b"".join(random.sample(entries, len(entries)))
+        honest(served, batch, signed_again(served, header, sha256=sha256(body).hexdigest()), iter([body]))
+
+    monkeypatch.setattr(Simulation, "send", restless)
+    caught("changed=[1-9]")
+
+
+def test_a_shuffler_that_gives_a_batch_another_name_when_it_sends_again_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = Simulation.send
+
+    def renaming(served: Simulation, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        honest(served, batch, signed_again(served, header, batch=random.randbytes(16).hex()), parts)
+
+    monkeypatch.setattr(Simulation, "send", renaming)
+    caught("doubled=[1-9]")
+
+
+def signed_again(served: Simulation, header: bytes, **changes: Any) -> bytes:
+    """The header of a batch with changes, under the shuffler's own signature."""
+    assert served.world.shuffler.signing
+    return replace(Header.peek(header), **changes).signed(served.world.shuffler.signing)
+
+
+def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = DatabaseShufflerStore.move
+
+    def forgetful(store: DatabaseShufflerStore, campaign: str, number: int, into: int, moved: list[Accepted]) -> int:
+        """One of the reports that give way is not counted as such."""
+        gone = honest(store, campaign, number, into, moved)
+        if gone:
+            place = ROUND.c.campaign == campaign, ROUND.c.number == into
+            statement = update(ROUND).where(*place).values(superseded=ROUND.c.superseded - 1)
+            store._database.write(lambda connection: connection.execute(statement))
+        return gone
+
+    monkeypatch.setattr(DatabaseShufflerStore, "move", forgetful)
+    caught("lost=[1-9]", small="merge")
+
+
+def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = DatabaseAnalyzerStore.count
+
+    def counting(store: DatabaseAnalyzerStore, counted: Counted) -> bool:
+        """What comes again is added."""
+        if not honest(store, counted):
+            statement = update(CELL).where(CELL.c.batch == counted.batch.id).values(total=2 * CELL.c.total)
+            store._database.write(lambda connection: connection.execute(statement))
+        return True
+
+    monkeypatch.setattr(DatabaseAnalyzerStore, "count", counting)
+    monkeypatch.setattr(DatabaseAnalyzerStore, "known", lambda store, batch: False)
+    monkeypatch.setattr(Analyzer, "_refuse_again", lambda analyzer, arrived: None)
+    caught("symbols")
+
+
+def test_a_device_that_charges_its_budget_after_it_has_sent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Fleet.switch_off
+
+    def careless(fleet: Fleet, number: int) -> None:
+        """What was not sent to its end is neither stored nor paid for."""
+        honest(fleet, number)
+        run_statement = fleet.outboxes[number]._connection.execute
+        run_statement("DELETE FROM report WHERE state IN ('drawn', 'sealed') AND attempts = 0")
+        run_statement("UPDATE campaign SET spent = (SELECT 2 * count(*) FROM report)")
+
+    monkeypatch.setattr(Fleet, "switch_off", careless)
+    caught("second=[1-9]")
