@@ -173,7 +173,7 @@ def test_exactly_one_analyzer_counts_a_batch(lasting: str) -> None:
 def test_what_is_read_is_of_one_moment(lasting: str) -> None:
     """A batch that is counted between two questions of `batches` is there with all its rounds, or not at all."""
     reader, writer = open_analyzer_store(lasting), open_analyzer_store(lasting)
-    batches = [Batch(id, BUSES, "00", (1, 2), 3, 3, 0.0, {"seal": 1}) for id in ("b1", "b2", "b3")]
+    batches = [Batch(f"b{n}", BUSES, "00", (n, n + 1), 3, 3, 0.0, {"seal": 1}) for n in (1, 3, 5)]
     left = list(batches)
 
     def meanwhile(*_: object) -> None:
