@@ -115,7 +115,7 @@ def test_every_kind_of_campaign_can_be_written_and_explained(
     ("options", "words"),
     [
         ([], "--id is missing"),
-        (ASKED, "needs the parameter `k`"),
+        (ASKED, "give --categories, --k, or --lower and --upper"),
         ([*ASKED, "--k", "2.5"], "`k`"),
         ([*ASKED, "--categories", "a,a"], "twice"),
         ([*ASKED, *CATEGORIES, "--lower", "1"], "takes no|has no parameter|laplace"),
@@ -172,7 +172,8 @@ def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.Cap
     assert invoke(["collect", "roster", "list", "roster.csv"]) == 0
     out = capsys.readouterr().out
     assert f"{name}  revoked" in out and "2 devices, 1 of them revoked" in out
-    assert "listed twice" in fails(capsys, "roster", "add", "roster.csv", name)
+    again = fails(capsys, "roster", "add", "roster.csv", name)
+    assert "roster.csv: 1 of these devices are in the roster already" in again
     assert "`device`" in fails(capsys, "roster", "add", "roster.csv", "ed25519:x")
     assert "public keys" in fails(capsys, "roster", "add", "roster.csv", "none.pub")
     assert (place / "roster.csv").read_text().count("ed25519") == 2

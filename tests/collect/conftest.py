@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
 import pytest
 from tests.collect import servers
+
+from dovetail.collect import logs
 
 
 def _absent(error: servers.Absent) -> None:
@@ -34,3 +37,12 @@ def mosquitto() -> Iterator[servers.Mosquitto]:
             yield server
     except servers.Absent as error:
         _absent(error)
+
+
+@pytest.fixture(autouse=True)
+def no_server_logs() -> Iterator[None]:
+    """A verb that runs a server inside a test sets up its logs; the next test has none."""
+    yield
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, logs._Production)]:
+        root.removeHandler(handler)

@@ -179,7 +179,7 @@ def test_a_new_device_takes_the_slot_after_all_others_and_a_revoked_one_keeps_it
     assert found.slot(DEVICES[3]) == 5
     gone = found.without_devices(DEVICES[3:4])
     assert gone.revoked(DEVICES[3]) and gone.slot(DEVICES[3]) == 5
-    with pytest.raises(DataError, match="listed twice"):
+    with pytest.raises(DataError, match="1 of these devices are in the roster already"):
         gone.with_devices(DEVICES[3:4])
     with pytest.raises(DataError, match="not in the roster"):
         found.without_devices(DEVICES[4:])

@@ -18,7 +18,12 @@ import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509.oid import NameOID
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -191,7 +196,7 @@ def test_a_bad_address_is_refused(listen: str) -> None:
 
 
 def test_an_address_in_use_is_refused() -> None:
-    with web.bind("127.0.0.1:0") as bound, pytest.raises(OutputError, match="cannot listen"):
+    with web.bind("127.0.0.1:0") as bound, pytest.raises(OutputError, match=r"cannot listen there \([^()]*\)\.$"):
         web.bind(f"127.0.0.1:{bound.getsockname()[1]}")
 
 
@@ -201,6 +206,19 @@ def test_tls_takes_both_files_or_none(tmp_path: Path) -> None:
         web.server(app, certificate=tmp_path / "c.pem")
     with pytest.raises(ConfigError, match="no file"):
         web.server(app, certificate=tmp_path / "c.pem", key=tmp_path / "k.pem")
+
+
+def test_tls_files_that_do_not_fit_are_one_line_before_anybody_is_told_the_url(
+    certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    app, (pem, key) = web.application([], ready=lambda: True), certificate
+    locked, told = tmp_path / "locked.key", list[str]()
+    secret = Ed25519PrivateKey.generate()
+    locked.write_bytes(secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
+    for wrong in ((pem, pem), (key, key), (pem, locked)):
+        with pytest.raises(ConfigError, match="must be a certificate chain and its key"):
+            web.run(app, "127.0.0.1:0", certificate=wrong[0], key=wrong[1], ready=told.append)
+    assert told == []
 
 
 @pytest.fixture
@@ -247,9 +265,8 @@ async def life(app):
     yield
     print("ended", flush=True)
 
-bound = web.bind("127.0.0.1:0")
-print(web.url_of(bound), flush=True)
-web.run(web.application([Route("/slow", slow)], ready=lambda: True, lifespan=life), bound)
+app = web.application([Route("/slow", slow)], ready=lambda: True, lifespan=life)
+web.run(app, "127.0.0.1:0", ready=lambda url: print(url, flush=True))
 print("clean", flush=True)
 """
 

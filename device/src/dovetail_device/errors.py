@@ -8,7 +8,8 @@
     ├── ConfigError       (ValueError)   a configuration file that says something we do not understand
     ├── UnsupportedError                 a question that no theorem at hand answers
     ├── OutputError       (OSError)      a place that results must not or cannot go to
-    │   └── StorageError                 writing failed on the way; nothing was left half done
+    │   ├── StorageError                 writing failed on the way; nothing was left half done
+    │   └── UnreachableError             a server that does not answer, or not as itself
     └── MissingExtraError (ImportError)  an optional dependency is not installed
 
 A message has one form: what is wrong, where, and what to do. The command line prints it as one line.
@@ -41,6 +42,10 @@ class OutputError(DovetailError, OSError):
 
 class StorageError(OutputError):
     """Writing failed on the way, such as on a full disk; nothing was left half done."""
+
+
+class UnreachableError(OutputError):
+    """A server that does not answer, or has no certificate that is trusted here; the message names it."""
 
 
 class MissingExtraError(DovetailError, ImportError):

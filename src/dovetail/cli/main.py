@@ -27,7 +27,7 @@ from dovetail.cli import (
     shuffle,
     study,
 )
-from dovetail.core.errors import DovetailError, StorageError
+from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 
 BAD_INPUT, FAILED = 2, 1
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -105,7 +105,7 @@ def invoke(arguments: list[str]) -> int:
         command = getattr(error, "ctx", None)
         hint = f" (see {command.command_path} --help)" if command is not None else ""
         return _fail(error.format_message() + hint, BAD_INPUT)
-    except StorageError as error:
+    except (StorageError, UnreachableError) as error:
         return _fail(str(error), FAILED)
     except DovetailError as error:
         return _fail(str(error), BAD_INPUT)

@@ -71,6 +71,9 @@ class Roster:
 
     def with_devices(self, devices: Iterable[VerifyingKey]) -> Roster:
         """With more devices, in the first slots after all others."""
+        devices = list(devices)
+        if known := sum(device.public in self._slots for device in devices):
+            raise DataError(f"{known} of these devices are in the roster already.")
         free = max(self._slots.values(), default=-1) + 1
         return Roster([*self, *(Entry(device, free + place) for place, device in enumerate(devices))])
 
@@ -85,7 +88,7 @@ class Roster:
     def load(cls, path: Path) -> Self:
         """The roster of a file; errors name the row, never the key in it."""
         try:
-            with path.open(encoding="utf-8", newline="") as file:
+            with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets put a mark before the first row
                 rows = csv.reader(file, strict=True)
                 if tuple(next(rows, [])) != COLUMNS:
                     raise ConfigError(f"the first row must be {','.join(COLUMNS)}.")

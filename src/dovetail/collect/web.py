@@ -9,6 +9,7 @@ import asyncio
 import gc
 import signal
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -176,7 +177,8 @@ def bind(listen: str) -> socket.socket:
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=512)
     except OSError as error:
-        raise OutputError(f"{listen}: cannot listen there ({error.strerror}).") from None
+        said = str(error.strerror).partition(" (")[0]  # Python appends the address again
+        raise OutputError(f"{listen}: cannot listen there ({said}).") from None
 
 
 def url_of(bound: socket.socket, *, tls: bool = False) -> str:
@@ -189,9 +191,8 @@ def server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = 
     """A server of `app`, with TLS if there are both files; `run` runs it, tests may serve it in their own loop."""
     if (certificate is None) != (key is None):
         raise ConfigError("`tls.certificate` and `tls.key` must be given together, or neither.")
-    for name, path in (("certificate", certificate), ("key", key)):
-        if path is not None and not path.is_file():
-            raise ConfigError(f"`tls.{name}`: {path} is no file.")
+    if certificate is not None and key is not None:
+        _check_pair(certificate, key)
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -212,9 +213,20 @@ def server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = 
     )
 
 
-def run(app: ASGIApp, bound: socket.socket, *, certificate: Path | None = None, key: Path | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; requests under way are finished first, then the app's lifespan ends."""
-    made = server(app, certificate=certificate, key=key)
+def run(
+    app: ASGIApp,
+    listen: str,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way are finished first, then the app's lifespan ends.
+
+    `ready` gets the URL once the address is bound.
+    """
+    made, bound = server(app, certificate=certificate, key=key), bind(listen)
+    ready(url_of(bound, tls=certificate is not None))
     gc.freeze()  # what is loaded stays: a full collection that walks it, and the roster, stops everything for 0.3 s
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -272,6 +284,18 @@ class _Hurried(H11Protocol):
         self._deadline = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.abort()
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    for name, path in (("certificate", certificate), ("key", key)):
+        if not path.is_file():
+            raise ConfigError(f"`tls.{name}`: {path} is no file.")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except OSError:  # OpenSSL's words for this tell nobody anything
+        raise ConfigError(
+            f"`tls`: {certificate} and {key} must be a certificate chain and its key in PEM, without a pass phrase."
+        ) from None
 
 
 def _too_large(most: int) -> Refusal:

@@ -8,6 +8,7 @@ from dovetail_device.errors import (
     OutputError,
     ParameterError,
     StorageError,
+    UnreachableError,
     UnsupportedError,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "OutputError",
     "ParameterError",
     "StorageError",
+    "UnreachableError",
     "UnsupportedError",
 ]

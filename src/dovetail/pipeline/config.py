@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -15,7 +15,6 @@ from dovetail.pipeline.sections import (
     AttackSection,
     DataSection,
     EstimateSection,
-    GroupsSection,
     PromiseSection,
     RandomizeSection,
     Section,
@@ -165,9 +164,10 @@ def parse_section(section: type[Chosen], raw: dict[str, Any], *, name: str) -> C
 def _line(item: Any, root: type[Section]) -> str:
     location = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        model = _model_at(item["loc"][:-1], root)
-        known = [] if model is None else list(model.model_fields)
+        known = list(_model_at(item["loc"][:-1], root).model_fields)
         return f"unknown key `{location}`{nearest(str(item['loc'][-1]), known)}".removesuffix(".")
+    if item["type"] == "too_short":
+        return f"`{location}` must have at least {item['ctx']['min_length']} entry, got {item['input']!r}."
     if item["type"] == "missing":
         return f"`{location}` is missing."
     if item["type"] == "value_error":
@@ -178,15 +178,10 @@ def _line(item: Any, root: type[Section]) -> str:
     return f"`{location}` must be {wanted}, got {item['input']!r}."
 
 
-def _model_at(location: tuple[Any, ...], root: type[Section]) -> type[BaseModel] | None:
-    """The model that a location in the file belongs to."""
-    models: dict[str, type[BaseModel]] = {
-        "data": DataSection,
-        "randomize": RandomizeSection,
-        "shuffle": ShuffleSection,
-        "promise": PromiseSection,
-        "estimate": EstimateSection,
-        "attack": AttackSection,
-        "groups": GroupsSection,
-    }
-    return models.get(str(location[-1])) if location else root
+def _model_at(location: tuple[Any, ...], model: type[BaseModel]) -> type[BaseModel]:
+    """The model of the table that a location in the file names."""
+    for part in location:
+        field = model.model_fields.get(str(part))
+        found = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        model = next((each for each in found if isinstance(each, type) and issubclass(each, BaseModel)), model)
+    return model

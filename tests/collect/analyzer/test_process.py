@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.config import load
-from dovetail.core.errors import ConfigError, DataError, OutputError
+from dovetail.core.errors import ConfigError, DataError, UnreachableError
 
 ASKED = campaign(minimum=3)
 SEALED = seal(ASKED, [0, 1, 2, 3, 3, 0], round=1)
@@ -38,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
     ANALYZER.save(tmp_path / "analyzer.keys")
     (tmp_path / "tokens").write_text(f"{token('sesame')} test\n")
     (tmp_path / "token").write_text("sesame\n")
+    (tmp_path / "token").chmod(0o600)
     (tmp_path / "analyzer.toml").write_text(CONFIG)
     return tmp_path
 
@@ -116,17 +117,25 @@ def test_asking_wrongly_is_one_line(folder: Path, running: Running, monkeypatch:
     assert "DOVETAIL_TOKEN" in str(ask(running.url))
     monkeypatch.setenv("DOVETAIL_TOKEN", "wrong")
     assert isinstance(ask(running.url), DataError) and "unauthorized" in str(ask(running.url))
+    for nonsense in ("", "two words", "tök"):
+        monkeypatch.setenv("DOVETAIL_TOKEN", nonsense)
+        assert isinstance(ask(running.url), ConfigError)
+    (folder / "open").write_text("sesame")
+    (folder / "open").chmod(0o644)
+    assert "open to everybody" in str(ask(running.url, "--token-file", str(folder / "open")))
     monkeypatch.setenv("DOVETAIL_TOKEN", "sesame")
     assert "no estimate yet" in str(ask(running.url))
     assert "no such campaign" in str(ask(running.url, "--campaign", "none"))
-    assert isinstance(ask("http://127.0.0.1:1"), OutputError) and isinstance(ask("analyzer"), ConfigError)
+    gone = ask("http://127.0.0.1:1")
+    assert isinstance(gone, UnreachableError) and "http://127.0.0.1:1: no analyzer answers there" in str(gone)
+    assert isinstance(ask("analyzer"), ConfigError)
 
 
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
         ("token = 'tokens'", "did you mean 'tokens'?"),
-        ("[retention]\nday = 3", "unknown key `retention.day`"),
+        ("[retention]\nday = 3", "unknown key `retention.day`; did you mean 'days'?"),
         ("[retention]\ndays = 0", "retention.days"),
         ("[tls]\ncertificate = 'a'", "tls.key"),
         ("public_page = 3", "not TOML"),

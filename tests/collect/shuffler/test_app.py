@@ -295,6 +295,35 @@ def test_only_the_analyzers_word_makes_a_batch_delivered(answer):
         HttpTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "kind"),
+    [
+        (
+            httpx.Response(503, json={"type": "urn:dovetail:problem:unavailable", "status": 503, "detail": ""}),
+            503,
+            "unavailable",
+        ),
+        (
+            httpx.Response(400, json={"type": "urn:dovetail:problem:Hello World", "status": 400, "detail": ""}),
+            400,
+            "unknown",
+        ),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), 0, "untrusted"),
+        (httpx.ConnectError("no route"), 0, "unreachable"),
+    ],
+)
+def test_a_batch_that_is_not_delivered_says_why(answer, status, kind):
+    def handle(_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    client = httpx.Client(transport=httpx.MockTransport(handle))
+    with pytest.raises(NotDelivered) as found:
+        HttpTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
+    assert (found.value.status, found.value.kind) == (status, kind)
+
+
 def test_a_batch_is_streamed_to_the_place_where_batches_go():
     seen = []
 

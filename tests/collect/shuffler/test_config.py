@@ -1,7 +1,5 @@
 """From a configuration file to a shuffler; what does not fit together is refused in one line."""
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,7 +62,13 @@ def test_a_configuration_makes_a_shuffler_with_its_files_beside_it(place):
         ('analyzer = "http://127.0.0.1:9"', "", "`analyzer` is missing"),
         ("schema_version = 1", "schema_version = 2", "schema_version"),
         ('"commute.toml"', '"other.toml"', "no such campaign file"),
-        ('"commute.toml"', "", "campaigns"),
+        ('"commute.toml"', "", "`campaigns` must have at least 1 entry"),
+        ('analyzer = "http://127.0.0.1:9"', 'analyzer = "analyzer:8402"', "`analyzer` must be http://host:port"),
+        (
+            "schema_version = 1",
+            "schema_version = 1\n[limits]\nper_device_per_minut = 3\n",
+            "did you mean 'per_device_per_minute'",
+        ),
         ('keys = "shuffler.key"', 'keys = "analyzer.key"', "which the shuffler must never hold"),
         ('keys = "shuffler.key"', 'keys = "owner.key"', "which the shuffler must never hold"),
         ('roster = "roster.csv"', "", "asks for a roster"),
@@ -111,12 +115,11 @@ def test_two_files_of_one_version_are_refused():
 
 
 @pytest.fixture
-def command() -> Iterator[typer.Typer]:
-    app, handlers = typer.Typer(), list(logging.getLogger().handlers)
+def command() -> typer.Typer:
+    app = typer.Typer()
     for verb in (shuffler, close):
         verb.register(app)
-    yield app
-    logging.getLogger().handlers[:] = handlers  # the verb sets up logs of its own
+    return app
 
 
 def test_the_verbs_explain_themselves(command):

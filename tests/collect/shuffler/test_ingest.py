@@ -21,7 +21,6 @@ from tests.collect.shuffler.world import (
 from dovetail.collect.problems import Refusal
 from dovetail.collect.shuffler.limits import Gate, Rates
 from dovetail.collect.shuffler.runtime import Settings
-from dovetail.core.errors import StorageError
 from dovetail_device.keys import RoleKeys, SigningKey
 from dovetail_device.message import plain, seal
 
@@ -246,12 +245,14 @@ def test_rounds_by_hand_open_when_the_one_before_is_closed():
     assert world.send(0, round=3) == ["too_early"]
 
 
-def test_without_the_key_of_its_round_a_report_is_not_acknowledged():
-    world = World(campaign())
+def test_a_round_without_its_key_refuses_for_now_and_stops_no_other_campaign():
+    other = campaign(id="lunch")
+    world = World(campaign(), others=[other])
+    world.send(0)
     world.vault.erase("commute", 1)  # an operator's accident
-    with pytest.raises(StorageError, match="gone from the vault"):
-        world.send(0)
-    assert world.store.rounds("commute")[0].count == 0
+    both = [message(world.campaign, TWO), message(other, TWO)]
+    assert world.deliver(both) == ["unavailable", "accepted"]
+    assert world.store.rounds("lunch")[0].count == 1 and world.count("unavailable") == 1
 
 
 def test_a_report_whose_round_was_released_a_moment_ago_is_late_and_not_lost():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -151,6 +154,44 @@ def test_a_full_database_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
     assert store.rounds(BUSES) == before
     assert store.fetch(BUSES, [(1, item.tag) for item in reports]) == [item.sealed for item in reports]
     store.close()
+
+
+FULL = """
+import logging, resource, sys
+from pathlib import Path
+from tests.collect.store.samples import fill
+from dovetail.core.errors import StorageError
+from dovetail.collect import logs
+from dovetail.collect.store.shuffler import open_shuffler_store
+
+logs.setup(sys.stderr)
+place = Path(sys.argv[1])
+store = open_shuffler_store(f"sqlite:///{place}")
+fill(store, range(5))
+assert store.ready()
+size = Path(f"{place}-wal").stat().st_size
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))  # the log of the database cannot grow: a full disk
+for device in range(2):
+    try:
+        fill(store, [10 + device])
+    except StorageError:
+        print("refused", store.ready())
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+print("room", store.ready(), store.faults(""))
+fill(store, [10])
+"""
+
+
+def test_a_store_on_a_full_disk_is_not_ready_until_there_is_room_and_the_log_says_both(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "store.sqlite")],
+        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["refused False", "refused False", "room True {}"]
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["event"] for line in told] == ["the store takes nothing", "the store works again"]
 
 
 def test_a_database_in_no_folder_says_so(tmp_path: Path) -> None:

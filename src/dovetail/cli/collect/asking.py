@@ -1,27 +1,36 @@
-"""A client of the analyzer: documents by HTTP, and one line for whatever goes wrong."""
+"""A client of the two servers: documents by HTTP, and one line for whatever goes wrong."""
 
 from __future__ import annotations
 
 import json
+import ssl
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
-from dovetail.core.errors import ConfigError, DataError, OutputError
+from dovetail.core.errors import ConfigError, DataError, UnreachableError
 from dovetail.core.extras import require
+from dovetail_device.endpoint import place_of
 
 SECONDS = 60.0
 
 
 class Ask:
-    """Questions to one analyzer; no redirect is followed, so that the token goes nowhere else."""
+    """Questions to one server; no redirect is followed, so that the token goes nowhere else.
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
+    Trusted are the system's certificates, or those of the file that SSL_CERT_FILE names.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, role: Literal["analyzer", "shuffler"] = "analyzer"
+    ) -> None:
         self._httpx: Any = require("httpx", extra="serve")
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"the analyzer's URL must begin with http:// or https://, got {url!r}.")
+        place_of("URL", url, ("http", "https"))
+        self._place, self._role = url.rstrip("/"), role
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._client = self._httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=SECONDS, trust_env=False)
+        self._client = self._httpx.Client(
+            headers=headers, timeout=SECONDS, trust_env=False, verify=ssl.create_default_context()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -31,23 +40,24 @@ class Ask:
     ) -> None:
         self._client.close()
 
-    def file(self, path: str) -> bytes:
-        """The body of an answer."""
+    def file(self, path: str, *, content: bytes | None = None) -> bytes:
+        """The body of an answer to GET, or to POST of `content`."""
+        method = "GET" if content is None else "POST"
         try:
-            answer = self._client.get(path)
+            answer = self._client.request(method, self._place + path, content=content)
         except (self._httpx.HTTPError, self._httpx.InvalidURL) as error:
-            raise OutputError(f"no analyzer answers there ({type(error).__name__}).") from None
+            raise self._silent(error) from None
         if answer.status_code != 200:
-            raise DataError(_refusal(answer))
+            raise DataError(self._refusal(answer))
         return bytes(answer.content)
 
-    def document(self, path: str) -> Any:
+    def document(self, path: str, *, content: bytes | None = None) -> Any:
         """The JSON of an answer."""
-        body = self.file(path)
+        body = self.file(path, content=content)
         try:
             return json.loads(body)
         except ValueError:
-            raise DataError("what answers there is no analyzer.") from None
+            raise DataError(f"{self._place}: what answers there is no {self._role}.") from None
 
     def campaign(self, wanted: str | None) -> str:
         """The campaign to ask about: the one named, or the only one."""
@@ -58,11 +68,17 @@ class Ask:
             raise ConfigError(f"there are several campaigns: name one of {', '.join(known)} with --campaign.")
         return str(known[0])
 
+    def _silent(self, error: Exception) -> UnreachableError:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            said = "its certificate is not trusted here; SSL_CERT_FILE names a file of those that are."
+        else:
+            said = f"no {self._role} answers there ({type(error).__name__}); is the URL right, and does it run?"
+        return UnreachableError(f"{self._place}: {said}")
 
-def _refusal(answer: Any) -> str:
-    from dovetail.collect.problems import read_problem
+    def _refusal(self, answer: Any) -> str:
+        from dovetail.collect.problems import read_problem
 
-    problem = read_problem(answer.content)
-    if problem is None:
-        return f"what answers there is no analyzer (status {answer.status_code})."
-    return f"refused as {problem.kind.replace('_', ' ')}: {problem.detail}"
+        problem = read_problem(answer.content)
+        if problem is None:
+            return f"{self._place}: what answers there is no {self._role} (status {answer.status_code})."
+        return f"the {self._role} refuses, {problem.kind.replace('_', ' ')}: {problem.detail}"

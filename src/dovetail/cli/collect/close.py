@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dovetail.cli.collect.asking import Ask
 from dovetail.cli.output import Json, print_json, print_rows
-from dovetail.core.errors import ConfigError, OutputError
+from dovetail.core.errors import ConfigError
 from dovetail.core.extras import require
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import RoleKeys
-
-_SECONDS = 30.0
 
 
 def register(app: typer.Typer) -> None:
@@ -37,8 +36,7 @@ def _close(
 
     Example: dovetail collect close campaign.toml 3 --keys owner.key
     """
-    httpx = require("httpx", extra="serve")
-    from dovetail.collect.problems import read_problem
+    require("httpx", extra="serve")
     from dovetail.collect.shuffler.owner import close_statement
 
     found = Campaign.load(campaign)
@@ -48,16 +46,9 @@ def _close(
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
-    url = f"{place.rstrip('/')}/v1/campaigns/{found.id}/rounds/{round}/close"
-    try:
-        answer = httpx.post(url, content=signing.sign(close_statement(found.digest, round)), timeout=_SECONDS)
-        body: dict[str, Any] = answer.json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-        raise OutputError(f"{place}: no shuffler answers there.") from None
-    problem = read_problem(answer.content)
-    if problem is not None:
-        raise ConfigError(f"the shuffler refuses: {problem.detail}")
-    state = str(body.get("state"))
+    word = signing.sign(close_statement(found.digest, round))
+    with Ask(place, role="shuffler") as ask:
+        state = str(ask.document(f"/v1/campaigns/{found.id}/rounds/{round}/close", content=word)["state"])
     if as_json:
         print_json({"campaign": found.id, "round": round, "state": state})
     else:

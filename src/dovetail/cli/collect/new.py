@@ -93,6 +93,8 @@ def _new(
     """
     name, question = _ask("id", id, "Name of the campaign"), _ask("question", question, "What is asked")
     names = _names(categories)
+    if not (names or k or lower is not None or upper is not None):
+        raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
     numbers: dict[str, Any] = {"lower": lower, "upper": upper, "grid": grid}
     kind = randomizer or ("laplace" if lower is not None or upper is not None else "krr")
     if kind in NUMBERS:

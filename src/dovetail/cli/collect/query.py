@@ -14,6 +14,7 @@ from dovetail.cli.collect.asking import Ask
 from dovetail.cli.output import Force, Json, print_json, write_whole
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.numbers import Unit, percent
+from dovetail_device.keys import secret_line
 
 TOKEN = "DOVETAIL_TOKEN"
 
@@ -73,14 +74,12 @@ def _query(
 
 def token_of(path: Path | None) -> str:
     """The bearer token."""
-    if path is not None:
-        try:
-            return path.read_text().strip()
-        except (OSError, UnicodeDecodeError):
-            raise ConfigError(f"{path}: no such token file, or not text.") from None
-    if TOKEN not in os.environ:
+    found = os.environ.get(TOKEN, "").strip() if path is None else secret_line(path, "a token")
+    if not found:
         raise ConfigError(f"an analyzer answers to bearer tokens: name a --token-file, or set {TOKEN}.")
-    return os.environ[TOKEN].strip()
+    if not all("!" <= letter <= "~" for letter in found):
+        raise ConfigError(f"{TOKEN if path is None else path}: a token has no blanks and only letters of ASCII.")
+    return found
 
 
 def _place(ask: Ask, id: str, round: int | None, window: int | None, *, frequencies: bool) -> str:

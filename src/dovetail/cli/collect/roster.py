@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from dovetail.cli.collect.keys import read_public
 from dovetail.cli.output import Json, print_json
 from dovetail.collect.roster import Roster
+from dovetail.core.errors import DataError
 from dovetail_device.keys import VerifyingKey
 
 roster = typer.Typer(
@@ -39,8 +41,7 @@ def _add(file: File, devices: Devices, as_json: Json = False) -> None:
     dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
     """
     before = Roster.load(file) if file.exists() else Roster([])
-    after = before.with_devices([_device(text) for text in devices])
-    after.save(file)
+    after = _changed(file, before.with_devices, devices)
     _show(file, after, as_json)
 
 
@@ -51,8 +52,7 @@ def _revoke(file: File, devices: Devices, as_json: Json = False) -> None:
     Examples:
     dovetail collect roster revoke roster.csv ed25519:...
     """
-    after = Roster.load(file).without_devices([_device(text) for text in devices])
-    after.save(file)
+    after = _changed(file, Roster.load(file).without_devices, devices)
     _show(file, after, as_json)
 
 
@@ -68,6 +68,16 @@ def _list(file: File, as_json: Json = False) -> None:
         for entry in found:
             typer.echo(f"{entry.slot:>8}  {entry.device}{'  revoked' if entry.revoked else ''}")
     _show(file, found, as_json)
+
+
+def _changed(file: Path, change: Callable[[list[VerifyingKey]], Roster], devices: list[str]) -> Roster:
+    """The roster after a change, which is saved; errors name the file."""
+    try:
+        after = change([_device(text) for text in devices])
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    after.save(file)
+    return after
 
 
 def _device(text: str) -> VerifyingKey:

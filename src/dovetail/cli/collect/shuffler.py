@@ -35,13 +35,5 @@ def _shuffler(
     found = load(config)
     logs.setup(sys.stderr)
     service, subscribers = assemble(found, config.parent)
-    served = app(service, *subscribers)
-    bound = web.bind(found.listen)
-    typer.echo(f"shuffler at {web.url_of(bound, tls=found.tls is not None)}")
-    certificate, key = (None, None) if found.tls is None else (found.tls.certificate, found.tls.key)
-    web.run(
-        served,
-        bound,
-        certificate=None if certificate is None else config.parent / certificate,
-        key=None if key is None else config.parent / key,
-    )
+    tls = {} if found.tls is None else {name: config.parent / place for name, place in found.tls.model_dump().items()}
+    web.run(app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls)

@@ -44,7 +44,7 @@ def _simulate(
 
     Messages are lost, repeated and delayed, roles die in the middle of their work and come back on what they had
     stored. A watcher that holds all keys then says whether an acknowledged report was lost or counted twice, and how
-    the estimates compare with the truth. Exit status 1 if anything was lost or doubled. About 5 ms for each device
+    the estimates compare with the truth. Exit status 1 if anything was lost or doubled. About 1 ms for each device
     and round.
 
     Example: dovetail collect simulate --devices 1000 --crash 0.01

@@ -1,16 +1,21 @@
-"""`dovetail collect status`: how far an analyzer has come."""
+"""`dovetail collect status`: how far an analyzer or a shuffler has come."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.collect.asking import Ask
-from dovetail.cli.collect.query import Campaign, TokenFile, Url, token_of
+from dovetail.cli.collect.query import Campaign, TokenFile, token_of
 from dovetail.cli.output import Json, print_json
+from dovetail.core.errors import DataError
+
+Url = Annotated[
+    str, typer.Argument(help="The analyzer or the shuffler, such as http://127.0.0.1:8402.", metavar="URL")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -19,11 +24,18 @@ def register(app: typer.Typer) -> None:
 
 
 def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, as_json: Json = False) -> None:
-    """Counted batches of a campaign, what was set aside, and what is promised so far.
+    """Of an analyzer: counted batches, what was set aside, what is promised. Of a shuffler: rounds, and what waits.
+
+    A shuffler answers everybody, with counts in tens, and is shown no token; an analyzer asks for one.
 
     Examples:
-    dovetail collect status http://127.0.0.1:8402 --token-file token.txt
+    dovetail collect status http://127.0.0.1:8402 --token-file token.txt;
+    dovetail collect status http://127.0.0.1:8401
     """
+    found = _shuffler(url)
+    if found is not None:
+        print_json(found) if as_json else _print_rounds(found)
+        return
     with Ask(url, token=token_of(token_file)) as ask:
         id = ask.campaign(campaign)
         status = ask.document(f"/v1/campaigns/{id}/status")
@@ -32,6 +44,31 @@ def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, a
         print_json({**status, "words": promised})
     else:
         _print(id, status, promised)
+
+
+def _shuffler(url: str) -> Any:
+    """What a shuffler says of itself; None of a server that is none."""
+    with Ask(url) as ask:
+        try:
+            return ask.document("/v1/status")
+        except DataError:
+            return None
+
+
+def _print_rounds(found: Any) -> None:
+    table = Table(title="shuffler", title_justify="left", title_style="bold")
+    for name in ("campaign", "round", "state", "minimum", "too small, waiting", "dropped", "refused"):
+        table.add_column(name, justify="right" if name in ("round", "minimum") else "left")
+    for each in found["campaigns"]:
+        waiting, dropped = (
+            ", ".join(f"round {entry['round']:,}: {entry['reports']:,}" for entry in each[name]) or "none"
+            for name in ("waiting", "dropped")
+        )
+        refused = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in each["refused"].items())
+        numbers = (f"{each['round']:,}", each["state"], f"{each['minimum']:,}")
+        table.add_row(each["id"], *numbers, waiting, dropped, refused or "none")
+    Console().print(table)
+    typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
 
 
 def _print(id: str, status: Any, promised: Any) -> None:

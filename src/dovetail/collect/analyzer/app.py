@@ -73,9 +73,7 @@ def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) ->
     analyzer, tokens = assemble(config, folder)
     try:
         app = application(analyzer, tokens=tokens, public_page=config.public_page)
-        bound = web.bind(config.listen)
-        ready(web.url_of(bound, tls=bool(tls)))
-        web.run(app, bound, **tls)
+        web.run(app, config.listen, ready=ready, **tls)
     finally:
         analyzer.store.close()
 

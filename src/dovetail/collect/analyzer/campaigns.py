@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dovetail.collect.analyzer.unseal import Versions
+from dovetail.collect.versions import agree
 from dovetail.core.errors import ConfigError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import Opener, RoleKeys
-from dovetail_device.message import Rejected, inner_bytes
+from dovetail_device.message import Rejected
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class Campaigns:
     def of(cls, versions: Iterable[Campaign], keys: Sequence[RoleKeys]) -> Campaigns:
         """All versions, each with the key that opens it; refused where one has none, or where versions disagree."""
         held = {str(key.opening.sealing_key()): key.opening.opener() for key in keys if key.opening is not None}
-        found = tuple(sorted(versions, key=lambda campaign: (campaign.id, campaign.version)))
+        files = {campaign.digest: campaign for campaign in versions}
+        found = tuple(sorted(files.values(), key=lambda campaign: (campaign.id, campaign.version)))
         for older, newer in pairwise(found):
             if older.id == newer.id:
-                _agree(older, newer)
+                agree(older, newer)
         for campaign in found:
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
@@ -54,13 +56,3 @@ class Campaigns:
         """All versions of this campaign with what opens their reports, this one first."""
         same = [each for each in self.versions if each.id == campaign.id and each != campaign]
         return [(each, self.openers[each.digest]) for each in (campaign, *reversed(same))]
-
-
-def _agree(older: Campaign, newer: Campaign) -> None:
-    """Versions differ in keys, endpoints and expiry; what reports must share to be counted together stays."""
-    shared = ("owner", "mechanism", "categories", "groups", "batch", "shuffle", "promise", "schedule")
-    wrong = [name for name in shared if getattr(older, name) != getattr(newer, name)]
-    wrong += ["keys.suite"] if inner_bytes(older) != inner_bytes(newer) else []
-    wrong += ["version"] if older.version == newer.version else []
-    if wrong:
-        raise ConfigError(f"two files of the campaign {older.id} do not fit together: `{wrong[0]}`.")

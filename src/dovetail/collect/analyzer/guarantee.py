@@ -139,7 +139,7 @@ def honest_people(campaign: Campaign, released: Released) -> int:
 def no_central(campaign: Campaign) -> str | None:
     """Why this campaign has no central guarantee; None where it has."""
     if campaign.order_private:
-        return "amplification is proven for uniform shuffles only; this order is released by public roster slots"
+        return "amplification is quoted for a uniform shuffle of the whole batch; this one is released by public roster slots"
     if campaign.promise.authentication == "none":
         return "anybody may send any number of reports, so that distinct people are not assured"
     return None

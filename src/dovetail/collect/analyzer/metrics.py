@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
 from dovetail.collect.problems import Refusal
 from dovetail.collect.store.protocol import Counted
@@ -16,6 +16,7 @@ class Metrics:
     """The counters of one analyzer."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell the second in which the first batch came
         self._registry = CollectorRegistry()
         self._batches = self._counter("batches_counted", "Batches counted.", "campaign")
         self._refused = self._counter("batches_refused", "Batches refused whole.", "kind")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dovetail.collect.versions import agree
 from dovetail.core.errors import ConfigError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import Opener, RoleKeys, SigningKey
-from dovetail_device.message import inner_bytes, wire_bytes
+from dovetail_device.message import wire_bytes
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Book:
         for version in sorted(versions.values(), key=lambda version: version.campaign.version):
             campaign = version.campaign
             if campaign.id in newest:
-                _agree(newest[campaign.id].campaign, campaign)
+                agree(newest[campaign.id].campaign, campaign)
             newest[campaign.id] = version
         return cls(versions, newest)
 
@@ -63,20 +64,3 @@ def _version(campaign: Campaign, held: list[RoleKeys]) -> Version:
     raise ConfigError(
         f"the campaign {campaign.id}, version {campaign.version}, names other shuffler keys than those in `keys`."
     )
-
-
-def _agree(older: Campaign, newer: Campaign) -> None:
-    """A new version changes keys, endpoints and expiry; everything that rounds and promises rest on stays."""
-    if older.version == newer.version:
-        raise ConfigError(f"two files are version {newer.version} of the campaign {newer.id}.")
-    for name in ("owner", "mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise"):
-        if getattr(older, name) != getattr(newer, name):
-            raise ConfigError(
-                f"`{name}` differs between the versions {older.version} and {newer.version} of the campaign "
-                f"{newer.id}; give the changed campaign another id."
-            )
-    if inner_bytes(older) != inner_bytes(newer):
-        raise ConfigError(
-            f"reports of the versions {older.version} and {newer.version} of the campaign {newer.id} have different "
-            "lengths and cannot share a batch; give the changed campaign another id."
-        )

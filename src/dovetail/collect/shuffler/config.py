@@ -23,7 +23,8 @@ from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config import parse_section
 from dovetail.pipeline.sections import Section
 from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys, VerifyingKey
+from dovetail_device.endpoint import place_of
+from dovetail_device.keys import RoleKeys, VerifyingKey, secret_line
 
 
 class TlsSection(Section):
@@ -92,6 +93,7 @@ def load(path: Path) -> ShufflerConfig:
 def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -> tuple[Service, list[Subscriber]]:
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
     owner = None if config.owner is None else VerifyingKey.parse("owner", config.owner)
+    place_of("analyzer", config.analyzer, ("http", "https"))
     files = [folder / name for name in config.campaigns]
     campaigns = [(Campaign.load(file, owner), file.parent) for file in files]
     keys = [config.keys] if isinstance(config.keys, str) else config.keys
@@ -115,8 +117,5 @@ def _subscribers(config: ShufflerConfig, folder: Path, service: Service) -> list
     if config.mqtt is None:
         return []
     secret = config.mqtt.password_file
-    try:
-        password = None if secret is None else (folder / secret).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{folder / str(secret)}: no password file that can be read.") from None
+    password = None if secret is None else secret_line(folder / secret, "a password")
     return [Subscriber(service, config.mqtt.url, user=config.mqtt.user, password=password)]

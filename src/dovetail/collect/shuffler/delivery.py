@@ -5,6 +5,7 @@ The analyzer counts a batch once, whatever is sent again: its id names it.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from itertools import chain
 from typing import Protocol
@@ -12,6 +13,7 @@ from typing import Protocol
 import httpx
 
 from dovetail.collect.logs import logger
+from dovetail.collect.problems import STATUS, read_problem
 from dovetail.collect.store.protocol import Outgoing, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError
@@ -22,11 +24,14 @@ _SECONDS = 600.0  # for the analyzer to count a batch: a million reports take ab
 
 
 class NotDelivered(DovetailError):
-    """The analyzer has not said that it counted the batch; `status` is what it answered, 0 for nothing."""
+    """The analyzer has not said that it counted the batch.
 
-    def __init__(self, status: int = 0) -> None:
-        super().__init__(f"the analyzer has not counted the batch (answer {status}).")
-        self.status = status
+    status : what it answered, 0 for nothing. kind : of its problem; "unreachable", or "untrusted" for a certificate.
+    """
+
+    def __init__(self, status: int = 0, kind: str = "unreachable") -> None:
+        super().__init__(f"the analyzer has not counted the batch (answer {status}, {kind}).")
+        self.status, self.kind = status, kind
 
 
 class Transport(Protocol):
@@ -37,11 +42,13 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """POST to the analyzer, streamed."""
+    """POST to the analyzer, streamed; trusts the system's certificates, or those of SSL_CERT_FILE."""
 
     def __init__(self, analyzer: str, client: httpx.Client | None = None) -> None:
         self._place = f"{analyzer.rstrip('/')}/v1/batches"
-        self._client = client or httpx.Client(timeout=httpx.Timeout(_SECONDS, connect=10.0))
+        self._client = client or httpx.Client(
+            timeout=httpx.Timeout(_SECONDS, connect=10.0), verify=ssl.create_default_context()
+        )
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         try:
@@ -51,10 +58,12 @@ class HttpTransport:
                 headers={"Content-Type": "application/octet-stream"},
             )
             counted = answer.status_code == 200 and answer.json() == {"batch": batch, "state": "counted"}
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-            raise NotDelivered from None
+        except (httpx.HTTPError, ValueError) as error:
+            kind = "untrusted" if "CERTIFICATE_VERIFY_FAILED" in str(error) else "unreachable"
+            raise NotDelivered(kind=kind) from None
         if not counted:
-            raise NotDelivered(answer.status_code)
+            problem = read_problem(answer.content)
+            raise NotDelivered(answer.status_code, problem.kind if problem and problem.kind in STATUS else "unknown")
 
 
 class Outbox:
@@ -75,7 +84,9 @@ class Outbox:
         try:
             self._transport.send(batch.id, batch.header, self._store.parts(batch.id))
         except NotDelivered as error:
-            _LOG.warning("batch not delivered", campaign=batch.campaign, batch=batch.id, status=error.status)
+            _LOG.warning(
+                "batch not delivered", campaign=batch.campaign, batch=batch.id, status=error.status, kind=error.kind
+            )
             return False
         _LOG.info("batch delivered", campaign=batch.campaign, batch=batch.id)
         return True

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Literal
 
+from dovetail.collect.logs import logger
 from dovetail.collect.problems import Refusal
 from dovetail.collect.roster import Roster
 from dovetail.collect.shuffler import calendar
@@ -19,11 +21,13 @@ from dovetail.collect.shuffler.limits import Rates
 from dovetail.collect.shuffler.mixing import pack
 from dovetail.collect.store.protocol import Accepted, Outcome
 from dovetail.collect.vault import RoundKey
+from dovetail.core.errors import StorageError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import VerifyingKey
 from dovetail_device.message import Envelope, Rejected, open_envelope, read_head
 
 ACCEPTED = "accepted"
+Fate = Outcome | Literal["lost"]  # "lost": the key of its round cannot be had, so that nothing was stored
 _ANY = 1 << 32  # slots, where no public table has a row for each
 
 
@@ -45,17 +49,20 @@ class Answer:
     retry_after: float | None = None
 
 
-_TOLD: dict[Outcome, Answer] = {
+_LOG = logger("shuffler.ingest")
+_TOLD: dict[Fate, Answer] = {
     "new": Answer(ACCEPTED),
     "duplicate": Answer(ACCEPTED),
     "second": Answer("second_report", "the device has another report in this round; each device counts once."),
     "closed": Answer("late", "the round is closed, and takes no more reports."),
+    "lost": Answer("unavailable", "the round cannot take reports now; come back later."),
 }
-_COUNTED: dict[Outcome, str] = {
+_COUNTED: dict[Fate, str] = {
     "new": ACCEPTED,
     "duplicate": "duplicate",
     "second": "second_report",
     "closed": "late",
+    "lost": "unavailable",
 }
 
 
@@ -153,12 +160,14 @@ class Ingest:
             raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
         return slot
 
-    def _store(self, reports: Sequence[Checked], now: float) -> list[Outcome]:
+    def _store(self, reports: Sequence[Checked], now: float) -> list[Fate]:
         keys: dict[tuple[str, int], RoundKey | None] = {}  # looked up once for each transaction, and never kept
-        return self._board.store.accept([self._sealed(report, keys, now) for report in reports])
+        sealed = [self._sealed(report, keys, now) for report in reports]
+        outcomes = iter(self._board.store.accept([report for report in sealed if report is not None]))
+        return ["lost" if report is None else next(outcomes) for report in sealed]
 
-    def _sealed(self, report: Checked, keys: dict[tuple[str, int], RoundKey | None], now: float) -> Accepted:
-        """The report under the key of the round where it counts.
+    def _sealed(self, report: Checked, keys: dict[tuple[str, int], RoundKey | None], now: float) -> Accepted | None:
+        """The report under the key of the round where it counts; None if that key cannot be had.
 
         One that counts nowhere goes to round 0, which is never open: the store recognises a retry, and takes nothing.
         """
@@ -168,8 +177,12 @@ class Ingest:
         number = calendar.target(report.campaign, envelope.round, rounds, now=now, known=known)
         if isinstance(number, str):
             return Accepted(id, 0, bytes(32), digest, b"")
-        if (id, number) not in keys:
-            keys[id, number] = self._board.key(id, number, now)
+        try:
+            if (id, number) not in keys:
+                keys[id, number] = self._board.key(id, number, now)
+        except StorageError as error:  # of one round: the reports of others must not suffer
+            _LOG.fault("a round has lost its key", error, campaign=id, round=number)
+            return None
         key = keys[id, number]
         if key is None:  # released while we looked
             return Accepted(id, 0, bytes(32), digest, b"")

@@ -27,7 +27,10 @@ def scrape(shuffler: Shuffler) -> bytes:
 
 def status(shuffler: Shuffler, now: float) -> dict[str, Any]:
     """Rounds and coarse counts of every campaign."""
-    return {"campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.book.newest.values()]}
+    return {
+        "campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.book.newest.values()],
+        "batches_waiting": len(shuffler.board.store.outgoing()),
+    }
 
 
 def round_now(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class Subscriber:
             self._client.tls_set()
         self._client.reconnect_delay_set(1, 60)
         self._client.on_connect = self._connected
+        self._client.on_connect_fail = lambda *_: _LOG.warning("the broker cannot be reached")
+        self._client.on_disconnect = self._lost
         self._client.on_message = self._came
 
     def start(self) -> None:
@@ -62,6 +64,10 @@ class Subscriber:
             return
         client.subscribe([(topic, _QOS) for topic in self._topics])
         _LOG.info("subscribed at the broker", count=len(self._topics))
+
+    def _lost(self, *_: object) -> None:
+        if not self._stopped.is_set():
+            _LOG.warning("the broker is gone")
 
     def _came(self, _: Client, __: Any, message: MQTTMessage) -> None:
         self._submit(bytes(message.payload), message.mid, message.qos)

@@ -226,7 +226,7 @@ def simulate(
 
     Notes
     -----
-    About 2 ms for each device and round.
+    About 1 ms for each device and round.
     """
     chance = Chance(seed)
     simulation = Simulation(

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, delete, false, insert, select
+from sqlalchemy import Connection, Select, Table, delete, insert, select
 
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.migrations import open_database
 from dovetail.collect.store.protocol import Batch, Campaign, Counted, Tally
 from dovetail.collect.store.tables import ASIDE, CELL, COUNTED, COUNTED_ROUND, PLACED, REJECTED, TALLY
-from dovetail.core.errors import DataError, StorageError
+from dovetail.core.errors import DataError
 
 _PAGE = 1000  # rows read at a time
 
@@ -53,11 +53,8 @@ class DatabaseAnalyzerStore:
         self._database = database
 
     def ready(self) -> bool:
-        try:
-            self._database.write(lambda connection: connection.execute(delete(COUNTED).where(false())))
-        except StorageError:
-            return False
-        return True
+        nothing = {"total": 0, "n": 0, "smallest": 0, "counted_at": 0}
+        return self._database.ready(COUNTED, id="", campaign="", digest="", **nothing)
 
     def known(self, batch: str) -> bool:
         statement = select(COUNTED.c.id).where(COUNTED.c.id == batch)

@@ -16,14 +16,17 @@ from threading import RLock
 from time import sleep
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, delete, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
+from dovetail.collect.logs import logger
 from dovetail.core.errors import ConfigError, StorageError
 
 T = TypeVar("T")
+
+_LOG = logger("store")
 
 _PATIENCE = 10  # seconds that a transaction waits for another
 _TRIES = 5
@@ -61,6 +64,7 @@ class Database:
         self._sqlite = parsed.get_backend_name() == "sqlite"
         self.engine = _sqlite_engine(parsed, self._memory) if self._sqlite else _postgresql_engine(parsed)
         self._alone: AbstractContextManager[Any] = RLock() if self._memory else nullcontext()
+        self._failing = False  # whether the last write failed
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """The result of `work` on one consistent state."""
@@ -68,7 +72,34 @@ class Database:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """The result of `work`, durable; or an error and nothing done. `work` may run again after a conflict."""
-        return self._again(work, {"begin": "BEGIN IMMEDIATE"} if self._sqlite else {})
+        try:
+            found = self._again(work, {"begin": "BEGIN IMMEDIATE"} if self._sqlite else {})
+        except StorageError as error:
+            if not self._failing:
+                _LOG.fault("the store takes nothing", error)
+            self._failing = True
+            raise
+        if self._failing:
+            _LOG.info("the store works again")
+        self._failing = False
+        return found
+
+    def ready(self, table: Table, **row: object) -> bool:
+        """Whether a transaction can be made now: one that deletes `row`, which is not in the table.
+
+        After a write that failed, as on a full disk, it also inserts it, so that something has to be written.
+        """
+
+        def work(connection: Connection) -> None:
+            if self._failing:
+                connection.execute(self.insert(table).on_conflict_do_nothing(), [row])
+            connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.items())))
+
+        try:
+            self.write(work)
+        except StorageError:
+            return False
+        return True
 
     def insert(self, table: Table) -> Any:
         """The INSERT that knows ON CONFLICT in this database's dialect."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from sqlalchemy import Connection, and_, delete, false, func, select, update
+from sqlalchemy import Connection, and_, func, select, update
 
 from dovetail.collect.store import accepting, batching
 from dovetail.collect.store.engine import Database
@@ -50,11 +50,7 @@ class DatabaseShufflerStore:
         self._database = database
 
     def ready(self) -> bool:
-        try:
-            self._database.write(lambda connection: connection.execute(delete(ROUND).where(false())))
-        except StorageError:
-            return False
-        return True
+        return self._database.ready(FAULT, campaign="", kind="", total=0)
 
     def open_round(self, campaign: Campaign, number: int, now: float) -> Round:
         def work(connection: Connection) -> None:
