@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills are signa
 def expect_sound(found: soak.Found, kills: int) -> None:
     assert found.sound, found
     assert sum(found.kills.values()) == kills and found.status == {"shuffler": 0, "analyzer": 0}
-    assert found.verdict.acknowledged > 100 and found.batches > 3  # there was something to lose
+    assert found.verdict.acknowledged > 50 and found.batches > 1  # there was something to lose
 
 
 def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from starlette.routing import Route
 
 from dovetail.collect import web
 from dovetail.collect.problems import Refusal, read_problem
-from dovetail.core.errors import ConfigError, OutputError
+from dovetail.core.errors import ConfigError, OutputError, StorageError
 from dovetail_device.message import Rejected
 
 MOST = 1000
@@ -47,6 +47,10 @@ async def _rejects(_: Request) -> Response:
 
 async def _refuses(_: Request) -> Response:
     raise Refusal("rate_limited", "too many reports of one device.", retry_after=7.5)
+
+
+async def _stores(_: Request) -> Response:
+    raise StorageError("the database canary cannot be reached.")
 
 
 async def _breaks(_: Request) -> Response:
@@ -75,6 +79,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                 Route("/rejects", _rejects),
                 Route("/refuses", _refuses),
                 Route("/breaks", _breaks),
+                Route("/stores", _stores),
                 Route("/page", _page),
             ],
             ready=lambda: ready,
@@ -110,6 +115,9 @@ def test_every_refusal_is_a_problem_document(serve: Serve, caplog: pytest.LogCap
         assert kind_of(client.get("/rejects")) == "seal"
         limited = client.get("/refuses")
         assert kind_of(limited) == "rate_limited" and limited.headers["retry-after"] == "8"
+        failing = client.get("/stores")
+        assert kind_of(failing) == "unavailable" and failing.headers["retry-after"] == "5"
+        assert "canary" not in failing.text
         assert kind_of(client.get("/nowhere")) == "not_found"
         assert kind_of(client.get("/echo")) == "method"
         with caplog.at_level(logging.CRITICAL, "uvicorn.error"):

@@ -116,3 +116,10 @@ def test_few_points_are_drawn_one_by_one_and_many_as_a_band() -> None:
     assert "whisker" in draw(few) and "polygon" not in draw(few)
     many = [Point(float(t), 1.0, 0.5, 1.5) for t in range(100)]
     assert "whisker" not in draw(many) and draw(many).count("<polygon") == 1
+
+
+def test_whole_times_have_whole_marks() -> None:
+    points = [Point(t, 0.5, 0.4, 0.6) for t in range(1, 13)]
+    assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(points)) == ["5", "10", "round"]
+    halves = [Point(t / 2, 0.5, 0.4, 0.6) for t in range(1, 5)]
+    assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(halves))[:-1] == ["0.5", "1", "1.5", "2"]

@@ -6,6 +6,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from dovetail_device.errors import ConfigError
 
+MQTT_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
 
 def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
     """The parts of the endpoint `name`; ConfigError for anything else, which repeats no password.
@@ -23,3 +25,8 @@ def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
         wanted = " or ".join(f"{scheme}://host:port" for scheme in schemes)
         raise ConfigError(f"`{name}` must be {wanted}, without user and query; this one is not.")
     return place
+
+
+def topic(digest: bytes) -> str:
+    """The MQTT topic of all reports for the campaign file of this digest; one for all devices."""
+    return f"dovetail/v1/{digest.hex()}/reports"

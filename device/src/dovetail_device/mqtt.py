@@ -12,7 +12,7 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
-from dovetail_device.endpoint import place_of
+from dovetail_device.endpoint import MQTT_PORTS, place_of, topic
 from dovetail_device.errors import MissingExtraError
 from dovetail_device.http import Http
 from dovetail_device.message import read_head
@@ -27,12 +27,6 @@ _ANSWERS = {
     135: UNAUTHORIZED,  # CONNACK and PUBACK: not authorized
 }
 """What reason codes mean; with any other the broker keeps nothing, as with 16: nobody has subscribed."""
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
-
-
-def topic(digest: bytes) -> str:
-    """Where reports for the campaign file of this digest go; one topic for all devices."""
-    return f"dovetail/v1/{digest.hex()}/reports"
 
 
 @final
@@ -128,7 +122,7 @@ class _Session:
             ("published", message, reason.value)
         )
         client.on_disconnect = lambda _c, _u, _f, reason, _p: self._happened.put(("lost", 0, reason.value))
-        client.connect(place.hostname, place.port or _PORTS[place.scheme], clean_start=True)
+        client.connect(place.hostname, place.port or MQTT_PORTS[place.scheme], clean_start=True)
         client.loop_start()
         try:
             reason = self._wait("connected", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +82,7 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
         lines=(),
         warnings=tuple(_warnings(campaign, reports, roster, folder)),
     )
-    return Explained(**{**vars(found), "lines": tuple(_lines(found))})
+    return replace(found, lines=tuple(_lines(found)))
 
 
 def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, CentralDP | Composition | Missing]:
@@ -91,9 +91,8 @@ def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, Cen
     smallest = n // max(1, len(campaign.groups))
     released = Released(t=1, sent=n, n=n, smallest=smallest)
     if smallest < 1:
-        return Missing("there are more public groups than reports"), Missing(
-            "there are more public groups than reports"
-        )
+        none = Missing("there are more public groups than reports")
+        return none, none
     one = promise(campaign, released).central
     if isinstance(one, Missing):
         return one, one

@@ -30,13 +30,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dovetail.collect.problems import Refusal, problem
-from dovetail.core.errors import ConfigError, OutputError
+from dovetail.core.errors import ConfigError, OutputError, StorageError
 from dovetail_device.message import Rejected
 
 SECONDS = 10.0  # within which a request has arrived, head and body alike
 SLOWEST = 1 << 14  # bytes a second of long bodies, on average
 MOST_HEAD = 1 << 14  # bytes
 MOST_CONNECTIONS = 1000
+PAUSE = 5.0  # seconds until a store that failed is asked again
 STOP_SECONDS = 10  # for requests under way when the server is stopped
 
 HEADERS = {
@@ -74,14 +75,17 @@ def application(
         Rejected: _rejected,
         HTTPException: _http,
         ClientDisconnect: _gone,
+        StorageError: _unstored,
         Exception: _fault,
     }
-    return Starlette(
+    app = Starlette(
         routes=[*routes, *health(ready)],
         middleware=[Middleware(SecurityHeaders), Middleware(OneLength)],
         exception_handlers=handlers,
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # a path is right or unknown; nobody is sent elsewhere
+    return app
 
 
 def health(ready: Callable[[], bool]) -> list[Route]:
@@ -93,7 +97,7 @@ def health(ready: Callable[[], bool]) -> list[Route]:
     async def readyz(_: Request) -> Response:
         if await asyncio.to_thread(ready):
             return JSONResponse({"status": "ready"})
-        return problem("unavailable", "the store does not answer.", retry_after=5.0)
+        return problem("unavailable", "the store does not answer.", retry_after=PAUSE)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
@@ -314,6 +318,11 @@ async def _http(_: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         return problem("method", "this place takes other methods.")
     return problem("not_found" if error.status_code == 404 else "malformed", "there is nothing here.")
+
+
+async def _unstored(_: Request, __: StorageError) -> Response:
+    """A store that fails has stored nothing: the sender comes back later."""
+    return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
 
 
 async def _gone(_: Request, __: ClientDisconnect) -> Response:

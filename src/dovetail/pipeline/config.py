@@ -123,9 +123,16 @@ def load_config(path: str | Path) -> RunConfig:
         One line that names the file, the key, what is wrong and the nearest known key.
     """
     place = Path(path)
+    config = parse_config(read_toml(place), name=str(place))
+    data = config.data.model_copy(update={"path": _beside(place, config.data.path)})
+    shuffle = config.shuffle.model_copy(update={"graph": _beside(place, config.shuffle.graph)})
+    return config.model_copy(update={"data": data, "shuffle": shuffle})
+
+
+def read_toml(place: Path) -> dict[str, Any]:
+    """The tables of a TOML file; ConfigError says in one line what is wrong with it."""
     try:
-        text = place.read_bytes().decode("utf-8-sig")
-        raw = tomllib.loads(text)
+        return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{place}: no such file.") from None
     except IsADirectoryError:
@@ -136,10 +143,6 @@ def load_config(path: str | Path) -> RunConfig:
         raise ConfigError(f"{place}: is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{place}: is not TOML: {error}.") from None
-    config = parse_config(raw, name=str(place))
-    data = config.data.model_copy(update={"path": _beside(place, config.data.path)})
-    shuffle = config.shuffle.model_copy(update={"graph": _beside(place, config.shuffle.graph)})
-    return config.model_copy(update={"data": data, "shuffle": shuffle})
 
 
 def _beside(config: Path, path: str | None) -> str | None:

@@ -87,10 +87,12 @@ def _runs(points: Sequence[Point]) -> list[list[Point]]:
 
 
 def _times(first: float, last: float) -> list[float]:
-    """Round stamps inside the axis, few enough to be read."""
+    """Round stamps inside the axis, few enough to be read; whole ones where both ends are, as of months."""
     if last <= first:
         return [first]
-    inside = [mark for mark in nice(first, last)[2] if first <= mark <= last]
+    whole = float(first).is_integer() and float(last).is_integer()
+    marks = [mark for mark in nice(first, last)[2] if float(mark).is_integer() or not whole]
+    inside = [mark for mark in marks if first <= mark <= last]
     return inside if len(inside) >= 2 else [first, last]
 
 

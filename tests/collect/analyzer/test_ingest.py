@@ -143,7 +143,13 @@ def test_a_signed_header_that_makes_no_sense_is_refused(one: World, changes: dic
     assert refused(one, batch(ASKED, SEALED, **changes)) == kind
 
 
-@pytest.mark.parametrize("data", [b"", b"DVTB", GOOD[:9], GOOD[:50], GOOD[:-1], GOOD + b"x", b"x" * 100])
+CUT = {
+    "nothing": b"", "magic": GOOD[:4], "prefix": GOOD[:9], "half a header": GOOD[:50], "cut": GOOD[:-1],
+    "more": GOOD + b"x", "noise": b"x" * 100,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", CUT.values(), ids=CUT.keys())
 def test_too_little_or_too_much_is_refused(one: World, data: bytes) -> None:
     assert refused(one, data) == "malformed"
 

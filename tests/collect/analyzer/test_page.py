@@ -86,6 +86,13 @@ def test_the_page_is_accessible(html: str) -> None:
     assert html.count("<caption>") == html.count("<table>")
 
 
+def test_every_chart_says_in_words_what_it_draws(html: str) -> None:
+    said = re.findall(r"<desc>(.*?)</desc>", html)
+    assert len(said) == html.count("<svg") > 4
+    assert all(re.search(r"[\d.]+%?, -?[\d.,e+]+%? to [\d.,e+]+%?", each) for each in said), said
+    assert any("in round 4: bus " in each for each in said) and any("&lt;west&gt; (n = 10)" in each for each in said)
+
+
 def test_before_the_first_batch_the_page_says_what_it_waits_for() -> None:
     empty = page.render(World((campaign(),)).analyzer.all_answers())
     assert "No batch has been counted yet" in empty and "<svg" not in empty and "<table>" not in empty

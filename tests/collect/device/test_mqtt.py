@@ -19,8 +19,9 @@ from tests.collect.device.made import Bench, FakeTransport, campaign
 from tests.collect.device.test_http import AUTHORITY
 
 from dovetail_device.client import Device
+from dovetail_device.endpoint import topic
 from dovetail_device.errors import ConfigError
-from dovetail_device.mqtt import Mqtt, topic
+from dovetail_device.mqtt import Mqtt
 from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, answered
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import close
 from dovetail.collect import logs, web
+from dovetail.collect.clock import FrozenClock
 from dovetail.collect.shuffler.app import MOST_IN_BATCH, app
 from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
 from dovetail.collect.shuffler.owner import close_statement
@@ -334,3 +335,29 @@ def test_a_batch_is_streamed_to_the_place_where_batches_go():
     client = httpx.Client(transport=httpx.MockTransport(handle))
     HttpTransport("http://analyzer/", client).send("abcd", b"head", iter([b"one", b"two"]))
     assert seen == [("/v1/batches", "chunked", b"headonetwo")]
+
+
+def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeypatch, caplog):
+    class Broken:
+        left, beats = 6, threading.Event()
+
+        def turn(self, now):
+            self.left -= 1
+            if self.left < 0:
+                self.beats.set()
+            elif self.left != 2:
+                raise StorageError("the database is gone.")
+
+        def start(self, now):
+            pass
+
+        stop = commit = deliver = start
+
+    broken = Broken()
+    monkeypatch.setattr("dovetail.collect.shuffler.service._BEAT", 0.001)
+    service = Service(broken, FrozenClock(0.0))
+    service.start()
+    assert broken.beats.wait(10)
+    broken.stop = lambda: None
+    service.stop()
+    assert [record.getMessage() for record in caplog.records] == ["a step failed"] * 2

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _shuffler(
-    config: Annotated[Path, typer.Argument(help="shuffler.toml; docs/samples has one with every key explained.")],
+    config: Annotated[Path, typer.Argument(help="shuffler.toml; paths in it are relative to it.")],
 ) -> None:
     """Run the shuffler until SIGTERM or Ctrl-C; what it has acknowledged is durable, whatever stops it.
 
@@ -29,11 +29,12 @@ def _shuffler(
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
     from dovetail.collect import logs, web
+    from dovetail.collect.config import tls_files
     from dovetail.collect.shuffler.app import app
     from dovetail.collect.shuffler.config import assemble, load
 
     found = load(config)
     logs.setup(sys.stderr)
     service, subscribers = assemble(found, config.parent)
-    tls = {} if found.tls is None else {name: config.parent / place for name, place in found.tls.model_dump().items()}
+    tls = tls_files(found.tls, config.parent)
     web.run(app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls)

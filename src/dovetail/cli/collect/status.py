@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, as_json: Json = False) -> None:
-    """Of an analyzer: counted batches, what was set aside, what is promised. Of a shuffler: rounds, and what waits.
+    """How far a server has come. Analyzer: batches counted, set aside, promised. Shuffler: rounds, and what waits.
 
     A shuffler answers everybody, with counts in tens, and is shown no token; an analyzer asks for one.
 

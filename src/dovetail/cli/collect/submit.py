@@ -46,8 +46,8 @@ def _submit(
     1 means refused for good; a report that waits is safe in the outbox.
 
     Examples:
-    echo green | dovetail collect submit --campaign campaign.toml --keys device.toml;
-    dovetail collect submit --campaign campaign.toml --keys device.toml --value - --via mqtt --wait 60
+    echo walk | dovetail collect submit --campaign campaign.toml --keys meter-1.key;
+    dovetail collect submit --campaign campaign.toml --keys meter-1.key --round 2 --via mqtt --wait 60
     """
     if value != "-":
         typer.echo(f"note: {VISIBLE}", err=True)

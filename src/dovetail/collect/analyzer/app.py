@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -20,6 +21,7 @@ from dovetail.collect.analyzer.config import AnalyzerConfig, assemble
 from dovetail.collect.analyzer.ingest import MOST_REPORTS, Arrival
 from dovetail.collect.analyzer.queries import Answers
 from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.config import tls_files
 from dovetail.collect.logs import logger
 from dovetail.collect.problems import Refusal
 
@@ -69,11 +71,10 @@ def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False
 
 def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
     """Run the analyzer of a configuration in `folder` until it is told to stop; `ready` gets its URL."""
-    tls = {} if config.tls is None else {name: folder / place for name, place in config.tls.model_dump().items()}
     analyzer, tokens = assemble(config, folder)
     try:
         app = application(analyzer, tokens=tokens, public_page=config.public_page)
-        web.run(app, config.listen, ready=ready, **tls)
+        web.run(app, config.listen, ready=ready, **tls_files(config.tls, folder))
     finally:
         analyzer.store.close()
 
@@ -140,7 +141,7 @@ def _file(analyzer: Analyzer, write: Callable[[Any], bytes], kind: str) -> Endpo
 
 def _metrics(analyzer: Analyzer) -> Endpoint:
     async def metrics(_: Request) -> Response:
-        return Response(analyzer.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(analyzer.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return metrics
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,19 +12,11 @@ from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.analyzer.runtime import Analyzer
 from dovetail.collect.analyzer.slots import Slots
 from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.config import TlsSection, load_campaigns
 from dovetail.collect.store.analyzer import open_analyzer_store
-from dovetail.core.errors import ConfigError
-from dovetail.pipeline.config import parse_section
+from dovetail.pipeline.config import parse_section, read_toml
 from dovetail.pipeline.sections import Section
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys, VerifyingKey
-
-
-class TlsSection(Section):
-    """Certificate chain and key, PEM files."""
-
-    certificate: str
-    key: str
+from dovetail_device.keys import RoleKeys
 
 
 class RetentionSection(Section):
@@ -51,20 +42,12 @@ class AnalyzerConfig(Section):
 
 def load(path: Path) -> AnalyzerConfig:
     """Read and check a configuration; errors name the file and the key."""
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise ConfigError(f"{path}: no such configuration.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}.") from None
-    return parse_section(AnalyzerConfig, raw, name=str(path))
+    return parse_section(AnalyzerConfig, read_toml(path), name=str(path))
 
 
 def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, Tokens]:
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
-    owner = None if config.owner is None else VerifyingKey.parse("owner", config.owner)
-    files = [folder / name for name in config.campaigns]
-    versions = [(Campaign.load(file, owner), file.parent) for file in files]
+    versions = load_campaigns(config.campaigns, config.owner, folder)
     keys = [config.keys] if isinstance(config.keys, str) else config.keys
     campaigns = Campaigns.of(
         [each for each, _ in versions], [RoleKeys.load(folder / name, "analyzer") for name in keys]

@@ -139,7 +139,9 @@ def honest_people(campaign: Campaign, released: Released) -> int:
 def no_central(campaign: Campaign) -> str | None:
     """Why this campaign has no central guarantee; None where it has."""
     if campaign.order_private:
-        return "amplification is quoted for a uniform shuffle of the whole batch; this one is released by public roster slots"
+        return (
+            "amplification is quoted for uniform shuffles of a whole batch; this one comes out at public roster slots"
+        )
     if campaign.promise.authentication == "none":
         return "anybody may send any number of reports, so that distinct people are not assured"
     return None

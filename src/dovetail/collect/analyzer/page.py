@@ -16,7 +16,7 @@ from dovetail.collect.analyzer.bars import bar_chart
 from dovetail.collect.analyzer.guarantee import Guarantees
 from dovetail.collect.analyzer.queries import Answers, Document
 from dovetail.collect.analyzer.words import Line, lines, summary
-from dovetail.report.charts import Interval, interval_chart
+from dovetail.report.charts import Format, Interval, interval_chart
 from dovetail.report.numbers import Unit, percent, upward
 from dovetail.report.series import Point, series_chart
 
@@ -99,7 +99,7 @@ def _figures(documents: Sequence[Document]) -> list[Figure]:
     latest = documents[-1]
     labels, unit = latest["groups"][0]["labels"], Unit.of(latest["measure"])
     found = [_bars(latest)] if latest["measure"] == "share" else []
-    found += [_course(documents, place, unit) for place in _shown(labels)]
+    found += [_course(documents, place) for place in _shown(labels)]
     if len(latest["groups"]) > 2:  # everybody, and more than one public group
         found += [_groups(latest, place, unit) for place in _shown(labels)]
     return found
@@ -114,11 +114,12 @@ def _bars(latest: Document) -> Figure:
     everybody, unit = latest["groups"][0], Unit.of("share")
     rows = sorted(_intervals(everybody, unit), key=lambda row: -row.value)
     more = f", the {MOST_BARS} largest" if len(rows) > MOST_BARS else ""
+    rows = rows[:MOST_BARS]
     title = f"Shares in round {latest['round']:,}{more}"
     chart = bar_chart(
-        rows[:MOST_BARS],
+        rows,
         title=title,
-        description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports.",
+        description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports: {_said(rows, latest)}",
         tick=percent,
     )
     return Figure(title, chart)
@@ -129,24 +130,25 @@ def _groups(latest: Document, place: int, unit: Unit) -> Figure:
     rows = [_interval(each, place, unit)._replace(label=f"{each['group']} (n = {each['n']:,})") for each in named]
     title = f"{_name(named[0]['labels'][place])} by public group in round {latest['round']:,}"
     draw = bar_chart if latest["measure"] == "share" else interval_chart
-    return Figure(title, draw(rows, title=title, description="One row for each group.", tick=_tick(latest)))
+    return Figure(title, draw(rows, title=title, description=_said(rows, latest), tick=_tick(latest)))
 
 
-def _course(documents: Sequence[Document], place: int, unit: Unit) -> Figure:
+def _course(documents: Sequence[Document], place: int) -> Figure:
     """The estimates of one answer, or of the mean, round by round; gaps where there are none."""
     by_round = {each["round"]: each["groups"][0] for each in documents}
     points = [
         Point(t, None) if t not in by_round else _point(t, by_round[t], place)
         for t in range(min(by_round), max(by_round) + 1)
     ]
-    label = _name(documents[-1]["groups"][0]["labels"][place])
-    title = f"{label} by round"
+    latest = documents[-1]
+    last = _interval(latest["groups"][0], place, Unit.of(latest["measure"]))
+    title = f"{_name(last.label)} by round"
     chart = series_chart(
         points,
         title=title,
-        description=f"Estimates with {percent(documents[-1]['level'])} intervals.",
-        tick=_tick(documents[-1]),
-        names=(f"estimate with {percent(documents[-1]['level'])} interval", ""),
+        description=f"{percent(latest['level'])} intervals; in round {latest['round']:,}: {_said([last], latest)}",
+        tick=_tick(latest),
+        names=(f"estimate with {percent(latest['level'])} interval", ""),
         across="round",
     )
     return Figure(title, chart)
@@ -165,6 +167,12 @@ def _interval(shares: Document, place: int, unit: Unit) -> Interval:
     value, (low, high) = shares["value"][place], shares["interval"][place]
     words = unit(value, shares["standard_error"][place])
     return Interval(shares["labels"][place], words, value, float(low), float(high))
+
+
+def _said(rows: Sequence[Interval], document: Document) -> str:
+    """Estimates in words, for people who do not see the picture."""
+    ends: Format = percent if document["measure"] == "share" else (lambda value: f"{value:,.3g}")
+    return "; ".join(f"{row.label} {row.text}, {ends(row.lower)} to {ends(row.upper)}" for row in rows) + "."
 
 
 def _tick(document: Document) -> Any:

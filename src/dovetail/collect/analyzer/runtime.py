@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import IO, Any, Literal, cast
+from typing import IO, Literal, cast
 
 from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.analyzer.ingest import Arrival, Arrived, open_batch
@@ -106,7 +107,7 @@ class Analyzer:
         """Where a batch lies until it has arrived: sealed reports only, gone when it is closed."""
         return cast(IO[bytes], SpooledTemporaryFile(max_size=IN_MEMORY))
 
-    def refusals(self) -> Any:
+    def refusals(self) -> AbstractContextManager[None]:
         """A context that counts refused batches by kind."""
         return self.metrics.refusals()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from typing import Protocol, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,16 +18,12 @@ from dovetail.collect.shuffler import metrics
 from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, refuse
 from dovetail.collect.shuffler.service import Service
 from dovetail.collect.web import application, read_limited
-from dovetail.core.errors import StorageError
 from dovetail_device.campaign import Campaign
 from dovetail_device.message import Rejected
 
 MOST_IN_BATCH = 1000  # messages
 _LENGTH = 4  # bytes before each message of a batch
 _SIGNATURE = 64
-_PAUSE = 5.0  # seconds until a store that failed is asked again
-
-T = TypeVar("T")
 
 
 class Source(Protocol):
@@ -113,14 +110,18 @@ class _Handlers:
         id, number = self._campaign(request).id, request.path_params["number"]
         signature = await read_limited(request, _SIGNATURE)
         now = self._service.clock.now()
-        state = await _in_thread(lambda: self._shuffler.close_round(id, number, signature, now))
+        state = await asyncio.to_thread(lambda: self._shuffler.close_round(id, number, signature, now))
         return JSONResponse({"round": number, "state": state})
 
     async def status(self, _: Request) -> Response:
-        return JSONResponse(await _in_thread(lambda: metrics.status(self._shuffler, self._service.clock.now())))
+        return JSONResponse(
+            await asyncio.to_thread(lambda: metrics.status(self._shuffler, self._service.clock.now()))
+        )
 
     async def metrics(self, _: Request) -> Response:
-        return Response(await _in_thread(lambda: metrics.scrape(self._shuffler)), media_type="text/plain")
+        return Response(
+            await asyncio.to_thread(lambda: metrics.scrape(self._shuffler)), media_type=CONTENT_TYPE_LATEST
+        )
 
     def _campaign(self, request: Request) -> Campaign:
         version = self._shuffler.book.newest.get(request.path_params["id"])
@@ -129,19 +130,4 @@ class _Handlers:
         return version.campaign
 
     async def _submit(self, messages: Sequence[bytes]) -> list[Answer]:
-        with _storage():
-            return await asyncio.wrap_future(self._service.submit(messages))
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    with _storage():
-        return await asyncio.to_thread(work)
-
-
-@contextmanager
-def _storage() -> Iterator[None]:
-    """A store that fails has stored nothing: the sender comes back later."""
-    try:
-        yield
-    except StorageError:
-        raise Refusal("unavailable", "nothing could be stored; come back later.", retry_after=_PAUSE) from None
+        return await asyncio.wrap_future(self._service.submit(messages))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.config import TlsSection, load_campaigns
 from dovetail.collect.public import fit
 from dovetail.collect.roster import LiveRoster
 from dovetail.collect.shuffler.book import Book
@@ -19,19 +19,10 @@ from dovetail.collect.shuffler.service import Service
 from dovetail.collect.store.shuffler import open_shuffler_store
 from dovetail.collect.vault import FileVault
 from dovetail.core.entropy import device
-from dovetail.core.errors import ConfigError
-from dovetail.pipeline.config import parse_section
+from dovetail.pipeline.config import parse_section, read_toml
 from dovetail.pipeline.sections import Section
-from dovetail_device.campaign import Campaign
 from dovetail_device.endpoint import place_of
-from dovetail_device.keys import RoleKeys, VerifyingKey, secret_line
-
-
-class TlsSection(Section):
-    """Certificate chain and key, PEM files."""
-
-    certificate: str
-    key: str
+from dovetail_device.keys import RoleKeys, secret_line
 
 
 class MqttSection(Section):
@@ -66,8 +57,8 @@ class ShufflerConfig(Section):
 
     schema_version: Literal[1]
     campaigns: Annotated[list[str], Field(min_length=1)]
-    owner: str | None = None
-    keys: str | Annotated[list[str], Field(min_length=1)]
+    owner: str | None = None  # the only key whose campaigns are served
+    keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
     store: str | None = None
     vault: str = "vault"
     roster: str | None = None
@@ -81,21 +72,13 @@ class ShufflerConfig(Section):
 
 def load(path: Path) -> ShufflerConfig:
     """Read and check a configuration; errors name the file and the key."""
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise ConfigError(f"{path}: no such configuration.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}.") from None
-    return parse_section(ShufflerConfig, raw, name=str(path))
+    return parse_section(ShufflerConfig, read_toml(path), name=str(path))
 
 
 def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -> tuple[Service, list[Subscriber]]:
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
-    owner = None if config.owner is None else VerifyingKey.parse("owner", config.owner)
     place_of("analyzer", config.analyzer, ("http", "https"))
-    files = [folder / name for name in config.campaigns]
-    campaigns = [(Campaign.load(file, owner), file.parent) for file in files]
+    campaigns = load_campaigns(config.campaigns, config.owner, folder)
     keys = [config.keys] if isinstance(config.keys, str) else config.keys
     book = Book.of([c for c, _ in campaigns], [RoleKeys.load(folder / name, "shuffler") for name in keys])
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}

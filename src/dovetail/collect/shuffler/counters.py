@@ -38,7 +38,7 @@ class Counters:
             raise
 
     def total(self) -> dict[tuple[str, str], int]:
-        """Exact counts since the start: for tests, never for the network."""
+        """Exact counts since the start; whatever leaves the process is rounded by `coarse` first."""
         with self._lock:
             return dict(self._total)
 

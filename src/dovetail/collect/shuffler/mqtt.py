@@ -11,7 +11,6 @@ from functools import partial
 from hashlib import sha256
 from threading import Event, Timer
 from typing import Any
-from urllib.parse import urlsplit
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
@@ -19,12 +18,11 @@ from paho.mqtt.enums import CallbackAPIVersion
 from dovetail.collect.logs import logger
 from dovetail.collect.shuffler.service import Service
 from dovetail.collect.shuffler.writer import Answers
-from dovetail.core.errors import ConfigError
+from dovetail_device.endpoint import MQTT_PORTS, place_of, topic
 
 _LOG = logger("shuffler.mqtt")
 _QOS = 1
 _PAUSE = 5.0  # seconds until a store that failed is asked again
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
 class Subscriber:
@@ -32,14 +30,14 @@ class Subscriber:
 
     def __init__(self, service: Service, url: str, *, user: str | None = None, password: str | None = None) -> None:
         self._service, self._stopped = service, Event()
-        self._host, self._port, secure = _address(url)
+        self._place = place_of("mqtt.url", url, tuple(MQTT_PORTS))
         self._topics = [topic(digest) for digest in sorted(service.shuffler.book.versions)]
         self._client = Client(
             CallbackAPIVersion.VERSION2, _client_id(service), clean_session=False, protocol=MQTTv311, manual_ack=True
         )
         if user is not None:
             self._client.username_pw_set(user, password)
-        if secure:
+        if self._place.scheme == "mqtts":
             self._client.tls_set()
         self._client.reconnect_delay_set(1, 60)
         self._client.on_connect = self._connected
@@ -49,7 +47,8 @@ class Subscriber:
 
     def start(self) -> None:
         """Connect, now or as soon as the broker is there."""
-        self._client.connect_async(self._host, self._port)
+        assert self._place.hostname is not None
+        self._client.connect_async(self._place.hostname, self._place.port or MQTT_PORTS[self._place.scheme])
         self._client.loop_start()
 
     def stop(self) -> None:
@@ -89,23 +88,7 @@ class Subscriber:
         again.start()
 
 
-def topic(digest: bytes) -> str:
-    """Where the reports of a version of a campaign are published."""
-    return f"dovetail/v1/{digest.hex()}/reports"
-
-
 def _client_id(service: Service) -> str:
     """The same at each start, and different for shufflers with other keys."""
     names = {version.campaign.shuffler_signing.public for version in service.shuffler.book.newest.values()}
     return f"dovetail-{sha256(b''.join(sorted(names))).hexdigest()[:12]}"
-
-
-def _address(url: str) -> tuple[str, int, bool]:
-    try:
-        found = urlsplit(url)
-        port = found.port
-    except ValueError:
-        found, port = urlsplit(""), None
-    if found.scheme not in _PORTS or not found.hostname or found.username is not None:
-        raise ConfigError("`mqtt.url` must be mqtt://host:port or mqtts://host:port; user and password stand apart.")
-    return found.hostname, port or _PORTS[found.scheme], found.scheme == "mqtts"

@@ -20,4 +20,7 @@ def check_close(campaign: Campaign, number: int, signature: bytes) -> None:
     if not 1 <= number <= campaign.schedule.count:
         raise Refusal("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
     if not campaign.owner.verifies(signature, close_statement(campaign.digest, number)):
-        raise Refusal("signature", "the owner of the campaign has not signed that this round closes.")
+        raise Refusal(
+            "signature",
+            f"the owner has not signed that this round closes in version {campaign.version} of {campaign.id}.",
+        )

@@ -107,6 +107,11 @@ class Shuffler:
             if batch.state == "building":
                 store.abandon_batch(batch.id)
                 _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
+        for version in self.book.versions.values():
+            if not version.lives(now):
+                _LOG.warning(
+                    "expired, no reports are taken", campaign=version.campaign.id, version=version.campaign.version
+                )
         for version in self.book.newest.values():
             for number in self.board.refresh(version.campaign.id):
                 self._advance(version, number, "restarted", now)

@@ -67,11 +67,15 @@ class Service:
             told.set_result([answer for answer in found if isinstance(answer, Answer)])
 
     def _beat(self, work: Callable[[float], None]) -> None:
+        failed = ""
         while not self._stopping.is_set():
             try:
                 work(self.clock.now())
-            except Exception as error:  # the next beat tries again
-                _LOG.fault("a step failed", error)
+                failed = ""
+            except Exception as error:  # the next beat tries again; the log says it once
+                if failed != repr(error):
+                    _LOG.fault("a step failed", error)
+                failed = repr(error)
             self._stopping.wait(_BEAT)
 
 

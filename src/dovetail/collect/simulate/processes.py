@@ -53,6 +53,7 @@ class Site:
             (self.folder / "campaign.toml").write_bytes(campaign.signed)
             for name, document in (("shuffler", self._shuffler()), ("analyzer", self._analyzer())):
                 (self.folder / f"{name}.toml").write_text(toml(document))
+            (self.folder / "token").touch(mode=0o600)
             (self.folder / "token").write_text(self.token + "\n")
             (self.folder / "tokens").write_text(f"{sha256(self.token.encode()).hexdigest()} simulation\n")
         except OSError as error:

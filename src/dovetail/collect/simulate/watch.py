@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
@@ -156,7 +155,7 @@ class Watch:
             second=len(self._envelopes) - len({(e.device.public, e.round) for e in self._envelopes.values()}),
             crowded=sum(len(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed),
-            overspent=sum(count > self._affordable() for count in owners.values()),
+            overspent=sum(count > self.campaign.affordable for count in owners.values()),
         )
 
     def _entries(self, body: bytes) -> list[bytes]:
@@ -190,8 +189,3 @@ class Watch:
         """Reports that the campaign's rules left out, by the store's own count; a merged round hands its count on."""
         rounds = [round for round in store.rounds(self.campaign.id) if round.state != "merged"]
         return sum(round.superseded + (round.count if round.state == "dropped" else 0) for round in rounds)
-
-    def _affordable(self) -> int:
-        """Reports that the budget of a device pays for."""
-        promise, epsilon = self.campaign.promise, self.campaign.mechanism.epsilon
-        return int(Fraction(repr(promise.device_budget)) // Fraction(repr(epsilon)))
