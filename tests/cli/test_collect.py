@@ -81,7 +81,7 @@ def test_a_new_campaign_is_explained_signed_and_loaded(place: Path, capsys: pyte
     assert explained["signed"] is False and explained["reports"] == 30 and explained["epsilon"] == 0.1
     with pytest.raises(ValueError, match="not signed"):
         Campaign.load(Path("campaign.toml"))
-    signed = document(capsys, "sign", "campaign.toml", "--key", "owner.key")
+    signed = document(capsys, "sign", "campaign.toml", "--keys", "owner.key")
     found = Campaign.load(Path("campaign.toml"))
     assert found.digest.hex() == signed["digest"] and found.question == 'How do you "get" to work?'
     assert found.categories == ("walk", "bike", "car") and found.endpoints == {"http": "http://h"}
@@ -144,18 +144,18 @@ def test_keys_of_the_wrong_role_are_refused(capsys: pytest.CaptureFixture[str]) 
     assert "public keys of the owner" in fails(capsys, *swapped, *ASKED, *CATEGORIES)
     secret = ["new", "--owner", "owner.key", "--shuffler", "shuffler.key", "--analyzer", "analyzer.key"]
     assert invoke(["collect", *secret, *ASKED, *CATEGORIES]) == 0
-    assert "must never hold" in fails(capsys, "sign", "campaign.toml", "--key", "analyzer.key")
+    assert "must never hold" in fails(capsys, "sign", "campaign.toml", "--keys", "analyzer.key")
 
 
 def test_a_changed_campaign_is_invalid_until_it_is_signed_again(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["collect", *NEW, *ASKED, *CATEGORIES]) == 0
-    assert invoke(["collect", "sign", "campaign.toml", "--key", "owner.key"]) == 0
+    assert invoke(["collect", "sign", "campaign.toml", "--keys", "owner.key"]) == 0
     path = place / "campaign.toml"
     path.write_text(path.read_text().replace("count = 24", "count = 25"))
     assert "changed since" in fails(capsys, "check", "campaign.toml")
-    assert invoke(["collect", "sign", "campaign.toml", "--key", "owner.key"]) == 0
+    assert invoke(["collect", "sign", "campaign.toml", "--keys", "owner.key"]) == 0
     assert document(capsys, "check", "campaign.toml")["reports"] == 24  # the budget was made for 24
     assert "no such campaign file" in fails(capsys, "check", "none.toml")
     assert "not signed by" in fails(capsys, "check", "campaign.toml", "--owner", f"ed25519:{'A' * 43}")

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def _sign(
     campaign: Annotated[Path, typer.Argument(help="The campaign file; it is signed in place.")],
-    key: Annotated[Path, typer.Option("--key", help="The owner's secret key file.")],
+    key: Annotated[Path, typer.Option("--keys", help="The owner's secret key file.")],
     as_json: Json = False,
 ) -> None:
     """Sign a campaign, after it was explained with check: from then on no byte of it may change.
@@ -28,7 +28,7 @@ def _sign(
     A changed campaign needs a higher `version` and a new signature. An older signature is replaced.
 
     Examples:
-    dovetail collect sign campaign.toml --key owner.key
+    dovetail collect sign campaign.toml --keys owner.key
     """
     owner = RoleKeys.load(key, "owner")
     assert owner.signing is not None  # every owner's file holds it
