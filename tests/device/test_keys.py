@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,44 @@ def test_what_is_no_public_key_is_refused_in_one_line(encoded: object) -> None:
     with pytest.raises(ConfigError, match=r"`keys\.analyzer`") as caught:
         SealingKey.parse("keys.analyzer", encoded)
     assert "\n" not in str(caught.value)
+
+
+FIELD = 2**255 - 19
+SLOPE = -121665 * pow(121666, -1, FIELD)  # d of the curve -x^2 + y^2 = 1 + d x^2 y^2
+
+
+def eightfold_is_neutral(y: int) -> bool:
+    """Whether doubling a point with this y three times gives the neutral element, y = 1 and x = 0.
+
+    With u = x^2 known from y, doubling takes y to (y^2 + u) / (1 - d u y^2), and only even powers of x matter.
+    """
+    for _ in range(3):
+        u = (y * y - 1) * pow(SLOPE * y * y + 1, -1, FIELD)
+        y = (y * y + u) * pow(1 - SLOPE * u * y * y, -1, FIELD) % FIELD
+    return y == 1
+
+
+def small_orders() -> list[bytes]:
+    """Every spelling of every point whose eightfold is neutral."""
+    eighth = bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")
+    y = int.from_bytes(eighth, "little")
+    found = [each for each in (0, 1, FIELD - 1, y, FIELD - y) if eightfold_is_neutral(each)]
+    assert len(found) == 5, "the five y of the eight points"
+    spelled = [each + more for each in found for more in (0, FIELD) if each + more < 2**255]
+    return [(each + sign).to_bytes(32, "little") for each in spelled for sign in (0, 2**255)]
+
+
+@pytest.mark.parametrize("public", small_orders(), ids=bytes.hex)
+def test_nothing_verifies_under_a_point_of_small_order(public: bytes) -> None:
+    assert not any(VerifyingKey(public).verifies(bytes(64), bytes([n])) for n in range(100))
+    assert not any(VerifyingKey(public).verifies(public + bytes(32), bytes([n])) for n in range(100))
+    with pytest.raises(ConfigError, match="small order"):
+        VerifyingKey.parse("keys.owner", f"ed25519:{text(public)}")
+
+
+def test_such_points_would_verify_otherwise() -> None:
+    neutral = Ed25519PublicKey.from_public_bytes((1).to_bytes(32, "little"))
+    neutral.verify((1).to_bytes(32, "little") + bytes(32), b"anything")  # raises if the signature does not hold
 
 
 def test_a_signature_is_good_for_its_key_and_message_only() -> None:

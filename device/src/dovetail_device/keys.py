@@ -44,6 +44,9 @@ _HOLDS: dict[Role, set[str]] = {
 }
 _SECRET_BYTES = {"x25519": 32, "mlkem768-x25519": 96}
 _PUBLIC_BYTES = {"x25519": 32, "mlkem768-x25519": 1184 + 32}
+_FIELD = (1 << 255) - 19  # of the curve of Ed25519, whose points are written by their y and one bit
+_ORDER_8 = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
+_SMALL = frozenset((0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8))  # y of the points whose eightfold is neutral
 
 
 def text(data: bytes) -> str:
@@ -144,7 +147,10 @@ class Opener:
 
 @dataclass(frozen=True)
 class VerifyingKey:
-    """Public half of an Ed25519 key pair; a device's is its name in the roster."""
+    """Public half of an Ed25519 key pair; a device's is its name in the roster.
+
+    Nothing verifies under a point of small order, although RFC 8032 would accept it: anybody finds signatures for it.
+    """
 
     public: bytes
 
@@ -153,9 +159,18 @@ class VerifyingKey:
 
     @classmethod
     def parse(cls, name: str, encoded: object) -> Self:
-        return cls(_split(name, encoded, {"ed25519": 32})[1])
+        key = cls(_split(name, encoded, {"ed25519": 32})[1])
+        if key._anybodys:
+            raise ConfigError(f"`{name}` is a point of small order, for which anybody can sign; make a key.")
+        return key
+
+    @property
+    def _anybodys(self) -> bool:
+        return int.from_bytes(self.public, "little") % (1 << 255) % _FIELD in _SMALL
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
+        if self._anybodys:
+            return False
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
         except (InvalidSignature, ValueError):
