@@ -158,7 +158,7 @@ def test_a_changed_campaign_is_invalid_until_it_is_signed_again(
     assert invoke(["collect", "sign", "campaign.toml", "--keys", "owner.key"]) == 0
     assert document(capsys, "check", "campaign.toml")["reports"] == 24  # the budget was made for 24
     assert "no such campaign file" in fails(capsys, "check", "none.toml")
-    assert "not signed by" in fails(capsys, "check", "campaign.toml", "--owner", f"ed25519:{'A' * 43}")
+    assert "not signed by" in fails(capsys, "check", "campaign.toml", "--owner", f"ed25519:{'B' * 42}A")
 
 
 def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def test_what_waits_is_flushed_and_status_shows_the_ledger(
     [
         (("--value", "magenta-4711"), "`value` must be one of red"),
         (("--value", "red", "--max-epsilon", "0.5"), "gives at most 0.5"),
-        (("--value", "red", "--owner", "ed25519:" + "A" * 43), "is not signed by ed25519:AAA"),
+        (("--value", "red", "--owner", "ed25519:" + "B" * 42 + "A"), "is not signed by ed25519:BBB"),
         (("--value", "red", "--via", "mqtt"), "names no `endpoints.mqtt`"),
         (("--value", "red", "--url", "ftp://x"), "`url` must be http://host:port or https://host:port"),
         (("--value", "red", "--round", "1", "--wait", "nan"), "`wait` must be a finite number, at least 0"),
