@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from dovetail.pipeline.sections import Section
 from dovetail_device.campaign import Campaign
-from dovetail_device.keys import VerifyingKey
+from dovetail_device.keys import Role, RoleKeys, VerifyingKey
 
 
 class TlsSection(Section):
@@ -22,8 +24,23 @@ def tls_files(tls: TlsSection | None, folder: Path) -> dict[str, Path]:
     return {} if tls is None else {"certificate": folder / tls.certificate, "key": folder / tls.key}
 
 
-def load_campaigns(names: Iterable[str], owner: str | None, folder: Path) -> list[tuple[Campaign, Path]]:
-    """Signed campaigns, each with the folder of its file; with `owner`, only those that this key has signed."""
-    pinned = None if owner is None else VerifyingKey.parse("owner", owner)
-    files = [folder / name for name in names]
-    return [(Campaign.load(file, pinned), file.parent) for file in files]
+class ServerConfig(Section):
+    """What both servers are told."""
+
+    schema_version: Literal[1]
+    campaigns: Annotated[list[str], Field(min_length=1)]
+    owner: str | None = None  # the only key whose campaigns are served
+    keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
+    store: str | None = None
+    tls: TlsSection | None = None
+
+    def load_campaigns(self, folder: Path) -> list[tuple[Campaign, Path]]:
+        """Signed campaigns, each with the folder of its file; with `owner`, only those that this key has signed."""
+        pinned = None if self.owner is None else VerifyingKey.parse("owner", self.owner)
+        files = [folder / name for name in self.campaigns]
+        return [(Campaign.load(file, pinned), file.parent) for file in files]
+
+    def load_keys(self, folder: Path, role: Role) -> list[RoleKeys]:
+        """The secret keys of the server's role; files of another role are refused."""
+        names = [self.keys] if isinstance(self.keys, str) else self.keys
+        return [RoleKeys.load(folder / name, role) for name in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,11 +12,10 @@ from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.analyzer.runtime import Analyzer
 from dovetail.collect.analyzer.slots import Slots
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.config import TlsSection, load_campaigns
+from dovetail.collect.config import ServerConfig
 from dovetail.collect.store.analyzer import open_analyzer_store
 from dovetail.pipeline.config import parse_section, read_toml
 from dovetail.pipeline.sections import Section
-from dovetail_device.keys import RoleKeys
 
 
 class RetentionSection(Section):
@@ -25,18 +24,12 @@ class RetentionSection(Section):
     days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
 
 
-class AnalyzerConfig(Section):
+class AnalyzerConfig(ServerConfig):
     """`analyzer.toml`; paths in it are relative to the file."""
 
-    schema_version: Literal[1]
-    campaigns: Annotated[list[str], Field(min_length=1)]
-    owner: str | None = None  # the only key whose campaigns are served
-    keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
-    store: str | None = None
     listen: str = "127.0.0.1:8402"
     tokens: str | None = None  # without, nobody may query
     public_page: bool = False
-    tls: TlsSection | None = None
     retention: RetentionSection = RetentionSection()
 
 
@@ -47,11 +40,8 @@ def load(path: Path) -> AnalyzerConfig:
 
 def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, Tokens]:
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
-    versions = load_campaigns(config.campaigns, config.owner, folder)
-    keys = [config.keys] if isinstance(config.keys, str) else config.keys
-    campaigns = Campaigns.of(
-        [each for each, _ in versions], [RoleKeys.load(folder / name, "analyzer") for name in keys]
-    )
+    versions = config.load_campaigns(folder)
+    campaigns = Campaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
     tokens = Tokens(()) if config.tokens is None else Tokens.load(folder / config.tokens)
     slots = {campaign.id: Slots.load(campaign, place) for campaign, place in versions}
     analyzer = Analyzer(

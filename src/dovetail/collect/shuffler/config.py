@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.config import TlsSection, load_campaigns
+from dovetail.collect.config import ServerConfig
 from dovetail.collect.public import fit
 from dovetail.collect.roster import LiveRoster
 from dovetail.collect.shuffler.book import Book
@@ -22,7 +22,7 @@ from dovetail.core.entropy import device
 from dovetail.pipeline.config import parse_section, read_toml
 from dovetail.pipeline.sections import Section
 from dovetail_device.endpoint import place_of
-from dovetail_device.keys import RoleKeys, secret_line
+from dovetail_device.keys import secret_line
 
 
 class MqttSection(Section):
@@ -52,20 +52,14 @@ class RetentionSection(Section):
     days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 90.0
 
 
-class ShufflerConfig(Section):
+class ShufflerConfig(ServerConfig):
     """`shuffler.toml`; paths in it are relative to the file."""
 
-    schema_version: Literal[1]
-    campaigns: Annotated[list[str], Field(min_length=1)]
-    owner: str | None = None  # the only key whose campaigns are served
-    keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
-    store: str | None = None
     vault: str = "vault"
     roster: str | None = None
     listen: str = "127.0.0.1:8401"
     analyzer: str
     mqtt: MqttSection | None = None
-    tls: TlsSection | None = None
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
 
@@ -78,9 +72,8 @@ def load(path: Path) -> ShufflerConfig:
 def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -> tuple[Service, list[Subscriber]]:
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
     place_of("analyzer", config.analyzer, ("http", "https"))
-    campaigns = load_campaigns(config.campaigns, config.owner, folder)
-    keys = [config.keys] if isinstance(config.keys, str) else config.keys
-    book = Book.of([c for c, _ in campaigns], [RoleKeys.load(folder / name, "shuffler") for name in keys])
+    campaigns = config.load_campaigns(folder)
+    book = Book.of([campaign for campaign, _ in campaigns], config.load_keys(folder, "shuffler"))
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
     shuffler = Shuffler(
         book,
