@@ -47,8 +47,16 @@ def test_people_of_groups_hide_among_their_group_only() -> None:
     groups = explain(campaign({"batch.minimum": 1000, "groups.names": ["north", "south"]})[0])
     assert isinstance(alone, CentralDP) and isinstance(groups.central, CentralDP)
     assert groups.central.epsilon > alone.epsilon and groups.central.n == 500
+    assert "for groups of one size" in "; ".join(groups.warnings)  # also for machines, which read no words
     crowded = explain(campaign({"batch.minimum": 1, "groups.names": ["north", "south"]})[0]).central
     assert isinstance(crowded, Missing)
+
+
+def test_alpha_is_said_for_the_groups_that_it_holds_for() -> None:
+    refined = MALLOWS | {"shuffler": "rase", "refine": "blocks", "k": 3}
+    for shuffle, groups in ((MALLOWS, "inside the public groups"), (refined, "inside 3 refined groups only")):
+        (order,) = [line.words for line in explain(campaign({"shuffle": shuffle})[0]).lines if line.name == "order"]
+        assert f"alpha 1 {groups}" in order
 
 
 @pytest.mark.parametrize("changes", [{"promise.authentication": "none"}, {"shuffle": MALLOWS}])

@@ -178,7 +178,8 @@ def _order(campaign: Campaign) -> str:
     rule = campaign.shuffle
     if not campaign.order_private:
         return "a uniform shuffle: the order of a batch tells nothing about who sent which report"
-    alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g}"
+    inside = "the public groups" if rule.refine is None else f"{rule.k:,} refined groups only, not the public ones"
+    alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g} inside {inside}"
     return (
         f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; no "
         "amplification by shuffling is claimed"
@@ -215,6 +216,11 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
     if promised.assumed_honest is None and not promised.assumed_dishonest and not campaign.order_private:
         found.append("everybody is assumed honest; state `assumed_dishonest` to promise less but surely")
+    if campaign.groups:
+        found.append(
+            "people hide among their own public group only: the numbers here are for groups of one size, and the "
+            "smallest group that really comes gets less"
+        )
     if reports < campaign.schedule.count:
         found.append(
             f"the device budget pays for {reports:,} of {campaign.schedule.count:,} rounds; then a device is silent"
