@@ -26,7 +26,7 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

@@ -22,10 +22,10 @@ import numba
 import numpy as np
 
 from dovetail.core.entropy import Entropy, device, simulation
-from dovetail.shuffle.decode import decode
-from dovetail.shuffle.digits import digits
-from dovetail.shuffle.kendall import mallows
-from dovetail.shuffle.stream import stream
+from dovetail.shuffle.sampling.lehmer_code import digits
+from dovetail.shuffle.sampling.lehmer_decode import decode
+from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sampling.out_of_core import stream
 
 SEED = 1
 REPEATS = 5  # best of

@@ -23,8 +23,8 @@ SEED = 1
 
 def points(n: int) -> dict[str, float]:
     """The plane, groups of about 30."""
-    from dovetail.shuffle.groups import Groups
-    from dovetail.shuffle.portfolio import best_order
+    from dovetail.shuffle.groups.groups import Groups
+    from dovetail.shuffle.reference_order.candidates import best_order
 
     where = np.random.default_rng(SEED).random((n, 2))
     radius = float(np.sqrt(30 / (np.pi * n)))
@@ -39,9 +39,9 @@ def points(n: int) -> dict[str, float]:
 
 def ages(n: int) -> dict[str, float]:
     """Integer ages, groups of those at most five years apart."""
-    from dovetail.shuffle.atoms import atoms
-    from dovetail.shuffle.groups import Groups
-    from dovetail.shuffle.portfolio import best_order
+    from dovetail.shuffle.groups.atoms import atoms
+    from dovetail.shuffle.groups.groups import Groups
+    from dovetail.shuffle.reference_order.candidates import best_order
 
     labels = np.random.default_rng(SEED).integers(17, 91, n)
     begin = time.perf_counter()

@@ -27,7 +27,7 @@ from dovetail.core.entropy import device
 from dovetail.pipeline.campaign import Campaign
 from dovetail.pipeline.rounds import Rounds
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE
 
 SEED = 1

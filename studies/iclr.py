@@ -22,7 +22,7 @@ from dovetail.estimate.local import CalibratedTrees, GroupShares, local_error
 from dovetail.estimate.simplex import nearest_shares
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.uniform import Identity, Uniform

@@ -13,7 +13,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.datasets.syn import nested_crescents
 from dovetail.datasets.twitch import friendship_axes
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 
 KM = 111.195  # in a degree of latitude
 

@@ -12,7 +12,7 @@ from studies.iclr_claims import plain
 
 from dovetail.core.entropy import simulation
 from dovetail.datasets.syn import nested_crescents
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 
 
 def test_the_study_holds_at_toy_size_and_leaves_its_table(tmp_path: Path) -> None:

@@ -21,13 +21,13 @@ _HOME = {
     "dovetail.randomize.hashing": ("LocalHashing",),
     "dovetail.randomize.laplace": ("Laplace",),
     "dovetail.randomize.budget_laplace": ("BudgetLaplace",),
-    "dovetail.shuffle.groups": ("Groups",),
+    "dovetail.shuffle.groups.groups": ("Groups",),
     "dovetail.shuffle.uniform": ("Identity", "Uniform", "WithinGroups"),
     "dovetail.shuffle.mallows": ("Mallows",),
     "dovetail.shuffle.noisy_sort": ("NoisySort",),
-    "dovetail.shuffle.planar": ("PlanarLaplace",),
+    "dovetail.shuffle.planar_laplace": ("PlanarLaplace",),
     "dovetail.shuffle.best": ("best_shuffler",),
-    "dovetail.shuffle.portfolio": ("best_order",),
+    "dovetail.shuffle.reference_order.candidates": ("best_order",),
     "dovetail.shuffle.saving": ("load", "save"),
     "dovetail.shuffle.rase": ("RASE",),
     "dovetail.estimate.frequency": ("estimate_frequencies",),
@@ -45,7 +45,7 @@ _HOME = {
     ),
     "dovetail.estimate.classes": ("estimate_classes",),
     "dovetail.estimate.local": ("CalibratedTrees", "Debiased", "GroupShares", "hit_rate", "local_error"),
-    "dovetail.account.order": ("posterior_interval", "reidentification_bound"),
+    "dovetail.account.order_privacy.posterior_odds": ("posterior_interval", "reidentification_bound"),
     "dovetail.account.amplify": ("amplify", "list_bounds"),
     "dovetail.account.calibrate": ("max_epsilon", "min_people"),
     "dovetail.account.compose": ("compose", "composed_delta"),
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
     from dovetail.account.closed_form.listing import closed_forms
     from dovetail.account.compose import compose, composed_delta
     from dovetail.account.interop import renyi_curve, to_dp_accounting
-    from dovetail.account.order import posterior_interval, reidentification_bound
+    from dovetail.account.order_privacy.posterior_odds import posterior_interval, reidentification_bound
     from dovetail.account.rounds import Round
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
     from dovetail.attack.definetti import DeFinetti
@@ -235,12 +235,12 @@ if TYPE_CHECKING:
     from dovetail.randomize.unary import Unary
     from dovetail.report.document import PrivacyReport
     from dovetail.shuffle.best import best_shuffler
-    from dovetail.shuffle.groups import Groups
+    from dovetail.shuffle.groups.groups import Groups
     from dovetail.shuffle.mallows import Mallows
     from dovetail.shuffle.noisy_sort import NoisySort
-    from dovetail.shuffle.planar import PlanarLaplace
-    from dovetail.shuffle.portfolio import best_order
+    from dovetail.shuffle.planar_laplace import PlanarLaplace
     from dovetail.shuffle.rase import RASE
+    from dovetail.shuffle.reference_order.candidates import best_order
     from dovetail.shuffle.saving import load, save
     from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

@@ -15,7 +15,7 @@ from dovetail.datasets.syn import coarse, nested_crescents
 from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, local_error
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Identity, Uniform
 
 WAYS = (8, 4, 2)

@@ -12,12 +12,12 @@ import polars as pl
 from scipy.spatial import cKDTree
 from studies.record import command, picture, record
 
-from dovetail.shuffle.bounds import width_bound
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.portfolio import best_order
-from dovetail.shuffle.reference import breadth_first
-from dovetail.shuffle.sensitivity import kendall_by_group, width_by_group
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order.candidates import best_order
+from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.reference_order.width_bound import width_bound
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group, width_by_group
 
 SEEDS = tuple(range(10))
 RADII = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
+from dovetail.account.order_privacy.preservation import block_retained, retained_at
 from dovetail.core.entropy import Entropy, simulation
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.kendall import mallows
-from dovetail.shuffle.preserve import block_retained, retained_at
+from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 SEED = 7
 TRIALS, DELTA = 50, 0.01

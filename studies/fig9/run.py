@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.shuffle import walk
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.portfolio import best_order
-from dovetail.shuffle.reference import breadth_first
-from dovetail.shuffle.sensitivity import width_by_group
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order.candidates import best_order
+from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity.kendall import width_by_group
 
 SEEDS = tuple(range(10))
 WIDTHS = (0, 5, 10, 20, 50, 100)

@@ -13,12 +13,12 @@ import polars as pl
 from studies.order_gain.families import FAMILIES
 from studies.record import command, picture, record
 
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.atoms import atoms
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.portfolio import best_order
-from dovetail.shuffle.reference import breadth_first, label_order
+from dovetail.shuffle.groups.atoms import atoms
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order.candidates import best_order
+from dovetail.shuffle.reference_order.orders import breadth_first, label_order
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 SEEDS = (1, 2, 3, 4, 5)
 PEOPLE, AGES = 32_561, 74  # as many as the census extract has; the ages themselves are synthetic

@@ -23,7 +23,7 @@ from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 from dovetail.report.figure import COLOURS, DASHES
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.uniform import Identity, Uniform

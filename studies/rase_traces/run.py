@@ -29,7 +29,7 @@ from dovetail.estimate.median import estimate_median
 from dovetail.pipeline.campaign import Campaign
 from dovetail.pipeline.rounds import Rounds
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE
 
 SEED = 9

@@ -15,16 +15,16 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Entropy, Permutation, simulation
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.axes import along
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import mallows
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.neighbours import Points
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.near import Points
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.reference import breadth_first
+from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.reference_order.axes import along
+from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 from dovetail.shuffle.uniform import Uniform
 
 SEED = 11

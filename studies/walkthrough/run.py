@@ -58,13 +58,13 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.order import exact_alpha
+from dovetail.account.order_privacy.posterior_odds import exact_alpha
 from dovetail.core.entropy import Permutation
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import inversions
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.sampling.mallows_distribution import inversions
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 NAMED = {4: (4, 5, 7), 5: (5, 2, 3, 8, 4), 8: (8, 3, 5)}
 REFERENCE = (5, 2, 3, 8, 4, 1, 6, 7)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.shuffle.symmetric import everybody, everything, groups_of, largest_change, log_law, moved
 
-from dovetail.account.inference import inferential_loss, informed_loss, two_orders
-from dovetail.account.order import (
+from dovetail.account.order_privacy.exhaustive_inference import inferential_loss, informed_loss, two_orders
+from dovetail.account.order_privacy.posterior_odds import (
     definetti_interval,
     exact_alpha,
     exchange_epsilon,
@@ -23,9 +23,9 @@ from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.sampling.permutations import inverse
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 ORDER = np.array([1, 2, 3, 0])  # not its own inverse

@@ -22,7 +22,7 @@ from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 N, ROUNDS = 8, 30

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import hypergeom
 from tests.statistics import expect_broken, expect_law
 
-from dovetail.account.order import reidentification_bound
+from dovetail.account.order_privacy.posterior_odds import reidentification_bound
 from dovetail.attack.reidentify_subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
 from dovetail.attack.result import Attacked
 from dovetail.core.channel import KRRChannel
@@ -18,7 +18,7 @@ from dovetail.core.stages import FrequencyRandomizer, Shuffler
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

@@ -21,7 +21,7 @@ from dovetail.estimate.local import (
     total_variation,
 )
 from dovetail.randomize.krr import KRR
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Uniform, WithinGroups
 
 LINE = Groups.from_labels([1, 2, 3, 4], radius=1)

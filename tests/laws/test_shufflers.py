@@ -13,12 +13,12 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import device, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.comparison.sattolo import Sattolo
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sattolo import Sattolo
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 OVERLAPPING = Groups.from_lists([[0, 1, 3], [3, 2, 4]], 5)

@@ -22,16 +22,22 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.atoms import atoms
-from dovetail.shuffle.components import Line
-from dovetail.shuffle.decode import decode, tiers, window
-from dovetail.shuffle.digits import digits
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import inversion_variance, inversions, log_normalizer, mallows, mean_inversions
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing, marginals
+from dovetail.shuffle.groups.atoms import atoms
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.mixing import average_mixing, exact_mixing, marginals
-from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.sampling.lehmer_code import digits
+from dovetail.shuffle.sampling.lehmer_decode import decode, tiers, window
+from dovetail.shuffle.sampling.mallows_distribution import (
+    inversion_variance,
+    inversions,
+    log_normalizer,
+    mallows,
+    mean_inversions,
+)
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
 

@@ -24,7 +24,7 @@ from dovetail.pipeline.windows import Round, window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.domain import numbers
 from dovetail.randomize.laplace import Laplace
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
 

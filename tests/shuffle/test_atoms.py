@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.atoms import atoms, checked_atoms, contiguous, pairs_within
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.reference import label_order
+from dovetail.shuffle.groups.atoms import atoms, checked_atoms, contiguous, pairs_within
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order.orders import label_order
+from dovetail.shuffle.sampling.permutations import inverse
 
 lists_of_people = st.lists(st.lists(st.integers(0, 7), max_size=6), max_size=6)
 

@@ -10,7 +10,7 @@ from tests.statistics import expect_broken, expect_law
 
 import dovetail
 from dovetail.core.entropy import Entropy
-from dovetail.shuffle.baselines import (
+from dovetail.shuffle.comparison.cayley_hamming import (
     cayley_log_normalizer,
     cayley_mallows,
     hamming_log_normalizer,

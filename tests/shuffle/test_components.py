@@ -9,11 +9,11 @@ from tests.statistics import expect_law
 
 from dovetail.core.entropy import Entropy, Words, device
 from dovetail.core.errors import DataError
-from dovetail.shuffle.components import Line, line_up
-from dovetail.shuffle.digits import digits
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.inside import uniform_inside
-from dovetail.shuffle.logarithm import ERROR, minus_log
+from dovetail.shuffle.fitting.components import Line, line_up
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.sampling.lehmer_code import digits
+from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
+from dovetail.shuffle.sampling.within_blocks import uniform_inside
 from dovetail_device.rational import GeometricLaw, exp_bracket
 
 

@@ -13,10 +13,10 @@ from tests.shuffle.test_reference import naive_search
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.shuffle.distances import EARTH_RADIUS
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.reference import breadth_first
+from dovetail.shuffle.groups.distances import EARTH_RADIUS
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.sampling.permutations import inverse
 
 Sets = set[frozenset[int]]
 plane = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dovetail.core.entropy import device, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.components import Line
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import mallows
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 

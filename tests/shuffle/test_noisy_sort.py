@@ -13,11 +13,11 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
-from dovetail.shuffle.components import Line
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.noisy_sort import RATE, NoisySort, sort_keys
-from dovetail.shuffle.racing import log_chance
-from dovetail.shuffle.sensitivity import footrule
+from dovetail.shuffle.sampling.laplace_order_probability import log_chance
+from dovetail.shuffle.sensitivity.kendall import footrule
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])

@@ -14,10 +14,10 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.components import Line
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.planar import RATE, PlanarLaplace, kd_order
-from dovetail.shuffle.plane_noise import _settle, planar_laplace
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.planar_laplace import RATE, PlanarLaplace, kd_order
+from dovetail.shuffle.sampling.planar_noise import _settle, planar_laplace
 
 Plane = np.ndarray
 

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from studies.order_gain.families import FAMILIES
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle import walk
-from dovetail.shuffle.atoms import atoms, contiguous, pairs_within
-from dovetail.shuffle.axes import along, along_principal_axis, fiedler
-from dovetail.shuffle.bounds import width_bound
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
-from dovetail.shuffle.portfolio import best_order, candidates
-from dovetail.shuffle.ranges import Places
-from dovetail.shuffle.reference import breadth_first
-from dovetail.shuffle.refine import score, swept
-from dovetail.shuffle.sensitivity import kendall_by_group, width_by_group
+from dovetail.shuffle.groups.atoms import atoms, contiguous, pairs_within
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order.axes import along, along_principal_axis, fiedler
+from dovetail.shuffle.reference_order.barycenter import score, swept
+from dovetail.shuffle.reference_order.candidates import best_order, candidates
+from dovetail.shuffle.reference_order.orders import breadth_first
+from dovetail.shuffle.reference_order.width_bound import width_bound
+from dovetail.shuffle.sampling.permutations import inverse
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group, width_by_group
 
 lists_of_people = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), max_size=7)
 few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)

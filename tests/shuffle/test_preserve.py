@@ -11,13 +11,8 @@ from scipy.stats import beta, hypergeom
 from tests.shuffle.symmetric import everything, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law
 
-from dovetail.core.entropy import Entropy
-from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.shuffle import preserve
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.kendall import mallows
-from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.preserve import (
+from dovetail.account.order_privacy import preservation as preserve
+from dovetail.account.order_privacy.preservation import (
     block_retained,
     failure_of_prefix,
     hamming_preservation,
@@ -29,7 +24,12 @@ from dovetail.shuffle.preserve import (
     replaced,
     retained_at,
 )
-from dovetail.shuffle.replaced import arrangements, hamming_counts
+from dovetail.account.order_privacy.replacement_counts import arrangements, hamming_counts
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.sampling.mallows_distribution import mallows
 from dovetail.shuffle.uniform import Identity, Uniform
 
 THETAS = [0.0, 1e-300, 1e-9, 0.05, 1.0, 4.0, math.inf]

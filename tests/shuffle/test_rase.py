@@ -15,13 +15,13 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import device, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.arrivals import in_roster_order
-from dovetail.shuffle.blocks import agglomerated, cut, equal_blocks
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.comparison.sattolo import Sattolo
+from dovetail.shuffle.fitting.line_partition import agglomerated, cut, equal_blocks
+from dovetail.shuffle.fitting.roster_order import in_roster_order
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sattolo import Sattolo
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 from dovetail.shuffle.uniform import Uniform, WithinGroups
 
 OWN = Groups.from_lists([[4, 0, 2], [1, 3]], 5)

@@ -12,10 +12,10 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, DovetailError, StorageError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.saving import FORMAT, load, save
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

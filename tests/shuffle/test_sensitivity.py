@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
-from dovetail.shuffle.digits import MOST_THETA
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.sensitivity import kendall, kendall_by_group, theta_for, width_by_group
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA
+from dovetail.shuffle.sensitivity.kendall import kendall, kendall_by_group, theta_for, width_by_group
 
 positions = st.lists(st.integers(0, 200), unique=True, max_size=12)
 

@@ -10,9 +10,9 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.shuffle import stream as module
-from dovetail.shuffle.kendall import inversion_variance, inversions, mean_inversions
-from dovetail.shuffle.stream import stream
+from dovetail.shuffle.sampling import out_of_core as module
+from dovetail.shuffle.sampling.mallows_distribution import inversion_variance, inversions, mean_inversions
+from dovetail.shuffle.sampling.out_of_core import stream
 
 
 @pytest.mark.parametrize(("n", "theta"), [(4, 1.0), (4, 2.5), (5, 5.0), (5, 0.9)])

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from dovetail.core.entropy import device, simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 

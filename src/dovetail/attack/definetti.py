@@ -15,7 +15,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.estimate.simplex import nearest_shares
-from dovetail.shuffle.near import coded
+from dovetail.shuffle.groups.neighbours import coded
 
 Codes = NDArray[np.int64]  # (n,), 0..g-1
 Model = NDArray[np.float64]  # (classes, k), rows sum to 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, hypergeom
 
-from dovetail.account.order import exact_alpha, reidentification_bound
+from dovetail.account.order_privacy.posterior_odds import exact_alpha, reidentification_bound
 from dovetail.attack.evidence import log_odds, supports
 from dovetail.attack.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
 from dovetail.core.channel import Channel
@@ -19,8 +19,8 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.permutations import inverse
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.sampling.permutations import inverse
 
 _MOST_CELLS = 20_000_000
 

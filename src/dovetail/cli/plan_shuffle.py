@@ -16,7 +16,7 @@ from dovetail.pipeline.build import build_shuffler, mechanism_of
 from dovetail.pipeline.config import nearest as nearest_name
 from dovetail.pipeline.table import numeric, read_table
 from dovetail.report.document import Missing, plain
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.saving import save
 
 

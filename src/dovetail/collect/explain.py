@@ -14,7 +14,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.plan.collection import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.numbers import odds, upward
-from dovetail.shuffle.fitted import round_up
+from dovetail.shuffle.fitting.summary import round_up
 from dovetail_device.campaign import Campaign
 from dovetail_device.message import wire_bytes
 from dovetail_device.rational import as_written

@@ -23,10 +23,10 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.best import best_shuffler
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.rase import RASE, Refinement
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

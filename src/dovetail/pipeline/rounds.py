@@ -21,9 +21,9 @@ from dovetail.core.stages import Reports
 from dovetail.pipeline.campaign import Campaign
 from dovetail.pipeline.table import as_frame
 from dovetail.pipeline.windows import Round, Window, window
-from dovetail.shuffle.arrivals import in_roster_order
-from dovetail.shuffle.fitted import round_up
-from dovetail.shuffle.restrict import Present
+from dovetail.shuffle.fitting.missing_people import Present
+from dovetail.shuffle.fitting.roster_order import in_roster_order
+from dovetail.shuffle.fitting.summary import round_up
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -9,15 +9,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.shuffle.centres import Numbers
 from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.components import Line, line_up
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.fitting.components import Line, line_up
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.neighbours import checked_points
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.near import checked_points
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.planar import PlanarLaplace
+from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.sensitivity.centres import Numbers
 from dovetail.shuffle.uniform import WithinGroups
 
 Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)

@@ -15,18 +15,26 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle import sensitivity, words
 from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.components import Line, line_up
-from dovetail.shuffle.digits import MOST_THETA, Rates
-from dovetail.shuffle.fitted import checked_groups, facts, largest_of, product_up, refuse_crossing, smallest_rate
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.mixing import average_mixing, exact_mixing
-from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.ranges import Places
-from dovetail.shuffle.reference import reference_order
-from dovetail.shuffle.restrict import checked_present, restrict_groups
+from dovetail.shuffle.fitting.components import Line, line_up
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
+from dovetail.shuffle.fitting.summary import (
+    checked_groups,
+    facts,
+    largest_of,
+    product_up,
+    refuse_crossing,
+    smallest_rate,
+)
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.reference_order.orders import reference_order
+from dovetail.shuffle.sampling import mallows_on_components as words
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Rates
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 _SOURCE = (
     "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "

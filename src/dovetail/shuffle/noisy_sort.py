@@ -15,17 +15,17 @@ from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle import sensitivity
 from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.components import Line, by_component, line_up
-from dovetail.shuffle.fitted import checked_groups, facts, largest_of, product_up, refuse_crossing
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.mixing import average_mixing
-from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.racing import log_chance
-from dovetail.shuffle.ranges import Places
-from dovetail.shuffle.restrict import checked_present, restrict_groups
+from dovetail.shuffle.fitting.components import Line, by_component, line_up
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.mixing import average_mixing
+from dovetail.shuffle.fitting.summary import checked_groups, facts, largest_of, product_up, refuse_crossing
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.laplace_order_probability import log_chance
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; scores are stretched to fit the promise
 

@@ -15,18 +15,18 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.shuffle import sensitivity
-from dovetail.shuffle.arrivals import in_roster_order
-from dovetail.shuffle.blocks import agglomerated, cut, equal_blocks
 from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.graph import checked_edges
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.comparison.sattolo import UNPROTECTED
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.line_partition import agglomerated, cut, equal_blocks
+from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.roster_order import in_roster_order
+from dovetail.shuffle.groups.graph import checked_edges
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.permutations import Labels, Mixing, checked, inverse
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.reference import reference_order
-from dovetail.shuffle.restrict import checked_present, restrict_groups
-from dovetail.shuffle.sattolo import UNPROTECTED
+from dovetail.shuffle.reference_order.orders import reference_order
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, inverse
+from dovetail.shuffle.sensitivity import kendall as sensitivity
 from dovetail.shuffle.uniform import Uniform, WithinGroups
 
 Refinement = Literal["blocks", "agglomerative"]

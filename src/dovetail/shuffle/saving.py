@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.components import Line
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Ranges
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.ranges import Ranges
+from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 
 FORMAT = "dovetail shuffler"

@@ -16,12 +16,12 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.groups import Groups
-from dovetail.shuffle.inside import uniform_inside
-from dovetail.shuffle.permutations import Labels, Mixing, checked, checked_labels, shares
-from dovetail.shuffle.plan import Plan
-from dovetail.shuffle.ranges import Places
-from dovetail.shuffle.restrict import checked_present, restrict_groups
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels, shares
+from dovetail.shuffle.sampling.within_blocks import uniform_inside
 
 
 @dataclass(frozen=True)

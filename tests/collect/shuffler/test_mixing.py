@@ -17,7 +17,7 @@ from dovetail.collect.shuffler.book import Book
 from dovetail.collect.store.protocol import Round
 from dovetail.collect.vault import RoundKey
 from dovetail.core.errors import ConfigError
-from dovetail.shuffle.groups import Groups
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import WithinGroups
 
 TRIALS = 3000

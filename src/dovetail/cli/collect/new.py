@@ -17,7 +17,7 @@ from dovetail.cli.output import Force, Json, print_json, write_whole
 from dovetail.collect.toml import toml
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
-from dovetail.shuffle.fitted import round_up
+from dovetail.shuffle.fitting.summary import round_up
 from dovetail_device.campaign import draft
 
 Kind = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]

@@ -21,7 +21,7 @@ from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.device import from_device
 from dovetail.report.document import Missing
-from dovetail.shuffle.fitted import round_up
+from dovetail.shuffle.fitting.summary import round_up
 from dovetail_device.campaign import Campaign
 from dovetail_device.rational import as_written
 

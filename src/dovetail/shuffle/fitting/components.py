@@ -1,0 +1,151 @@
+"""Independent shufflers side by side: a line of everybody, cut into components, cut into atoms.
+
+A group lies in one component, so components may be shuffled independently and each as little as its own groups
+allow. A group holds whole atoms, so people of one atom may be exchanged freely: the order inside an atom is uniform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.entropy import Permutation
+from dovetail.core.errors import DataError
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.groups.atoms import atoms, contiguous
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.reference_order.candidates import best_order
+from dovetail.shuffle.sampling.lehmer_code import Starts
+from dovetail.shuffle.sampling.permutations import checked, inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Everybody in reference order, in components of atoms.
+
+    Parameters
+    ----------
+    order : int array (n,)
+        order[k] is the person at place k.
+    parts : int array (components + 1,)
+        Component c stands at places parts[c]..parts[c + 1] - 1. People in no group are components of their own.
+    cells : int array (atoms + 1,)
+        The same for atoms; every part is made of whole cells.
+    """
+
+    order: Permutation
+    parts: Starts
+    cells: Starts
+
+    def __post_init__(self) -> None:
+        order = checked(self.order, np.size(self.order), "order")
+        parts, cells = (_checked_starts(name, getattr(self, name), order.size) for name in ("parts", "cells"))
+        if not np.isin(parts, cells, assume_unique=True).all():
+            raise DataError("`parts` must begin where `cells` begin.")
+        for name, array in (("order", order), ("parts", parts), ("cells", cells)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def whole(cls, order: ArrayLike) -> Line:
+        """One component of everybody, without atoms."""
+        line = np.asarray(order)
+        return cls(line, np.array([0, line.size]), np.arange(line.size + 1))
+
+    @classmethod
+    def still(cls, n: int) -> Line:
+        """Everybody a component of their own: nobody moves."""
+        return cls(np.arange(n), np.arange(n + 1), np.arange(n + 1))
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return self.order.size
+
+    @cached_property
+    def places(self) -> Permutation:
+        """Place of each person (n,)."""
+        return inverse(self.order)
+
+    @property
+    def sizes(self) -> Places:
+        """People in each component (components,)."""
+        return np.diff(self.parts)
+
+    @cached_property
+    def part(self) -> Places:
+        """Component of each place (n,)."""
+        return np.repeat(np.arange(self.parts.size - 1), self.sizes)
+
+    @cached_property
+    def cell(self) -> Places:
+        """Atom of each place (n,)."""
+        return np.repeat(np.arange(self.cells.size - 1), np.diff(self.cells))
+
+    @property
+    def mixed(self) -> NDArray[np.bool_]:
+        """Which components have several atoms (components,)."""
+        return np.diff(np.searchsorted(self.cells, self.parts)) > 1
+
+    def part_of(self, groups: Groups) -> Places:
+        """Component of the first member of each group (groups,)."""
+        return self.part[self.places[groups.rows.people[groups.rows.starts]]]
+
+    def restrict(self, present: NDArray[np.bool_]) -> tuple[Line, NDArray[np.bool_]]:
+        """The line of the people that are present, renumbered, and which components are left."""
+        here = present[self.order]
+        before = np.concatenate(([0], np.cumsum(here)))
+        number = np.cumsum(present) - 1
+        parts, cells = before[self.parts], before[self.cells]
+        left = np.diff(parts) > 0
+        return Line(number[self.order[here]], np.unique(parts), np.unique(cells)), left
+
+
+def line_up(
+    groups: Groups, *, points: ArrayLike | None = None, reference: ArrayLike | None = None
+) -> tuple[Line, Plan]:
+    """Components and atoms of the groups, each component in the best order that the portfolio finds for it.
+
+    With `reference` (n,) people keep that public order as far as components and atoms can stand together.
+    """
+    codes, component = atoms(groups), _components(groups)
+    if reference is None:
+        best = best_order(groups, points=points, atoms=codes)
+        order, plan = best.order, Plan.of(best)
+    else:
+        given = checked(reference, groups.n, "reference")
+        order, plan = contiguous(contiguous(given, codes), component), Plan(reference="given")
+    return Line(order, _begins(component[order]), _begins(codes[order])), plan
+
+
+def by_component(groups: Groups, order: ArrayLike) -> Line:
+    """Components of the groups, people in the given order inside each of them, without atoms."""
+    component = _components(groups)
+    line = contiguous(order, component)
+    return Line(line, _begins(component[line]), np.arange(groups.n + 1))
+
+
+def _components(groups: Groups) -> Places:
+    """Connected component of each person (n,); people in no group have one of their own."""
+    component = groups.components().copy()
+    alone = np.flatnonzero(component < 0)
+    component[alone] = component.max(initial=-1) + 1 + np.arange(alone.size)
+    return component
+
+
+def _begins(codes: Places) -> Starts:
+    """Where a new code begins along the line, and the end."""
+    return np.concatenate(([0], 1 + np.flatnonzero(np.diff(codes)), [codes.size]))
+
+
+def _checked_starts(name: str, starts: ArrayLike, n: int) -> Starts:
+    given = np.asarray(starts)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.size < 2:
+        raise DataError(f"`{name}` must be whole numbers 0, .., {n:,}, got shape {given.shape} of {given.dtype}.")
+    if given[0] != 0 or given[-1] != n or (np.diff(given) <= 0).any():
+        raise DataError(f"`{name}` must increase from 0 to {n:,}, got {given[:8].tolist()} ..")
+    return given.astype(np.int64)

@@ -1,0 +1,118 @@
+"""What the shufflers that are fitted to groups along a line have in common: checks, roundings and summaries."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.errors import DataError
+from dovetail.core.stages import Shuffler
+from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.lehmer_code import Rates
+from dovetail.shuffle.sensitivity import kendall as exact
+
+_LISTED = 8
+
+
+def checked_groups(groups: Groups, line: Line) -> None:
+    """DataError unless the groups speak of as many people as the line holds."""
+    if groups.n != line.n:
+        raise DataError(f"`groups` must speak of {line.n:,} people, as the reference order does, got {groups.n:,}.")
+
+
+def largest_of(values: Places, groups: Groups, line: Line) -> Places:
+    """Largest value over the groups of each component (components,)."""
+    result = np.zeros(line.parts.size - 1, dtype=np.int64)
+    np.maximum.at(result, line.part_of(groups), values)
+    return result
+
+
+def refuse_crossing(groups: Groups, line: Line) -> None:
+    """DataError when a group meets two components."""
+    crossing = exact.crosses(groups, line)
+    if crossing.any():
+        raise DataError(f"`line` must hold each group in one component; {int(crossing.sum()):,} groups cross.")
+
+
+def smallest_rate(rates: Rates, line: Line) -> float:
+    """The smallest rate above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
+    moving = rates[line.sizes > 1]
+    return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
+
+
+def product_up(rates: NDArray[Any], sizes: Places, *, unit: Fraction = Fraction(1)) -> float:
+    """Largest rate times size times unit, exact and then rounded up to a double; 0 when there is none."""
+    pairs = np.unique(np.column_stack((rates, sizes)), axis=0).tolist() if rates.size else []
+    largest = max((Fraction(rate) * Fraction(size) for rate, size in pairs), default=Fraction(0))
+    return round_up(largest * unit)
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest double that is at least `value`."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def facts(
+    shuffler: Shuffler,
+    line: Line,
+    shift: Rates,
+    *,
+    rates: Rates,
+    plan: Plan,
+    width: int,
+    sensitivity: int,
+) -> dict[str, Any]:
+    r"""Summary of a shuffler along a line whose components move people by `shift` (components,) on average.
+
+    Predicted share of a group of l people that keeps a report of the group, with d the mean displacement:
+
+    .. math:: \max\bigl(1 - d / l, \; l / n_c\bigr)
+
+    (d = 2 log 2 / theta for Mallows), for a group that stands together. theta n is that of the component with the
+    smallest one, components of a single atom apart: nothing but a uniform shuffle is possible inside an atom.
+    """
+    groups: Groups = shuffler.groups  # type: ignore[attr-defined]
+    alpha = shuffler.guarantee.alpha
+    sizes, mixed = line.sizes, line.mixed
+    moved = np.minimum(shift, (sizes - 1 / sizes) / 3)
+    theta = smallest_rate(rates, line)
+    theta_n = float((rates * sizes)[mixed].min(initial=math.inf)) if mixed.any() else theta * line.n
+    theta_n = theta if math.isinf(theta) else theta_n
+    near_uniform = bool(mixed.any()) and theta_n < 1.0
+    several = rates[sizes > 1]
+    found = {
+        "shuffler": shuffler.name,
+        "n": line.n,
+        "alpha": alpha,
+        "width": width,
+        "sensitivity": sensitivity,
+        "paper_sensitivity": exact.paper(width),
+        "theta": theta,
+        "theta_n": theta_n,
+        "thetas": [float(rate) for rate in several[:_LISTED]],
+        "components": int(groups.components().max(initial=-1)) + 1,
+        "largest_group": groups.largest,
+        "groups": len(groups),
+        "ungrouped": int((~groups.grouped).sum()),
+        "mean_displacement": float((moved * sizes).sum() / line.n),
+        "near_uniform": near_uniform,
+    }
+    if len(groups) and math.isfinite(alpha):
+        part, members = line.part_of(groups), groups.sizes
+        with np.errstate(invalid="ignore"):
+            kept = np.maximum(1.0 - shift[part] / members, members / sizes[part])
+        found |= {"retained_mean": float(kept.mean()), "retained_min": float(kept.min())}
+    if near_uniform:
+        found["warning"] = (
+            f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
+            "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
+        )
+    return found | plan.facts()

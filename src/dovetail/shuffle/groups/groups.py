@@ -1,0 +1,300 @@
+"""Groups: sets of people inside which the released order must tell (almost) nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.checks import whole
+from dovetail.core.entropy import Permutation
+from dovetail.core.errors import DataError
+from dovetail.shuffle.checks import not_negative
+from dovetail.shuffle.groups import atoms, distances, graph
+from dovetail.shuffle.groups import connected_components as connect
+from dovetail.shuffle.groups import covering as cover
+from dovetail.shuffle.groups import neighbours as near
+from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups:
+    """The distinct groups of a grouping of n people, and who owns them.
+
+    Built by `from_labels`, `within_radius`, `nearest` and `from_lists`, from public data only: groups made from
+    private values void every guarantee. Groups with fewer than two members promise nothing and are dropped.
+
+    Parameters
+    ----------
+    n : int, at least 1
+    rows : Ranges
+        One row per distinct group with at least two members.
+    owners : Ranges
+        For each group the people it was made for; a group made for nobody in particular belongs to the first one
+        listed. Reference orders are grown from owners; guarantees do not depend on them.
+    dropped : int
+        Distinct groups with fewer than two members.
+    lined : bool
+        Whether `rows.people` lists everybody once, so that every group is contiguous in that public order.
+
+    Notes
+    -----
+    Memory is 4 bytes per member of a distinct group; label groups take O(n) whatever the radius. Two groupings are
+    equal when they have the same n and the same distinct groups, compared by 128-bit fingerprints.
+
+    Examples
+    --------
+    >>> groups = Groups.from_labels([30, 31, 31, 40], radius=1)
+    >>> groups
+    Groups(n=4, groups=1, largest=3)
+    >>> groups.members(0)
+    array([0, 1, 2])
+    """
+
+    n: int
+    rows: Ranges
+    owners: Ranges
+    dropped: int
+    lined: bool
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, radius: float | None = None) -> Groups:
+        """People with equal labels, or with number labels at most `radius` apart; missing labels are refused."""
+        codes, values = near.coded(labels)
+        each = np.arange(values.size)
+        reach = None if radius is None else not_negative("radius", radius)
+        first, last = (each, each + 1) if reach is None else near.windows(values, values, reach)
+        people = np.argsort(codes, kind="stable").astype(np.int32)
+        ends = np.cumsum(np.bincount(codes, minlength=values.size))
+        begins = ends - np.diff(ends, prepend=0)
+        # windows are monotone in the label: equal ones are neighbours
+        new = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(last, prepend=-1))
+        rows = Ranges(people, begins[first[new]], ends[last[new] - 1])
+        owners = Ranges(people, begins[new], ends[np.append(new[1:], values.size) - 1])
+        keep = rows.sizes >= 2
+        return cls(codes.size, rows.take(keep), owners.take(keep), int((~keep).sum()), lined=True)
+
+    @classmethod
+    def within_radius(cls, points: ArrayLike, radius: ArrayLike, *, metric: str = "euclidean") -> Groups:
+        """For each person everybody at most `radius` away; points are coordinates (n,) or (n, d).
+
+        `radius` is one number or one for each person (n,), in the unit of the points. `metric="haversine"` takes
+        latitude and longitude in degrees and metres along the globe. Every other metric is one of
+        `scipy.spatial.distance`; all but euclidean, cityblock and chebyshev compare each person with each.
+        """
+        given = near.checked_points(points)
+        reach = near.checked_radius(radius, len(given))
+        if metric not in distances.NORMS and metric != "haversine":
+            return _owned(distances.within(given, reach, metric))
+        if metric == "haversine":
+            given, reach = distances.on_sphere(given), distances.chord(reach)
+        p = distances.NORMS.get(metric, 2.0)
+        if given.shape[1] == 1:
+            return (
+                cls.from_labels(given[:, 0], reach) if isinstance(reach, float) else _own_windows(given[:, 0], reach)
+            )
+        if not isinstance(reach, float):
+            return _owned(near.own_balls(given, reach, p))
+        rows, site = near.balls(given, reach, p)
+        return _distinct(rows, np.arange(len(given)), site, n=len(given))
+
+    @classmethod
+    def nearest(cls, points: ArrayLike, k: int) -> Groups:
+        """For each person the k nearest people, the person included; equal distances go by index."""
+        given = near.checked_points(points)
+        return _owned(near.nearest(given, k))
+
+    @classmethod
+    def from_graph(cls, edges: Any, *, hops: int = 1, n: int | None = None, closed: bool = True) -> Groups:
+        """For each person everybody within `hops` steps of an undirected public network, the person included.
+
+        `edges` is an array of pairs (m, 2), a square scipy sparse matrix (entries other than 0 are edges) or a
+        networkx graph with nodes 0..n-1. `closed=False` leaves the owner out: such a group promises that its
+        members look alike, and nothing about the owner.
+        """
+        pairs, people = graph.checked_edges(edges, n)
+        return _owned(graph.neighbourhoods(pairs, people, hops=hops, closed=closed))
+
+    @classmethod
+    def union(cls, *groupings: Groups) -> Groups:
+        """All groups of several groupings of the same people: each promise is kept."""
+        if not groupings or any(other.n != groupings[0].n for other in groupings):
+            got = ", ".join(f"{other.n:,}" for other in groupings) or "none"
+            raise DataError(f"`groupings` must be at least one grouping, all of the same people, got n = {got}.")
+        n, people = groupings[0].n, groupings[0].rows.people
+        pairs = [
+            (other.owners.listed().people, np.repeat(np.arange(len(other)), other.owners.sizes))
+            for other in groupings
+        ]
+        owner = np.concatenate([who for who, _ in pairs])
+        shift = np.cumsum([0, *(len(other) for other in groupings)])
+        row = np.concatenate([which + before for (_, which), before in zip(pairs, shift, strict=False)])
+        if all(other.lined and np.array_equal(other.rows.people, people) for other in groupings):
+            starts, stops = (
+                np.concatenate([getattr(other.rows, end) for other in groupings]) for end in ("starts", "stops")
+            )
+            joined = _windows(people, starts[row], stops[row], owner)
+        else:
+            refuse_beyond_memory(sum(other.rows.entries for other in groupings))
+            joined = _distinct(Ranges.chained([other.rows.listed() for other in groupings]), owner, row, n=n)
+        return replace(joined, dropped=sum(other.dropped for other in groupings))
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[Sequence[int]], n: int) -> Groups:
+        """Explicit groups of people 0..n-1; the first one listed owns the group."""
+        n = whole("n", n, least=1)
+        each = [list(group) for group in lists]
+        sizes = np.array([len(group) for group in each], dtype=np.int64)
+        refuse_beyond_memory(int(sizes.sum()))
+        people = np.array(list(chain.from_iterable(each)) or np.empty(0, np.int64))
+        if people.dtype.kind not in "iu":
+            raise DataError(f"`lists` must hold whole numbers 0..{n - 1}, got {people.dtype}.")
+        bad = np.flatnonzero((people < 0) | (people >= n))
+        if bad.size:
+            raise DataError(
+                f"`lists` must hold people 0..{n - 1}, got {bad.size:,} that are not; first {people[bad[0]]}."
+            )
+        rows = Ranges.compress(np.repeat(np.arange(sizes.size), sizes), people, shape=(sizes.size, n))
+        some = np.flatnonzero(sizes > 0)
+        return _distinct(rows, people[(np.cumsum(sizes) - sizes)[some]], some, n=n)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Permutation]:
+        return (self.members(g) for g in range(len(self)))
+
+    def members(self, g: int) -> Permutation:
+        """The members of group g, in increasing order."""
+        return np.sort(self.rows.row(g)).astype(np.int64)
+
+    @property
+    def sizes(self) -> Places:
+        """Members of each distinct group (groups,)."""
+        return self.rows.sizes
+
+    @property
+    def largest(self) -> int:
+        """Members of the largest group; 0 without groups."""
+        return int(self.sizes.max(initial=0))
+
+    @property
+    def order(self) -> Permutation | None:
+        """A public order of everybody in which each group is contiguous, when the groups came with one."""
+        return self.rows.people.astype(np.int64) if self.lined else None
+
+    @cached_property
+    def grouped(self) -> NDArray[np.bool_]:
+        """Who is in a group (n,)."""
+        return self.rows.mask(self.n)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether nobody is in two groups."""
+        return self.rows.entries == int(self.grouped.sum())
+
+    def components(self) -> Places:
+        """Connected component of co-membership of each person (n,), 0..; -1 for people in no group."""
+        return connect.spans(self.rows, self.n) if self.lined else connect.components(self.rows, self.n)
+
+    def relabelled(self, order: Permutation) -> Groups:
+        """The same groups when person order[k] is called k; groups come by their first member."""
+        place = np.empty(self.n, dtype=np.int32)
+        place[order] = np.arange(self.n, dtype=np.int32)
+        rows, owners = (replace(table, people=place[table.people]) for table in (self.rows, self.owners))
+        if not self.lined:
+            rows = rows.listed()
+            by = np.argsort(rows.people[rows.starts], kind="stable")
+            rows, owners = rows.take(by).listed(), owners.take(by).listed()
+        return replace(self, rows=rows, owners=owners)
+
+    def summary(self) -> dict[str, Any]:
+        """Plain facts: sizes, connections and memory; `ownerless` groups do not hold their owner."""
+        component, codes = self.components(), atoms.atoms(self)
+        arrays = (self.rows.people, self.rows.starts, self.rows.stops)
+        owners = (self.owners.people, self.owners.starts, self.owners.stops)
+        return {
+            "n": self.n,
+            "groups": len(self),
+            "dropped": self.dropped,
+            "ownerless": int((~self.owned_by_member).sum()),
+            "ungrouped": int((~self.grouped).sum()),
+            "largest": self.largest,
+            "mean_size": float(self.sizes.mean()) if len(self) else 0.0,
+            "entries": self.rows.entries,
+            "components": int(component.max(initial=-1)) + 1,
+            "atoms": int(codes.max(initial=-1)) + 1,
+            "memory_bytes": sum({id(array): array.nbytes for array in (*arrays, *owners)}.values()),
+        }
+
+    @property
+    def owned_by_member(self) -> NDArray[np.bool_]:
+        """Whether every owner of a group is one of its members (groups,)."""
+        owners, rows = self.owners.listed(), self.rows
+        held = cover.holds(
+            rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops, self.n, self.lined
+        )
+        return np.asarray(held)
+
+    def covers(self, other: object) -> bool:
+        """Whether every group of `other` lies inside a group of this grouping."""
+        if not isinstance(other, Groups) or other.n != self.n or other.largest > self.largest:
+            return False
+        inside = cover.by_window if self.lined else cover.by_member
+        return self == other or inside(self.rows, other.rows, self.n)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        table = np.column_stack((self.sizes.astype(np.uint64), self.rows.prints()))
+        return sha256(np.ascontiguousarray(table[np.lexsort(table.T)]).tobytes()).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Groups) and self.n == other.n and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash((self.n, self._digest))
+
+    def __repr__(self) -> str:
+        return f"Groups(n={self.n:,}, groups={len(self):,}, largest={self.largest:,})"
+
+
+def _owned(rows: Ranges) -> Groups:
+    """Groups of which row i belongs to person i."""
+    everybody = np.arange(len(rows))
+    return _distinct(rows, everybody, everybody, n=len(rows))
+
+
+def _own_windows(line: NDArray[np.float64], reach: NDArray[np.float64]) -> Groups:
+    """For each person everybody on the line at most the person's own reach away, as windows of the sorted line."""
+    codes, values = near.coded(line)
+    first, last = near.windows(values, line, reach)
+    people = np.argsort(codes, kind="stable").astype(np.int32)
+    ends = np.append(0, np.cumsum(np.bincount(codes, minlength=values.size)))
+    return _windows(people, ends[first], ends[last], np.arange(line.size))
+
+
+def _windows(people: People, starts: Places, stops: Places, owner: Places) -> Groups:
+    """Groups from (owner, window of one list of everybody); equal windows become one."""
+    n = people.size
+    windows, number = np.unique(np.column_stack((starts, stops)), axis=0, return_inverse=True)
+    rows = Ranges(people, windows[:, 0].copy(), windows[:, 1].copy())
+    owners = Ranges.compress(number.reshape(-1), owner, shape=(len(rows), n))
+    keep = rows.sizes >= 2
+    return Groups(n, rows.take(keep), owners.take(keep).listed(), int((~keep).sum()), lined=True)
+
+
+def _distinct(rows: Ranges, owner: ArrayLike, owned: ArrayLike, *, n: int) -> Groups:
+    """Groups from rows that list each person once, and (owner, row) pairs; identical rows become one."""
+    same = connect.twins(rows)
+    first = same == np.arange(len(rows))
+    keep = first & (rows.sizes >= 2)
+    number = np.where(keep, np.cumsum(keep) - 1, -1)[same]
+    groups = number[np.asarray(owned)]
+    owners = Ranges.compress(groups[groups >= 0], np.asarray(owner)[groups >= 0], shape=(int(keep.sum()), n))
+    return Groups(n, rows.take(keep).listed(), owners, int((first & ~keep).sum()), lined=False)

@@ -1,0 +1,315 @@
+"""The planar Laplace shuffler: noise on everybody's public point, and a matching of noisy points with homes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.stages import Shuffler
+from dovetail.shuffle.checks import not_negative
+from dovetail.shuffle.fitting.components import Line, by_component
+from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.mixing import average_mixing
+from dovetail.shuffle.fitting.summary import checked_groups, largest_of, refuse_crossing, round_up
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.neighbours import checked_points
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
+from dovetail.shuffle.sensitivity.centres import Numbers, Points, best_centres, moves
+from dovetail.shuffle.sensitivity.kendall import crosses
+
+RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; the plane is stretched to fit the promise
+
+_MOST_COORDINATE = 2.0**60
+_PIECES = 8
+_SOURCE = (
+    "Laplace mechanism for sums of Euclidean distances, then post-processing by a matching that does not see who is "
+    "who, component by component: discrete planar Laplace noise on a public grid, ties broken uniformly"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarLaplace(Shuffler):
+    r"""Everybody's public point plus planar noise; each home receives the report whose noisy point is matched to it.
+
+    .. math:: u_i = \mathrm{round}(a_c t_i) + Z_i, \qquad \Pr[Z = z] \propto e^{-\rho \lVert z \rVert_2}, \qquad
+              \rho\, \Delta_2 \le \alpha, \quad
+              \Delta_2 = \max_G 2 \sum_{i \in G} \lVert \mathrm{round}(a_c t_i) - c_G \rVert_2
+
+    for any centre c_G: reordering the data inside G moves the points by at most that much in the sum of distances
+    (triangle inequality, `centres`). Homes and noisy points are matched by their k-d order: both are cut into eight
+    equal parts along the first coordinate, each of these along the second, and so on. For points in the plane, where
+    a line would forget the second coordinate; for anything else use `Mallows` or `NoisySort`.
+
+    Parameters
+    ----------
+    groups : Groups
+        From public data only.
+    alpha : float, at least 0, nats
+    line : Line
+        The components.
+    points : float array (n, 2)
+        Public points, in any unit.
+    scales : float array (components,)
+        Grid steps per unit; refused where rho Delta_2 exceeds alpha. 0 shuffles the component uniformly.
+    centres : float array (groups, 2)
+        A public centre for each group, in the unit of the points; any will do, the geometric median is the best.
+
+    Notes
+    -----
+    The noise is drawn exactly on whole grid points, so the promise is pure; distances in Delta_2 are rounded up. The
+    matching breaks ties by a uniform permutation, never by index. The law has no closed form: `log_weight` refuses.
+
+    Examples
+    --------
+    >>> points = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    >>> shuffler = PlanarLaplace.fit(Groups.within_radius(points, 1.0), alpha=4.0, points=points)
+    >>> round(shuffler.sensitivity, 4), round(shuffler.summary()["mean_distance"], 2)
+    (3.8637, 1.0)
+
+    Source
+    ------
+    Andres, Bordenabe, Chatzikokolakis, Palamidessi (2013), Geo-Indistinguishability, Definition 4.1 for the noise;
+    the matching and the grouping bound are ours.
+    """
+
+    name: ClassVar[str] = "planar"
+    groups: Groups
+    alpha: float
+    line: Line = field(repr=False)
+    points: Points = field(repr=False)
+    scales: Numbers = field(repr=False)
+    centres: Points = field(repr=False)
+    plan: Plan = field(default_factory=Plan, repr=False)
+    sensitivities: Numbers = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        alpha = not_negative("alpha", self.alpha)
+        checked_groups(self.groups, self.line)
+        points = checked_plane(self.points, self.line.n)
+        scales = np.array(self.scales, dtype=np.float64)
+        if scales.shape != (self.line.parts.size - 1,) or not ((scales >= 0.0) & (scales < math.inf)).all():
+            raise DataError(f"`scales` must be {self.line.parts.size - 1:,} finite numbers, at least 0.")
+        centres = np.array(self.centres, dtype=np.float64)
+        if centres.shape != (len(self.groups), 2) or not np.isfinite(centres).all():
+            raise DataError(f"`centres` must be {len(self.groups):,} points in the plane, got shape {centres.shape}.")
+        for name, value in (("points", points), ("scales", scales), ("centres", centres)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "alpha", alpha)
+        if not (np.abs(_stretched(points, scales, self.line)) <= _MOST_COORDINATE).all():
+            raise DataError("`scales` times `points` must stay below 2^60.")
+        largest = np.zeros(scales.size)
+        if math.isfinite(alpha):
+            refuse_crossing(self.groups, self.line)
+            largest = _sensitivities(self.groups, self.line, self.grid, centres, scales)
+            if any(RATE * Fraction(delta) > Fraction(alpha) for delta in np.unique(largest).tolist()):
+                raise DataError(f"`scales` must keep alpha = {alpha:g} for the points of the groups.")
+        object.__setattr__(self, "sensitivities", largest)
+
+    @classmethod
+    def fit(cls, groups: Groups, *, alpha: float, points: ArrayLike) -> Self:
+        """The planar shuffler that promises alpha for these groups, component by component; `points` is (n, 2)."""
+        given = checked_plane(points, groups.n)
+        if math.isinf(not_negative("alpha", alpha)):
+            return cls(groups, alpha, Line.still(groups.n), given, np.zeros(groups.n), np.zeros((len(groups), 2)))
+        line = by_component(groups, np.arange(groups.n))
+        centres = best_centres(groups, given, line.part_of(groups))
+        return cls(groups, alpha, line, given, _largest_scales(groups, line, given, centres, alpha), centres)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of people."""
+        return self.groups.n
+
+    @cached_property
+    def grid(self) -> Plane:
+        """Whole coordinates (n, 2) of everybody, stretched component by component."""
+        return np.asarray(_stretched(self.points, self.scales, self.line).astype(np.int64))
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest Delta_2 over the groups, in the unit of the points."""
+        moving = self.scales > 0.0
+        return float((self.sensitivities[moving] / self.scales[moving]).max(initial=0.0))
+
+    @property
+    def guarantee(self) -> OrderPrivacy:
+        return self.plan.promise(self.alpha, self.groups, _SOURCE)
+
+    def exact_alpha(self, groups: Groups) -> float:
+        r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.
+
+        .. math:: \alpha'(G') \le \rho \cdot 2 \sum_{i \in G'} \lVert \mathrm{round}(a_c t_i) - c \rVert_2
+
+        Infinite when a group meets two components.
+        """
+        checked_groups(groups, self.line)
+        if crosses(groups, self.line).any():
+            return math.inf
+        grid = self.grid.astype(np.float64)
+        distances = moves(groups, grid, best_centres(groups, grid, np.zeros(len(groups), dtype=np.int64)))
+        bound = round_up(RATE * Fraction(float(distances.max(initial=0.0))))
+        return min(bound, self.alpha) if self.groups.covers(groups) else bound
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """As `Mallows.restrict`: the same points, centres and noise for the people that are `present` (n,)."""
+        here = checked_present(present, self.n)
+        groups, kept, plan = restrict_groups(self.groups, here, self.plan)
+        line, left = self.line.restrict(here)
+        return type(self)(groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], plan)
+
+    def permutation(self, rng: Entropy) -> Permutation:
+        result = np.empty(self.n, dtype=np.int64)
+        result[self.line.order] = self.line.order[self._draw(rng)]
+        return result
+
+    def log_weight(self, permutation: ArrayLike) -> float:
+        checked(permutation, self.n)
+        raise UnsupportedError(
+            "The law of a matching of noisy points has no closed form, and integrating it takes 2n dimensions. Draw "
+            "permutations, or use Mallows, whose law is exact."
+        )
+
+    def mixing(self, labels: Labels) -> Mixing:
+        """As in `Shuffler.mixing`: the mean of seeded draws from the public law (see `average_mixing`)."""
+        return average_mixing(checked_labels(labels, self.n)[self.line.order], self._draw)
+
+    def summary(self) -> dict[str, Any]:
+        groups, sizes = self.groups, self.line.sizes
+        found = {
+            "shuffler": self.name,
+            "n": self.n,
+            "alpha": self.alpha,
+            "sensitivity": self.sensitivity,
+            "components": int(groups.components().max(initial=-1)) + 1,
+            "largest_group": groups.largest,
+            "groups": len(groups),
+            "ungrouped": int((~groups.grouped).sum()),
+            "mean_distance": float((self.distances() * sizes).sum() / self.n),
+            "near_uniform": self._near_uniform,
+        }
+        if self._near_uniform:
+            found["warning"] = (
+                "the noise of some component is as large as the component: the shuffle is nearly uniform there and "
+                "little can be learned about places. Use smaller groups or a larger alpha."
+            )
+        return found | self.plan.facts()
+
+    def distances(self) -> Numbers:
+        """Mean distance (components,) of a noisy point from its own, at most that of a uniform shuffle."""
+        far = self._across
+        noise = np.divide(2.0 / float(RATE), self.scales, out=far.copy(), where=self.scales > 0.0)
+        return np.minimum(noise, far)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+        near = Groups.within_radius(corners, 1.0)
+        return (
+            cls.fit(near, alpha=3.0, points=corners),
+            cls.fit(near, alpha=0.0, points=corners),
+            cls.fit(near, alpha=math.inf, points=corners),
+            cls.fit(Groups.from_lists([[0, 1], [2, 3]], 4), alpha=1.0, points=corners),
+            cls.fit(near, alpha=1.0, points=np.zeros((4, 2))),
+        )
+
+    @property
+    def _near_uniform(self) -> bool:
+        """Whether noise reaches across a component whose people are not all in the same groups."""
+        several = self.line.sizes > self._largest_group
+        return bool((several & (self.distances() >= self._across)).any())
+
+    @property
+    def _largest_group(self) -> Places:
+        """Members of the largest group of each component (components,)."""
+        return largest_of(self.groups.sizes, self.groups, self.line) if math.isfinite(self.alpha) else self.line.sizes
+
+    @property
+    def _across(self) -> Numbers:
+        """Distance of two people of a component under a uniform shuffle, about (components,)."""
+        return _uniform_distance(self.points[self.line.order], self.line)
+
+    @cached_property
+    def _homes(self) -> Permutation:
+        """Places in k-d order."""
+        return kd_order(self.grid[self.line.order], self.line, np.arange(self.n))
+
+    def _draw(self, rng: Entropy) -> Permutation:
+        """kappa (n,) in places of the line."""
+        noisy = self.grid[self.line.order] + planar_laplace(RATE, self.n, rng)
+        kappa = np.empty(self.n, dtype=np.int64)
+        kappa[self._homes] = kd_order(noisy, self.line, rng.permutation(self.n))
+        return kappa
+
+
+def kd_order(points: Plane, line: Line, mixed: Permutation) -> Permutation:
+    """Places cut by component, then into eight equal parts along one axis after the other, until each is alone.
+
+    Equal coordinates go by the place in `mixed` (n,), which must be a uniform permutation where places are secret.
+    The number of points on each side of a cut fluctuates by a square root; eight parts make the sum over all levels
+    as small as two parts do, in a third of the sorts.
+    """
+    order, starts, axis = mixed[np.argsort(line.part[mixed], kind="stable")], line.parts, 0
+    while (sizes := np.diff(starts)).max() > 1:
+        cell = np.repeat(np.arange(sizes.size), sizes)
+        order = order[np.lexsort((points[order, axis], cell))]
+        piece = (np.arange(line.n) - starts[cell]) * np.minimum(sizes, _PIECES)[cell] // sizes[cell]
+        begins = np.append(True, (np.diff(cell) != 0) | (np.diff(piece) != 0))
+        starts, axis = np.append(np.flatnonzero(begins), line.n), 1 - axis
+    return order
+
+
+def _stretched(points: Points, scales: Numbers, line: Line) -> Points:
+    """Points (n, 2) times the scale of their component, rounded to whole numbers."""
+    return np.asarray(np.rint(points * scales[line.part[line.places], None]))
+
+
+def checked_plane(points: ArrayLike, n: int) -> Points:
+    """`points` as finite coordinates (n, 2)."""
+    given = checked_points(points)
+    if given.shape != (n, 2):
+        raise DataError(f"`points` must be {n:,} points in the plane, got shape {given.shape}.")
+    return np.array(given, dtype=np.float64)
+
+
+def _largest_scales(groups: Groups, line: Line, points: Points, centres: Points, alpha: float) -> Numbers:
+    """Scales, nearly the largest, whose rounded points keep alpha."""
+    reach = np.maximum.reduceat(np.abs(points[line.order]).max(axis=1), line.parts[:-1])
+    apart = _uniform_distance(points[line.order], line) > 0.0
+    trial = np.divide(_MOST_COORDINATE / 2, reach, out=np.zeros(reach.size), where=apart & (reach > 0.0))
+    for less in range(24):  # rounding to the grid moves Delta_2 by a few steps of 2^32: the second trial holds
+        delta = _sensitivities(groups, line, _stretched(points, trial, line), centres, trial) * float(RATE)
+        above = delta * (1.0 + 1e-15) > alpha
+        if not above.any():
+            return trial
+        shrink = np.divide(alpha, delta, out=np.ones(delta.size), where=above) * (1.0 - 2.0 ** (less - 33))
+        trial = np.where(above, trial * shrink, trial)
+    return np.where(above, 0.0, trial)
+
+
+def _uniform_distance(along: Points, line: Line) -> Numbers:
+    """Root of the mean squared distance of two people of a component (components,): above the mean distance."""
+    sizes = line.sizes[:, None]
+    mean = np.add.reduceat(along, line.parts[:-1], axis=0) / sizes
+    off = (along - mean[line.part]) ** 2
+    return np.asarray(np.sqrt(2.0 * (np.add.reduceat(off, line.parts[:-1], axis=0) / sizes).sum(axis=1)))
+
+
+def _sensitivities(groups: Groups, line: Line, grid: NDArray[Any], centres: Points, scales: Numbers) -> Numbers:
+    """Largest Delta_2 in each component (components,), in grid steps, rounded up."""
+    part = line.part_of(groups)
+    result = np.zeros(line.parts.size - 1)
+    np.maximum.at(result, part, moves(groups, grid.astype(np.float64), centres * scales[part, None]))
+    return result

@@ -1,0 +1,172 @@
+"""Breadth-first walks over people who share a group, from people to groups and back: no edge is ever listed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dovetail.core.entropy import Permutation
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import People, Places, Ranges
+
+
+class Steps(NamedTuple):
+    """From a person to some rows, and from these rows on to people: two compressed tables."""
+
+    rows: People
+    rows_from: Places
+    rows_to: Places
+    people: People
+    people_from: Places
+    people_to: Places
+
+
+class Graph(NamedTuple):
+    """Who is next to whom: the people reached by either kind of steps."""
+
+    out: Steps
+    back: Steps
+
+
+class Incidence(NamedTuple):
+    """The same groups as two graphs; the tables behind them are shared.
+
+    star : each owner is joined to the members of their group (the algorithm box of the paper)
+    meeting : everybody is joined to everybody in a common group (the text of the paper)
+    """
+
+    star: Graph
+    meeting: Graph
+
+
+def incidence(groups: Groups) -> Incidence:
+    """Both readings of the paper's graph; windows of labels are listed."""
+    rows = groups.rows.listed() if groups.lined else groups.rows
+    owned, around = groups.owners.transposed(groups.n), rows.transposed(groups.n)
+    nothing = _steps(Ranges.empty(groups.n), Ranges.empty(0))
+    return Incidence(Graph(_steps(owned, rows), _steps(around, groups.owners)), Graph(_steps(around, rows), nothing))
+
+
+def largest_first(groups: Groups) -> Permutation:
+    """Owners of the largest groups first, ties by index: where the paper starts its search."""
+    largest = np.zeros(groups.n, dtype=np.int64)
+    np.maximum.at(largest, groups.owners.listed().people, np.repeat(groups.sizes, groups.owners.sizes))
+    return np.argsort(-largest, kind="stable")
+
+
+def degrees(graph: Graph) -> Places:
+    """Steps that lead out of each person (n,), counted with repetitions."""
+    return np.asarray(_degrees(graph.out) + _degrees(graph.back))
+
+
+def visits(graph: Graph) -> int:
+    """Looks at a member or a row in one pass over the graph."""
+    return sum(steps.rows.size + steps.people.size for steps in graph)
+
+
+def breadth_first(graph: Graph, roots: Permutation) -> Permutation:
+    """Breadth-first order from the first root not yet seen, again and again; neighbours come in order of index."""
+    return np.asarray(_search(graph, roots, np.arange(roots.size), False))
+
+
+def cuthill_mckee(graph: Graph, *, peripheral: bool) -> Permutation:
+    r"""Cuthill-McKee order: breadth first, neighbours by increasing degree, ties by index.
+
+    Each component starts at its person of least degree, or at a pseudo-peripheral person: the far end of a
+    breadth-first walk, of which one walks again until it gets no farther. The reverse order has the same
+    sensitivities and widths, so reverse Cuthill-McKee needs no computation of its own.
+
+    Source
+    ------
+    Cuthill and McKee (1969), Reducing the bandwidth of sparse symmetric matrices; George and Liu (1979), An
+    implementation of a pseudoperipheral node finder, section 2.
+    """
+    by_degree = np.argsort(degrees(graph), kind="stable")
+    rank = np.empty_like(by_degree)
+    rank[by_degree] = np.arange(by_degree.size)
+    return np.asarray(_search(graph, by_degree, rank, peripheral))
+
+
+def _steps(near: Ranges, far: Ranges) -> Steps:
+    return Steps(near.people, near.starts, near.stops, far.people, far.starts, far.stops)
+
+
+@njit(cache=True, nogil=True)
+def _degrees(steps: Steps) -> Places:
+    result = np.zeros(steps.rows_from.size, dtype=np.int64)
+    for i in range(result.size):
+        for g in steps.rows[steps.rows_from[i] : steps.rows_to[i]]:
+            result[i] += steps.people_to[g] - steps.people_from[g]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _search(graph: Graph, roots: Permutation, rank: Permutation, peripheral: bool) -> Permutation:
+    n = roots.size
+    order = np.empty(n, dtype=np.int64)  # both the queue and the result
+    state = (  # number of the last walk that saw this person, and opened these rows
+        np.zeros(n, dtype=np.int64),
+        np.zeros(graph.out.people_from.size, dtype=np.int64),
+        np.zeros(graph.back.people_from.size, dtype=np.int64),
+    )
+    unrank = np.empty(n, dtype=np.int64)
+    unrank[rank] = np.arange(n)
+    tail = walk = 0
+    for root in roots:
+        if state[0][root] > 0:
+            continue
+        walk += 1
+        end, height, last = _walk(graph, root, order, tail, state, walk, rank, unrank)
+        while peripheral:
+            far = order[last]
+            for place in range(last, end):
+                if rank[order[place]] < rank[far]:
+                    far = order[place]
+            walk += 1
+            end, higher, last = _walk(graph, far, order, tail, state, walk, rank, unrank)
+            if higher <= height:
+                break
+            height = higher
+        tail = end
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    graph: Graph, root: int, order: Permutation, begin: int, state: tuple[Places, Places, Places], walk: int,
+    rank: Permutation, unrank: Permutation,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Fill `order` from place `begin` on; where the walk ends, its height, and where its last level begins."""
+    seen, opened, called = state
+    seen[root] = walk
+    order[begin] = root
+    head, tail, height, level = begin, begin + 1, 0, begin
+    end_of_level = tail
+    while head < tail:
+        if head == end_of_level:
+            height, level, end_of_level = height + 1, head, tail
+        i = order[head]
+        head += 1
+        first = tail
+        tail = _visit(graph.out, i, order, tail, seen, opened, walk)
+        tail = _visit(graph.back, i, order, tail, seen, called, walk)
+        if tail - first > 1:
+            order[first:tail] = unrank[np.sort(rank[order[first:tail]])]
+    return tail, height, level
+
+
+@njit(cache=True, nogil=True)
+def _visit(steps: Steps, i: int, order: Permutation, tail: int, seen: Places, opened: Places, walk: int) -> int:
+    """Append the people next to i who were not seen on this walk."""
+    for g in steps.rows[steps.rows_from[i] : steps.rows_to[i]]:
+        if opened[g] == walk:
+            continue
+        opened[g] = walk
+        for j in steps.people[steps.people_from[g] : steps.people_to[g]]:
+            if seen[j] != walk:
+                seen[j] = walk
+                order[tail] = j
+                tail += 1
+    return tail

@@ -1,0 +1,263 @@
+r"""The best reference order we can find: many candidates, one exact score.
+
+.. math:: \min_{\sigma_0} \max_{G} \Delta(\sigma_0^{-1}(G))
+
+Finding the optimum is NP-hard (it contains the bandwidth problem on trees), so several cheap orders compete, the best
+ones are refined, and the smallest exact sensitivity wins: never one above the paper's own breadth-first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dovetail.core.entropy import Permutation
+from dovetail.core.errors import DataError
+from dovetail.shuffle.groups.atoms import Codes, checked_atoms
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.neighbours import Points, checked_points
+from dovetail.shuffle.reference_order import axes
+from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order.barycenter import swept
+from dovetail.shuffle.reference_order.orders import breadth_first, label_order
+from dovetail.shuffle.reference_order.scoring import Judge, Trial
+from dovetail.shuffle.reference_order.width_bound import width_bound
+
+BASELINE = "breadth first"
+
+_MOST_AXES = 8
+_MOST_LISTED = 100_000_000  # members of windows, listed to score a search that the label order beats anyway
+_STARTS = 12  # candidates that are refined, the best first
+_SWEEPS = 30  # of each kind, for each start and each graph
+_PATIENCE = 12  # sweeps without an improvement
+_VISITS = 500_000_000  # looks at a member while refining
+_MOST_WALKED = 20_000_000  # members, beyond which only the quickest walks are taken
+
+_ATTAINED = "the lower bound is attained already"
+
+Report = tuple[dict[str, Any], ...]
+
+
+class Skip(NamedTuple):
+    """A candidate that was not tried, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One order that was tried, its largest exact sensitivity and its largest width."""
+
+    name: str
+    order: Permutation
+    sensitivity: int
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    r"""The chosen reference order, and what it was chosen from.
+
+    .. math:: w \ge \max_G |G| - 1, \qquad w \ge (|N_2(i)| - 1) / 2, \qquad \Delta \ge \binom{\max |G|}{2}
+
+    with N_2(i) the union of the groups that contain i. With atoms, pairs inside an atom are taken off the last bound.
+
+    Parameters
+    ----------
+    order : int array (n,)
+        order[k] is the person at place k. Components are contiguous, and so are atoms when they were given.
+    name : str
+        The candidate that was taken for the component with the largest sensitivity.
+    sensitivity, width : int
+        Largest exact Kendall sensitivity (between atoms, when they were given) and largest width over the groups.
+    sensitivity_bound, width_bound : int
+        No order can be below these.
+    baseline : int or None
+        Sensitivity of the paper's breadth-first order in the same layout; None where it was not computed.
+    candidates : tuple of dict
+        One row per candidate: `name`, `sensitivity`, `width`, `note`; the numbers are None where it was skipped.
+    """
+
+    order: Permutation
+    name: str
+    sensitivity: int
+    width: int
+    sensitivity_bound: int
+    width_bound: int
+    baseline: int | None
+    candidates: Report
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the lower bound is attained."""
+        return self.sensitivity == self.sensitivity_bound
+
+
+def candidates(groups: Groups, points: ArrayLike | None = None, refine: bool = True) -> list[Candidate]:
+    """Every candidate that is not skipped, scored without atoms, in the order of trial; `refine=False` is quick."""
+    start, judge, given = _prepared(groups, points, np.arange(groups.n))
+    found = _contest(judge, given, rounds=_STARTS if refine else 0)
+    trials = [result for result in found if isinstance(result, Trial)]
+    return [Candidate(trial.name, start[judge.placed(trial)], trial.sensitivity, trial.width) for trial in trials]
+
+
+def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayLike | None = None) -> Reference:
+    """The order of smallest exact sensitivity that the portfolio finds, component by component; always the same one.
+
+    Parameters
+    ----------
+    groups : Groups
+    points : float array (n,) or (n, d), optional
+        Public coordinates of the people, if there are any: sorts along axes are often the best orders.
+    atoms : int array (n,), optional
+        `atoms(groups)` or finer. Then every atom is contiguous and sensitivities count only pairs of different atoms:
+        for a shuffler that permutes uniformly inside atoms, and for no other.
+
+    Notes
+    -----
+    A few passes over the members for each candidate; refinement is limited to about 5e8 looks at a member. What is
+    skipped is in the table of candidates with the reason.
+
+    Examples
+    --------
+    >>> path = Groups.from_graph([[0, 3], [3, 1], [1, 4], [4, 2]])
+    >>> best = best_order(path)
+    >>> best.order, best.sensitivity, best.sensitivity_bound
+    (array([0, 3, 1, 4, 2]), 3, 3)
+    """
+    codes = np.arange(groups.n) if atoms is None else checked_atoms(atoms, groups)
+    start, judge, given = _prepared(groups, points, codes)
+    rows: list[dict[str, Any]] = []
+    best = baseline = None
+    for result in _contest(judge, given, rounds=_STARTS):
+        rows.append(_row(result))
+        if isinstance(result, Trial):
+            baseline = result.sensitivity if result.name == BASELINE else baseline
+            best = result if best is None else judge.better(best, result)
+    if best is None:
+        raise DataError("No candidate order could be computed for these groups.")
+    return Reference(
+        order=start[judge.placed(best)],
+        name=best.name,
+        sensitivity=best.sensitivity,
+        width=best.width,
+        sensitivity_bound=int(judge.bounds.max(initial=0)),
+        width_bound=width_bound(judge.groups),
+        baseline=baseline,
+        candidates=tuple(rows),
+    )
+
+
+def _prepared(groups: Groups, points: ArrayLike | None, codes: Codes) -> tuple[Permutation, Judge, Points | None]:
+    """The baseline order, and everything else with people called by their place in it.
+
+    Members of a group then lie close together in memory, which makes every pass several times faster. Ties "by
+    index" in later candidates are therefore ties by place in the baseline.
+    """
+    given = _checked(points, groups.n)
+    if groups.lined:
+        return np.arange(groups.n), Judge.of(groups, codes), given
+    start = breadth_first(groups)
+    where = None if given is None else given[start]
+    return start, Judge.of(groups.relabelled(start), codes[start]), where
+
+
+def _contest(judge: Judge, points: Points | None, *, rounds: int) -> Iterator[Trial | Skip]:
+    """Every candidate in turn, scored; once the lower bound is attained the rest are skipped."""
+    best: Trial | None = None
+    trials = []
+    for name, attempt, reason in _attempts(judge, points):
+        done = best is not None and bool((best.deltas == judge.bounds).all())
+        if done or reason:
+            yield Skip(name, reason or _ATTAINED)
+            continue
+        trial = judge.trial(name, attempt())
+        yield trial
+        trials.append(trial)
+        best = trial if best is None else judge.better(best, trial)
+    if best is not None and rounds and not (best.deltas == judge.bounds).all():
+        yield from _refinements(judge, trials, best, rounds)
+
+
+def _attempts(judge: Judge, points: Points | None) -> Iterator[tuple[str, Callable[[], Permutation], str]]:
+    """Name, computation, and the reason to skip it ('' for none) of each candidate that is not a refinement."""
+    groups = judge.groups
+    if groups.lined:
+        heavy = _above(
+            groups.rows.entries, _MOST_LISTED, "members"
+        )  # the search itself lists nothing, its score does
+        yield BASELINE, partial(breadth_first, groups), heavy
+        yield "label order", partial(label_order, groups), ""
+        return
+    star, meeting = walk.incidence(groups)
+    roots = walk.largest_first(groups)
+    yield BASELINE, lambda: np.arange(groups.n), ""
+    if points is not None:
+        for axis in range(min(points.shape[1], _MOST_AXES)):
+            yield f"axis {axis}", partial(axes.along, points, axis), ""
+        if points.shape[1] > 1:
+            yield "principal axis", partial(axes.along_principal_axis, points), ""
+    yield "breadth first, meetings", partial(walk.breadth_first, meeting, roots), ""
+    far = _above(groups.rows.entries, _MOST_WALKED, "members")
+    for name, graph in (("", star), (", meetings", meeting)):
+        yield f"Cuthill-McKee{name}", partial(walk.cuthill_mckee, graph, peripheral=False), far * (graph is meeting)
+        yield f"Cuthill-McKee{name}, peripheral", partial(walk.cuthill_mckee, graph, peripheral=True), far
+    slow = _above(int(groups.grouped.sum()), axes.MOST_FIEDLER, "people in groups")
+    yield "Fiedler", lambda: axes.fiedler(groups, groups.components()), slow
+
+
+def _refinements(judge: Judge, trials: list[Trial], best: Trial, rounds: int) -> Iterator[Trial | Skip]:
+    """The best starts refined on both graphs, until the budget of looks is used up or the bound is attained."""
+    starts = sorted(trials, key=lambda trial: trial.sensitivity)[:rounds]
+    left = _VISITS
+    graphs = walk.incidence(judge.groups)
+    for start in starts:
+        for graph, suffix in ((graphs.meeting, ", meetings"), (graphs.star, "")):
+            name = f"{start.name}, refined{suffix}"
+            if left <= 0 or (best.deltas == judge.bounds).all():
+                yield Skip("further refinements", "as many looks as allowed" if left <= 0 else _ATTAINED)
+                return
+            result, sweeps = _refined(judge, start, graph, name, left)
+            left -= sweeps * walk.visits(graph)
+            best = judge.better(best, result)
+            yield result
+
+
+def _refined(judge: Judge, start: Trial, graph: walk.Graph, name: str, visits: int) -> tuple[Trial, int]:
+    """The best of the orders that sweeps lead to, at each component, and how many sweeps there were."""
+    best = replace(start, first=name, names=np.full(judge.parts, name, dtype=object))
+    line, most, used = start.line, max(1, visits // max(1, walk.visits(graph))), 0
+    for mean in (False, True):
+        idle = sweeps = 0
+        while idle < _PATIENCE and sweeps < _SWEEPS and used < most:
+            line = swept(graph, line, mean=mean)
+            trial = replace(judge.trial(name, line), whole=start.whole)
+            better = judge.better(best, trial)
+            idle = 0 if better is not best else idle + 1
+            best, sweeps, used = better, sweeps + 1, used + 1
+    return best, used
+
+
+def _above(count: int, most: int, what: str) -> str:
+    return f"{count:,} {what}, above {most:,}" if count > most else ""
+
+
+def _row(result: Trial | Skip) -> dict[str, Any]:
+    if isinstance(result, Skip):
+        return {"name": result.name, "sensitivity": None, "width": None, "note": f"skipped: {result.reason}"}
+    return {"name": result.name, "sensitivity": result.sensitivity, "width": result.width, "note": ""}
+
+
+def _checked(points: ArrayLike | None, n: int) -> Points | None:
+    if points is None:
+        return None
+    given = checked_points(points)
+    if len(given) != n:
+        raise DataError(f"`points` must be coordinates of {n:,} people, got {len(given):,}.")
+    return given
