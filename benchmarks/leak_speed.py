@@ -19,8 +19,8 @@ import numpy as np
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.load import expected_excess
-from dovetail.leak.uninformed import fullest
+from dovetail.leak.adversaries.uninformed import fullest
+from dovetail.leak.max_load.max_load import expected_excess
 from dovetail.leak.vulnerability import vulnerability
 
 SEED = 1

@@ -53,7 +53,7 @@ _HOME = {
     "dovetail.account.interop": ("renyi_curve", "to_dp_accounting"),
     "dovetail.account.closed_form.listing": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
-    "dovetail.leak.exact": ("exact_vulnerability",),
+    "dovetail.leak.exact.fractions": ("exact_vulnerability",),
     "dovetail.attack.majority": ("MajorityVote",),
     "dovetail.attack.voters": ("voters",),
     "dovetail.attack.forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
@@ -220,7 +220,7 @@ if TYPE_CHECKING:
     from dovetail.estimate.mean import estimate_mean
     from dovetail.estimate.median import estimate_median
     from dovetail.estimate.simplex import project_to_simplex
-    from dovetail.leak.exact import exact_vulnerability
+    from dovetail.leak.exact.fractions import exact_vulnerability
     from dovetail.leak.vulnerability import Vulnerability, vulnerability
     from dovetail.pipeline.campaign import Campaign
     from dovetail.pipeline.rounds import Rounds

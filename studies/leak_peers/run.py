@@ -28,7 +28,7 @@ from studies.record import command
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
-from dovetail.leak.uninformed import fullest
+from dovetail.leak.adversaries.uninformed import fullest
 from dovetail.leak.vulnerability import vulnerability
 
 KEEP, MEMORY, SHORT = 0.75, 1e9, 0.2

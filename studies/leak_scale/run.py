@@ -16,8 +16,8 @@ from studies.qif import lines, save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.exact import exact_vulnerability
-from dovetail.leak.load import expected_excess
+from dovetail.leak.exact.fractions import exact_vulnerability
+from dovetail.leak.max_load.max_load import expected_excess
 
 FULL = [
     (n, k)

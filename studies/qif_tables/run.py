@@ -15,8 +15,8 @@ from studies.qif import save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.pretty import in_letters, in_numbers
-from dovetail.leak.small import Table, counted, randomized, randomized_counts, shuffled
+from dovetail.leak.qif.format_channel import in_letters, in_numbers
+from dovetail.leak.qif.shuffle_channels import Table, counted, randomized, randomized_counts, shuffled
 
 N = 3
 SHADE = KRRChannel(2, 3, 1)  # p = 3/4

@@ -20,12 +20,12 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak import prior
-from dovetail.leak.arithmetic import Numbers, laws
-from dovetail.leak.bayes import posterior_vulnerability
-from dovetail.leak.channels import cascade, deterministic, hidden_choice, identity
-from dovetail.leak.gain import attribute
-from dovetail.leak.small import exact
+from dovetail.leak.qif import prior
+from dovetail.leak.qif.arithmetic import Numbers, laws
+from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
+from dovetail.leak.qif.channel_algebra import cascade, deterministic, hidden_choice, identity
+from dovetail.leak.qif.gain import attribute
+from dovetail.leak.qif.shuffle_channels import exact
 from dovetail.leak.vulnerability import vulnerability
 
 ODDS = (3, 9)

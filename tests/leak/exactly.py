@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.leak.arithmetic import laws
+from dovetail.leak.qif.arithmetic import laws
 
 SEEDS = range(12)
 

@@ -10,12 +10,14 @@ from tests.leak.exactly import SEEDS, channel, situation, weights
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
-from dovetail.leak import bayes, capacity, uncertainty
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.channels import cascade, constant, identity
-from dovetail.leak.hyper import hyper, posteriors, reduced
-from dovetail.leak.prior import uniform
-from dovetail.leak.setting import joint
+from dovetail.leak.qif import bayes_vulnerability as bayes
+from dovetail.leak.qif import capacity
+from dovetail.leak.qif import entropies as uncertainty
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.channel_algebra import cascade, constant, identity
+from dovetail.leak.qif.hyper import hyper, posteriors, reduced
+from dovetail.leak.qif.inputs import joint
+from dovetail.leak.qif.prior import uniform
 from dovetail.randomize.krr import KRR
 
 BINARY = [[0.75, 0.25], [0.25, 0.75]]

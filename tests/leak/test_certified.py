@@ -6,10 +6,11 @@ import pytest
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
-from dovetail.leak import certified, load
-from dovetail.leak.certified import certified_load
-from dovetail.leak.exact import exact_vulnerability
-from dovetail.leak.load import expected_excess
+from dovetail.leak.exact.fractions import exact_vulnerability
+from dovetail.leak.max_load import certified
+from dovetail.leak.max_load import max_load as load
+from dovetail.leak.max_load.certified import certified_load
+from dovetail.leak.max_load.max_load import expected_excess
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(1, 2), (1, 9), (2, 2), (2, 3), (7, 3), (9, 2), (40, 5), (33, 200), (120, 32), (200, 4)]

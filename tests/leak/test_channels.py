@@ -8,11 +8,11 @@ from tests.leak.exactly import SEEDS, channel, situation
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
-from dovetail.leak import channels
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import additive_leakage, posterior_vulnerability, prior_vulnerability
-from dovetail.leak.hyper import equivalent, reduced
-from dovetail.leak.prior import point
+from dovetail.leak.qif import channel_algebra as channels
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability, prior_vulnerability
+from dovetail.leak.qif.hyper import equivalent, reduced
+from dovetail.leak.qif.prior import point
 
 
 @pytest.mark.parametrize("seed", SEEDS)

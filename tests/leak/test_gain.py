@@ -7,10 +7,10 @@ import pytest
 from tests.leak.exactly import SEEDS, situation
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
-from dovetail.leak import gain
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import additive_leakage, posterior_vulnerability
-from dovetail.leak.setting import joint
+from dovetail.leak.qif import gain
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
+from dovetail.leak.qif.inputs import joint
 
 
 @pytest.mark.parametrize("seed", SEEDS)

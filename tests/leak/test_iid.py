@@ -10,12 +10,12 @@ from tests.statistics import expect_coverage
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak import histograms as histograms_module
-from dovetail.leak import sampled
-from dovetail.leak.asymptotic import chernoff
-from dovetail.leak.histograms import enumerate_gain, histograms, window_gain
-from dovetail.leak.iid import iid_excess
-from dovetail.leak.load import expected_excess
+from dovetail.leak import monte_carlo as sampled
+from dovetail.leak.adversaries.iid import iid_excess
+from dovetail.leak.asymptotics import chernoff
+from dovetail.leak.exact import histograms as histograms_module
+from dovetail.leak.exact.histograms import enumerate_gain, histograms, window_gain
+from dovetail.leak.max_load.max_load import expected_excess
 from dovetail.leak.vulnerability import vulnerability
 
 SKEWED = np.array([0.4, 0.35, 0.25])

@@ -6,10 +6,10 @@ from math import comb
 import pytest
 
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak import load
-from dovetail.leak.load import Cuts, expected_excess
-from dovetail.leak.tries import top_excess
-from dovetail.leak.uneven import Bins, heaviest
+from dovetail.leak.max_load import max_load as load
+from dovetail.leak.max_load.max_load import Cuts, expected_excess
+from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
+from dovetail.leak.max_load.top_t_load import top_excess
 
 CASES = [(200, 3), (1_000, 40), (50, 400), (31, 31)]
 SIGNS = {"nodes": 1, "dropped": 0, "beyond": -1, "below": 1, "window": -1}  # of computed - true
@@ -57,7 +57,7 @@ def test_compiled_and_array_powers_agree(monkeypatch: pytest.MonkeyPatch) -> Non
         compiled = top_excess(n, k, t)
         with monkeypatch.context() as patched:
             patched.setattr(load, "COMPILED", 1)
-            patched.setattr("dovetail.leak.tries.COMPILED", 1)
+            patched.setattr("dovetail.leak.max_load.top_t_load.COMPILED", 1)
             arrays = top_excess(n, k, t)
         assert compiled.value == pytest.approx(arrays.value, rel=1e-13)
 

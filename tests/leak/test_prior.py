@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
-from dovetail.leak import prior
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import prior_vulnerability
+from dovetail.leak.qif import prior
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import prior_vulnerability
 
 
 def test_every_dataset_has_the_product_of_its_people() -> None:

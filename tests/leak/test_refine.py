@@ -6,13 +6,13 @@ from tests.leak.exactly import SEEDS, channel
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak import refine
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import posterior_vulnerability
-from dovetail.leak.channels import cascade, constant, identity, parallel
-from dovetail.leak.hyper import equivalent
-from dovetail.leak.prior import uniform
-from dovetail.leak.refine import refined_by
+from dovetail.leak.qif import refinement as refine
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
+from dovetail.leak.qif.channel_algebra import cascade, constant, identity, parallel
+from dovetail.leak.qif.hyper import equivalent
+from dovetail.leak.qif.prior import uniform
+from dovetail.leak.qif.refinement import refined_by
 
 
 def is_evidence(one: object, other: object, found: refine.Refinement) -> bool:

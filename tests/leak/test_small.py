@@ -10,12 +10,12 @@ from tests.leak.exactly import channel
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
-from dovetail.leak import small
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import posterior_vulnerability
-from dovetail.leak.channels import cascade
-from dovetail.leak.hyper import equivalent
-from dovetail.leak.pretty import in_letters, in_numbers
+from dovetail.leak.qif import shuffle_channels as small
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
+from dovetail.leak.qif.channel_algebra import cascade
+from dovetail.leak.qif.format_channel import in_letters, in_numbers
+from dovetail.leak.qif.hyper import equivalent
 from dovetail.randomize.krr import KRR
 
 SHAPES = [(2, 2, 1), (2, 2, 3), (2, 2, 5), (3, 3, 3), (2, 3, 3), (3, 2, 4)]  # values, reports, people

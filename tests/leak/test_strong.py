@@ -8,13 +8,15 @@ import pytest
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak import bracketed, informed, lattice, strong
-from dovetail.leak.bracketed import any_knowledge, merged_excess
-from dovetail.leak.excess import Excess
-from dovetail.leak.iid import iid_excess
-from dovetail.leak.lattice import Group
-from dovetail.leak.question import ask
-from dovetail.leak.strong import alike_excess, binary_excess, informed_excess
+from dovetail.leak.additive_leakage import Excess
+from dovetail.leak.adversaries import informed, strong
+from dovetail.leak.adversaries import revealed_or_merged as bracketed
+from dovetail.leak.adversaries.iid import iid_excess
+from dovetail.leak.adversaries.revealed_or_merged import any_knowledge, merged_excess
+from dovetail.leak.adversaries.strong import alike_excess, binary_excess, informed_excess
+from dovetail.leak.exact import histogram_law as lattice
+from dovetail.leak.exact.histogram_law import Group
+from dovetail.leak.query import ask
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
 

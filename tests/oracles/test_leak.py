@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dovetail.core.channel import DenseChannel, KRRChannel
-from dovetail.leak.exact import exact_vulnerability
-from dovetail.leak.load import expected_excess, half_excess
-from dovetail.leak.tries import top_excess
-from dovetail.leak.uneven import Bins, heaviest
+from dovetail.leak.exact.fractions import exact_vulnerability
+from dovetail.leak.max_load.max_load import expected_excess, half_excess
+from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
+from dovetail.leak.max_load.top_t_load import top_excess
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(2, 1), (2, 2), (2, 5), (2, 7), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (4, 4), (5, 3)]

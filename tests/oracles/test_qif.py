@@ -15,14 +15,14 @@ from tests.leak.exactly import channel, weights
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError
-from dovetail.leak import small
-from dovetail.leak.arithmetic import laws
-from dovetail.leak.bayes import posterior_vulnerability, prior_vulnerability
-from dovetail.leak.hyper import equivalent
-from dovetail.leak.pretty import in_letters
-from dovetail.leak.prior import point
-from dovetail.leak.prior import product as product_prior
-from dovetail.leak.small import Table
+from dovetail.leak.qif import shuffle_channels as small
+from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability, prior_vulnerability
+from dovetail.leak.qif.format_channel import in_letters
+from dovetail.leak.qif.hyper import equivalent
+from dovetail.leak.qif.prior import point
+from dovetail.leak.qif.prior import product as product_prior
+from dovetail.leak.qif.shuffle_channels import Table
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 2), (3, 3), (3, 4)]

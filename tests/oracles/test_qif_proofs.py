@@ -8,8 +8,8 @@ from math import comb, factorial, prod
 import pytest
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.exact import exact_vulnerability
-from dovetail.leak.histograms import histograms
+from dovetail.leak.exact.fractions import exact_vulnerability
+from dovetail.leak.exact.histograms import histograms
 
 Partition = tuple[int, ...]
 

@@ -14,8 +14,8 @@ from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.bayes import additive_leakage, posterior_vulnerability
-from dovetail.leak.prior import uniform
+from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
+from dovetail.leak.qif.prior import uniform
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.plan.accuracy import predict
 from dovetail.plan.adversaries import Leak, bound, capped, linked, promised, strong, uninformed

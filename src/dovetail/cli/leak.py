@@ -13,7 +13,7 @@ from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.question import MOST_VALUES
+from dovetail.leak.query import MOST_VALUES
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.randomize.krr import KRR
 

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.channel import Channel
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
-from dovetail.leak.histograms import histograms
+from dovetail.leak.exact.histograms import histograms
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.pipeline.lenses import smallest_batch
 from dovetail.randomize.krr import KRR

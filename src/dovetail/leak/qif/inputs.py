@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dovetail.core.channel import MOST_CELLS, Channel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.arithmetic import Numbers, in_powers, matmul, numbers, together
+from dovetail.leak.qif.arithmetic import Numbers, in_powers, matmul, numbers, together
 
 ChannelLike = Any  # a Channel, a randomizer that publishes one, or a row-stochastic array (secrets, outputs)
 

@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from scipy.sparse import eye_array, hstack, kron, vstack
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.arithmetic import Numbers
-from dovetail.leak.setting import SAME, ChannelLike, affordable, same_secrets
+from dovetail.leak.qif.arithmetic import Numbers
+from dovetail.leak.qif.inputs import SAME, ChannelLike, affordable, same_secrets
 
 MOST_UNKNOWNS = 300_000
 

@@ -9,13 +9,13 @@ import numpy as np
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.distance import distance_excess
-from dovetail.leak.excess import Excess
-from dovetail.leak.histograms import listable
-from dovetail.leak.iid import iid_excess
-from dovetail.leak.question import Question
-from dovetail.leak.tries import top_excess
-from dovetail.leak.uneven import Bins, heaviest
+from dovetail.leak.additive_leakage import Excess
+from dovetail.leak.adversaries.distance import distance_excess
+from dovetail.leak.adversaries.iid import iid_excess
+from dovetail.leak.exact.histograms import listable
+from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
+from dovetail.leak.max_load.top_t_load import top_excess
+from dovetail.leak.query import Question
 
 MOST_GROUPS = 200  # distinct prior probabilities
 

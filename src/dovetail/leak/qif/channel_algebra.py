@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.arithmetic import Number, Numbers, matmul, numbers, together
-from dovetail.leak.gain import attribute
-from dovetail.leak.setting import ChannelLike, affordable, rows, same_secrets
+from dovetail.leak.qif.arithmetic import Number, Numbers, matmul, numbers, together
+from dovetail.leak.qif.gain import attribute
+from dovetail.leak.qif.inputs import ChannelLike, affordable, rows, same_secrets
 
 
 def cascade(channel: ChannelLike, then: ChannelLike) -> Numbers:

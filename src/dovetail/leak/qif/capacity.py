@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.errors import ParameterError
-from dovetail.leak.arithmetic import Number, Numbers, numbers, total
-from dovetail.leak.setting import ChannelLike, joint, rows
+from dovetail.leak.qif.arithmetic import Number, Numbers, numbers, total
+from dovetail.leak.qif.inputs import ChannelLike, joint, rows
 
 
 def multiplicative_capacity(channel: ChannelLike) -> Number:

@@ -10,9 +10,9 @@ import numpy as np
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import binomial_cdf
-from dovetail.leak.lattice import Group, cells
-from dovetail.leak.load import expected_excess
-from dovetail.leak.strong import informed_excess
+from dovetail.leak.adversaries.strong import informed_excess
+from dovetail.leak.exact.histogram_law import Group, cells
+from dovetail.leak.max_load.max_load import expected_excess
 
 STEPS, MANY = 24, 100_000  # beyond MANY people one step is as tight to within three percent
 CHEAP = 1_000_000  # cells

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.arithmetic import Numbers
-from dovetail.leak.setting import SAME, ChannelLike, joint, rows, same_secrets
+from dovetail.leak.qif.arithmetic import Numbers
+from dovetail.leak.qif.inputs import SAME, ChannelLike, joint, rows, same_secrets
 
 
 @dataclass(frozen=True, eq=False)

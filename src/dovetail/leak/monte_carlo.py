@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.core.channel import Matrix
 from dovetail.core.entropy import Entropy
 from dovetail.core.special import Reals
-from dovetail.leak.excess import Excess
+from dovetail.leak.additive_leakage import Excess
 
 LEVEL = 1.0 - 1e-6
 DRAWS = 1 << 17

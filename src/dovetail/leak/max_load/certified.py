@@ -11,9 +11,9 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
-from dovetail.leak.excess import NOTHING, Excess
-from dovetail.leak.load import MOST_BALLS, LoadPlan, plan_load
-from dovetail.leak.question import Question
+from dovetail.leak.additive_leakage import NOTHING, Excess
+from dovetail.leak.max_load.max_load import MOST_BALLS, LoadPlan, plan_load
+from dovetail.leak.query import Question
 
 BITS = 192
 MOST_TERMS = 2_000_000  # about twenty seconds

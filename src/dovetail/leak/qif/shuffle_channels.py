@@ -20,10 +20,10 @@ import numpy as np
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.arithmetic import Numbers, laws
-from dovetail.leak.channels import cascade
-from dovetail.leak.gain import attribute
-from dovetail.leak.setting import ChannelLike, affordable, rows
+from dovetail.leak.qif.arithmetic import Numbers, laws
+from dovetail.leak.qif.channel_algebra import cascade
+from dovetail.leak.qif.gain import attribute
+from dovetail.leak.qif.inputs import ChannelLike, affordable, rows
 
 Counts = tuple[int, ...]  # one per value
 
@@ -79,7 +79,7 @@ def exact(channel: ChannelLike) -> Numbers:
     Raises
     ------
     ParameterError
-        For floats, whose rows sum to 1 only nearly; `dovetail.leak.arithmetic.laws` makes fractions from weights.
+        For floats, whose rows sum to 1 only nearly; `dovetail.leak.qif.arithmetic.laws` makes fractions from weights.
     """
     if isinstance(channel, KRRChannel):
         return laws([[channel.keep if x == y else channel.lie for y in range(channel.k)] for x in range(channel.k)])

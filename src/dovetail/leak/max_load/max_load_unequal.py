@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
-from dovetail.leak.load import ExcessLoad
-from dovetail.leak.trapezoid import (
+from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,
     afford,
@@ -24,6 +23,7 @@ from dovetail.leak.trapezoid import (
     shapes,
     weights_of,
 )
+from dovetail.leak.max_load.max_load import ExcessLoad
 
 TOL = 1e-18
 CELLS = 1 << 17

@@ -9,9 +9,9 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.special import Reals, bernstein_reach, binomial_pmf
-from dovetail.leak.excess import NOTHING, ULP, Excess
-from dovetail.leak.lattice import Group, histogram_law
-from dovetail.leak.uneven import Bins, heaviest
+from dovetail.leak.additive_leakage import NOTHING, ULP, Excess
+from dovetail.leak.exact.histogram_law import Group, histogram_law
+from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
 
 SHORT = 10_000_000  # products of a convolution that is summed term by term
 

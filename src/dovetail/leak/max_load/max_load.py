@@ -11,7 +11,7 @@ from numba import njit
 
 from dovetail.core.checks import whole
 from dovetail.core.special import Reals, bernstein_reach, binomial_survival, stirling_remainder
-from dovetail.leak.trapezoid import (
+from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,
     afford,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.checks import refuse, whole
-from dovetail.leak.arithmetic import Numbers, together
-from dovetail.leak.setting import affordable, law
+from dovetail.leak.qif.arithmetic import Numbers, together
+from dovetail.leak.qif.inputs import affordable, law
 
 
 def uniform(k: int) -> Numbers:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.excess import NOTHING, Excess, loosest
-from dovetail.leak.iid import MOST_WINDOW, iid_excess
+from dovetail.leak.additive_leakage import NOTHING, Excess, loosest
+from dovetail.leak.adversaries.iid import MOST_WINDOW, iid_excess
 
 MOST_VALUES = 10_000
 

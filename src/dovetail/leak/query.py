@@ -14,10 +14,10 @@ from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.special import Reals
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.arithmetic import in_powers, numbers
-from dovetail.leak.gain import distance, identity
-from dovetail.leak.gain import tries as several
-from dovetail.leak.setting import MOST_GAIN, law
+from dovetail.leak.qif.arithmetic import in_powers, numbers
+from dovetail.leak.qif.gain import distance, identity
+from dovetail.leak.qif.gain import tries as several
+from dovetail.leak.qif.inputs import MOST_GAIN, law
 
 MOST_ACTIONS = 10_000
 MOST_VALUES = 2**24

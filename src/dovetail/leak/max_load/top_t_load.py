@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
-from dovetail.leak.load import COMPILED, ExcessLoad, expected_excess, few_bins
-from dovetail.leak.trapezoid import (
+from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,
     afford,
@@ -25,6 +24,7 @@ from dovetail.leak.trapezoid import (
     shapes,
     weights_of,
 )
+from dovetail.leak.max_load.max_load import COMPILED, ExcessLoad, expected_excess, few_bins
 
 Counts = NDArray[np.int64]  # (nodes,)
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.arithmetic import in_powers
-from dovetail.leak.bracketed import any_knowledge, merged_excess
-from dovetail.leak.excess import Excess
-from dovetail.leak.lattice import MOST_CELLS, Group, cells
-from dovetail.leak.question import Question
-from dovetail.leak.strong import alike_excess, binary_excess, informed_excess
-from dovetail.leak.uninformed import shuffled_excess, uninformed
+from dovetail.leak.additive_leakage import Excess
+from dovetail.leak.adversaries.revealed_or_merged import any_knowledge, merged_excess
+from dovetail.leak.adversaries.strong import alike_excess, binary_excess, informed_excess
+from dovetail.leak.adversaries.uninformed import shuffled_excess, uninformed
+from dovetail.leak.exact.histogram_law import MOST_CELLS, Group, cells
+from dovetail.leak.qif.arithmetic import in_powers
+from dovetail.leak.query import Question
 
 REACH = "Exact sums for known others reach about n = 1e5 at three kinds of report, 500 at four, 50 at five."
 SOURCE_STRONG = (

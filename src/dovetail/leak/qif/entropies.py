@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, xlog1py
 
-from dovetail.leak.arithmetic import Number, Numbers, total
-from dovetail.leak.setting import ChannelLike, joint, law
+from dovetail.leak.qif.arithmetic import Number, Numbers, total
+from dovetail.leak.qif.inputs import ChannelLike, joint, law
 
 
 def shannon_entropy(prior: ArrayLike) -> float:

@@ -8,7 +8,7 @@ from math import factorial, gcd
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
-from dovetail.leak.small import Table
+from dovetail.leak.qif.shuffle_channels import Table
 
 BASE = 10**12  # above every coefficient of a table that fits
 
@@ -16,7 +16,7 @@ BASE = 10**12  # above every coefficient of a table that fits
 def in_numbers(table: Table) -> str:
     """The table with its fractions.
 
-    >>> from dovetail.leak.small import counted
+    >>> from dovetail.leak.qif.shuffle_channels import counted
     >>> print(in_numbers(counted(2, n=2)))
         a:2,b:0  a:1,b:1  a:0,b:2
     aa        1        0        0
@@ -33,7 +33,7 @@ def in_letters(build: Callable[[KRRChannel], Table], *, k: int, n: int) -> str:
     Every cell is a homogeneous polynomial in p and q. It is read off the exact table for p : q = 1e12 : 1, whose
     digits in base 1e12 are the coefficients.
 
-    >>> from dovetail.leak.small import randomized_counts
+    >>> from dovetail.leak.qif.shuffle_channels import randomized_counts
     >>> print(in_letters(lambda krr: randomized_counts(krr, n=2), k=2, n=2))
              a:2,b:0    a:1,b:1  a:0,b:2
     a:2,b:0      p^2       2 pq      q^2

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.arithmetic import Number, Numbers, numbers
-from dovetail.leak.setting import affordable
+from dovetail.leak.qif.arithmetic import Number, Numbers, numbers
+from dovetail.leak.qif.inputs import affordable
 
 
 def identity(k: int) -> Numbers:

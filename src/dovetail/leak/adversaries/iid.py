@@ -10,11 +10,11 @@ from dovetail.core.channel import Matrix
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
-from dovetail.leak.arithmetic import in_powers
-from dovetail.leak.asymptotic import chernoff
-from dovetail.leak.excess import NOTHING, ULP, Excess
-from dovetail.leak.histograms import MOST_SUMS, enumerate_gain, histograms, listable, window_gain
-from dovetail.leak.sampled import sampled_gain
+from dovetail.leak.additive_leakage import NOTHING, ULP, Excess
+from dovetail.leak.asymptotics import chernoff
+from dovetail.leak.exact.histograms import MOST_SUMS, enumerate_gain, histograms, listable, window_gain
+from dovetail.leak.monte_carlo import sampled_gain
+from dovetail.leak.qif.arithmetic import in_powers
 
 MOST_WINDOW = 10**9  # people: beyond, the window of three kinds of report takes minutes
 SMALLEST = 1e-270  # an excess below is only known to be below

@@ -10,7 +10,7 @@ from scipy.fft import irfftn, next_fast_len
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals, bernstein_reach
-from dovetail.leak.arithmetic import in_powers
+from dovetail.leak.qif.arithmetic import in_powers
 
 MOST_CELLS = 12_000_000
 TAIL = 1e-18
