@@ -17,10 +17,10 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.account.compose import POINTS, compose
-from dovetail.account.convolve import sum_near
+from dovetail.account.composition.pld_convolution import sum_near
+from dovetail.account.composition.privacy_loss import losses_above
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.account.interop import to_dp_accounting
-from dovetail.account.loss import losses_above
-from dovetail.account.rounds import Round
 
 SEED, DELTA, ROUNDS, REPEATS = 1, 1e-6, 1000, 3
 

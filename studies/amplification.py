@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 from studies.record import picture, record
 
-from dovetail.account.attack_lower import BinaryAttack, attack_lower
-from dovetail.account.clones import ClonePair
-from dovetail.account.closed_form.blanket import bennett, hoeffding
-from dovetail.account.closed_form.clones import clones_focs, clones_workshop, stronger_tight
-from dovetail.account.closed_form.early import erlingsson, random_check_ins
+from dovetail.account.attack_lower_bound import BinaryAttack, attack_lower
+from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.closed_form.blanket_bounds import bennett, hoeffding
+from dovetail.account.closed_form.clones_bounds import clones_focs, clones_workshop, stronger_tight
+from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
 from dovetail.account.curve import curve
-from dovetail.account.solve import straddle
+from dovetail.account.threshold_search import straddle
 
 DELTA = 1e-6
 LINES = {

@@ -49,7 +49,7 @@ _HOME = {
     "dovetail.account.amplify": ("amplify", "list_bounds"),
     "dovetail.account.calibrate": ("max_epsilon", "min_people"),
     "dovetail.account.compose": ("compose", "composed_delta"),
-    "dovetail.account.rounds": ("Round",),
+    "dovetail.account.composition.shuffled_round": ("Round",),
     "dovetail.account.interop": ("renyi_curve", "to_dp_accounting"),
     "dovetail.account.closed_form.listing": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
@@ -187,9 +187,9 @@ if TYPE_CHECKING:
     from dovetail.account.calibrate import max_epsilon, min_people
     from dovetail.account.closed_form.listing import closed_forms
     from dovetail.account.compose import compose, composed_delta
+    from dovetail.account.composition.shuffled_round import Round
     from dovetail.account.interop import renyi_curve, to_dp_accounting
     from dovetail.account.order_privacy.posterior_odds import posterior_interval, reidentification_bound
-    from dovetail.account.rounds import Round
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
     from dovetail.attack.definetti import DeFinetti
     from dovetail.attack.forest import ForestAttack, Records, reidentify, release_rounds

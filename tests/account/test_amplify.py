@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dovetail.account.amplify import SOURCES, amplify, central_epsilon, list_bounds
-from dovetail.account.attack_lower import attack_lower
+from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones import ClonePair
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, LocalDP

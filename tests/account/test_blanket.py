@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones import ClonePair
-from dovetail.account.excess import Tilt, _saddle, _sum, mean_excess
+from dovetail.account.blanket.expected_positive_part import Tilt, _saddle, _sum, mean_excess
+from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.special import binomial_pmf
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dovetail.account.calibrate import MARGIN, max_epsilon, min_people
-from dovetail.account.clones import ClonePair, Kind
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 QUESTIONS = [(e0, share * e0, d) for e0 in (1e-3, 0.5, 2.0, 8.0) for share in (0.01, 0.3, 0.9) for d in (1e-12, 1e-5)]

@@ -6,11 +6,16 @@ from math import exp, expm1, inf, log, sqrt
 import numpy as np
 import pytest
 
-from dovetail.account.blanket import BlanketLaw
-from dovetail.account.clones import ClonePair
-from dovetail.account.closed_form.blanket import _phi, bennett, hoeffding
-from dovetail.account.closed_form.clones import clones_focs, clones_workshop, stronger_published, stronger_tight
-from dovetail.account.closed_form.early import erlingsson, random_check_ins
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.closed_form.blanket_bounds import _phi, bennett, hoeffding
+from dovetail.account.closed_form.clones_bounds import (
+    clones_focs,
+    clones_workshop,
+    stronger_published,
+    stronger_tight,
+)
+from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
 from dovetail.account.closed_form.listing import ADAPTIVE, FIXED, closed_forms, response_law
 from dovetail.core.errors import ParameterError
 

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dovetail.account.coins import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
 
 
 def relative(got: float, truth: Fraction) -> float:

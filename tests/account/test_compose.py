@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dovetail.account.clones import ClonePair, Kind
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.compose import Composition, compose, composed_delta
-from dovetail.account.convolve import add_losses, overshoot, sum_near
-from dovetail.account.loss import LossDistribution, losses_above, losses_below
-from dovetail.account.rounds import Round
+from dovetail.account.composition.pld_convolution import add_losses, overshoot, sum_near
+from dovetail.account.composition.privacy_loss import LossDistribution, losses_above, losses_below
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.account.clones import ClonePair
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.curve import curve
 from dovetail.core.errors import ParameterError
 

@@ -6,16 +6,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dovetail.account.attack_lower import attack_lower
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones import LEAST, MOST_PEOPLE, ClonePair
-from dovetail.account.laws.binary import FAR, MOST_EXACT, BinaryExact
-from dovetail.account.laws.finite import MOST_PAIRS, FiniteChannelLaw
-from dovetail.account.laws.hadamard import hadamard_law
-from dovetail.account.laws.krr import krr_law, krr_third_law
-from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law
-from dovetail.account.laws.mechanisms import LAWS, law_bounds, mechanism_attack, mechanism_law
-from dovetail.account.laws.unary import hashing_law, unary_law
+from dovetail.account.attack_lower_bound import attack_lower
+from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.clones.stronger_clones import LEAST, MOST_PEOPLE, ClonePair
+from dovetail.account.mechanism_law import LAWS, law_bounds, mechanism_attack, mechanism_law
+from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact
+from dovetail.account.mechanisms.finite_channel import MOST_PAIRS, FiniteChannelLaw
+from dovetail.account.mechanisms.hadamard import hadamard_law
+from dovetail.account.mechanisms.krr import krr_law, krr_third_law
+from dovetail.account.mechanisms.laplace import grid_laplace_dataset, grid_laplace_law
+from dovetail.account.mechanisms.unary import hashing_law, unary_law
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import NumericRandomizer, Randomizer

@@ -6,9 +6,9 @@ from math import comb, log
 import numpy as np
 import pytest
 
-from dovetail.account import window as windows
-from dovetail.account.solve import straddle
-from dovetail.account.window import window
+from dovetail.account.clones import truncated_binomial as windows
+from dovetail.account.clones.truncated_binomial import window
+from dovetail.account.threshold_search import straddle
 
 
 @pytest.mark.parametrize("q", [0.5, 0.25, 1 / 64, 63 / 64])

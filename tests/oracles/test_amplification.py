@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from tests.statistics import rng_of
 
-from dovetail.account import clones
-from dovetail.account.attack_lower import (
+from dovetail.account.attack_lower_bound import (
     BinaryAttack,
     MixedAttack,
     ThreeWayAttack,
@@ -24,7 +23,8 @@ from dovetail.account.attack_lower import (
     mixed_laws,
     window_of_three,
 )
-from dovetail.account.clones import ClonePair
+from dovetail.account.clones import stronger_clones as clones
+from dovetail.account.clones.stronger_clones import ClonePair
 
 SHARES = (0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95)  # epsilon / epsilon0
 Rows = tuple[tuple[int, ...], ...]  # whole weights, every row with the same total

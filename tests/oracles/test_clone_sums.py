@@ -11,9 +11,9 @@ import pytest
 from flint import arb, ctx
 from tests.statistics import rng_of
 
-from dovetail.account.clones import ClonePair, Kind
-from dovetail.account.coins import MILLS_ERROR, PMF_ERROR, fair_tail
-from dovetail.account.window import window
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.clones.truncated_binomial import window
 
 BITS, REACH = 300, 30  # standard deviations of the clones that are summed; what lies beyond weighs below 1e-190
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.laws.binary import BinaryExact
-from dovetail.account.laws.krr import krr_law, krr_third_law
-from dovetail.account.laws.mechanisms import LAWS, mechanism_law
+from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.mechanism_law import LAWS, mechanism_law
+from dovetail.account.mechanisms.binary import BinaryExact
+from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.laplace import Laplace

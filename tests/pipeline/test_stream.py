@@ -13,7 +13,7 @@ from tests.statistics import expect_coverage
 
 import dovetail as dt
 from dovetail.account.compose import compose
-from dovetail.account.rounds import Round
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
 from dovetail.pipeline.batches import Batches
 from dovetail.report.document import Missing, PrivacyReport

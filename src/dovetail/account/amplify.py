@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dovetail.account.approximate import NAME as APPROXIMATE
-from dovetail.account.approximate import SOURCE as CLONES
-from dovetail.account.approximate import amplify_approximate
-from dovetail.account.attack_lower import attack_lower
+from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.bound import Bound
-from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.clones.approximate import NAME as APPROXIMATE
+from dovetail.account.clones.approximate import SOURCE as CLONES
+from dovetail.account.clones.approximate import amplify_approximate
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.closed_form.listing import closed_forms
-from dovetail.account.laws.mechanisms import blanket_law, law_bounds, law_epsilon, mechanism_attack, mechanism_law
+from dovetail.account.mechanism_law import blanket_law, law_bounds, law_epsilon, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
 from dovetail.core.checks import privacy_budget, share, whole

@@ -2,9 +2,9 @@
 
 import math
 
-from dovetail.account.clones import MOST_PEOPLE, ClonePair, Kind
-from dovetail.account.solve import log_ratio, straddle
-from dovetail.account.window import Window
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.clones.truncated_binomial import Window
+from dovetail.account.threshold_search import log_ratio, straddle
 from dovetail.core.checks import privacy_budget, share, whole
 from dovetail.core.errors import UnsupportedError
 

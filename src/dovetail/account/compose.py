@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dovetail.account.amplify import SOURCES
-from dovetail.account.approximate import LOCAL, falling_branch, too_large
 from dovetail.account.bound import Bound
-from dovetail.account.comparisons import advanced, basic, renyi
-from dovetail.account.convolve import LossSum, Terms, overshoot, sum_near
-from dovetail.account.loss import losses_above, losses_below
-from dovetail.account.rounds import Pairs, Round, distinct_pairs, local_total, total_slack
+from dovetail.account.clones.approximate import LOCAL, falling_branch, too_large
+from dovetail.account.composition.basic_advanced_renyi import advanced, basic, renyi
+from dovetail.account.composition.pld_convolution import LossSum, Terms, overshoot, sum_near
+from dovetail.account.composition.privacy_loss import losses_above, losses_below
+from dovetail.account.composition.shuffled_round import Pairs, Round, distinct_pairs, local_total, total_slack
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, refuse, share
 

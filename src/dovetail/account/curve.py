@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.account.clones import RESOLUTION, ClonePair, Kind
+from dovetail.account.clones.stronger_clones import RESOLUTION, ClonePair, Kind
 from dovetail.core.checks import refuse
 from dovetail.core.special import Reals
 

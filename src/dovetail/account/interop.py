@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dovetail.account.clones import ClonePair
-from dovetail.account.loss import losses_above
-from dovetail.account.renyi import check_orders, renyi_divergence
-from dovetail.account.rounds import Round
+from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.composition.privacy_loss import losses_above
+from dovetail.account.composition.renyi import check_orders, renyi_divergence
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.checks import positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require

@@ -15,10 +15,10 @@ from rich.table import Table
 from dovetail.account.amplify import Subject, amplify, list_bounds
 from dovetail.account.bound import Bound
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones import MOST_PEOPLE
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.compose import Composition, compose
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.account.curve import curve
-from dovetail.account.rounds import Round
 from dovetail.cli.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, print_json, print_rows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
-from dovetail.account.rounds import Round
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import exp, expm1, log2, sqrt
 
-from dovetail.account.clones import ClonePair
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.entropy import Entropy

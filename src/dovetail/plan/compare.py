@@ -8,7 +8,7 @@ from itertools import combinations
 from math import inf, isinf
 from typing import Any, Literal, get_args
 
-from dovetail.account.clones import MOST_PEOPLE
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, exp, isfinite, log
 
-from dovetail.account.clones import MOST_PEOPLE
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
 from dovetail.plan.candidates import Candidate, candidate
 from dovetail.plan.families import Family

@@ -7,8 +7,8 @@ from math import ceil, inf, log
 
 from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones import MOST_PEOPLE
-from dovetail.account.solve import straddle
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
+from dovetail.account.threshold_search import straddle
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import predict

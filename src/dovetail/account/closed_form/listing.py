@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 
-from dovetail.account.blanket import BlanketLaw
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.asked import Asked
-from dovetail.account.closed_form.blanket import bennett, hoeffding
-from dovetail.account.closed_form.clones import clones_focs, clones_workshop, stronger_published, stronger_tight
-from dovetail.account.closed_form.early import erlingsson
+from dovetail.account.closed_form.blanket_bounds import bennett, hoeffding
+from dovetail.account.closed_form.clones_bounds import (
+    clones_focs,
+    clones_workshop,
+    stronger_published,
+    stronger_tight,
+)
+from dovetail.account.closed_form.erlingsson import erlingsson
+from dovetail.account.closed_form.regime import Asked
 from dovetail.core.checks import whole
 
 ADAPTIVE = (erlingsson, clones_workshop, clones_focs)

@@ -16,7 +16,7 @@ from math import log
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
-from dovetail.account.rounds import Round
+from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.device import from_device

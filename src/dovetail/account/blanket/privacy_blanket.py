@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.account.clones import MOST_PEOPLE
-from dovetail.account.excess import POINTS, mean_excess
-from dovetail.account.solve import log_ratio, reached, straddle
+from dovetail.account.blanket.expected_positive_part import POINTS, mean_excess
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
+from dovetail.account.threshold_search import log_ratio, reached, straddle
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, share, whole
 from dovetail.core.errors import DataError, UnsupportedError

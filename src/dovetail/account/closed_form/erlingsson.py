@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.asked import Asked
+from dovetail.account.closed_form.regime import Asked
 
 ERLINGSSON = "Erlingsson et al. 2019"
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.blanket import BlanketLaw
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.asked import Asked
-from dovetail.account.solve import straddle
+from dovetail.account.closed_form.regime import Asked
+from dovetail.account.threshold_search import straddle
 from dovetail.core.special import Reals
 
 SOURCE = "Balle, Bell, Gascon, Nissim (2019), The Privacy Blanket of the Shuffle Model"

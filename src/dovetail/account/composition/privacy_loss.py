@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.clones import ULPS, ClonePair
-from dovetail.account.coins import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.stronger_clones import ULPS, ClonePair
 from dovetail.core.special import Reals
 
 TAIL_ERROR = 2.0 * (PMF_ERROR + MILLS_ERROR)  # relative, of a tail that is their product

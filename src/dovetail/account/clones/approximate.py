@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 from dovetail.account.bound import Bound
-from dovetail.account.clones import RESOLUTION, ClonePair, normal_threshold
-from dovetail.account.solve import log_ratio, straddle
+from dovetail.account.clones.stronger_clones import RESOLUTION, ClonePair, normal_threshold
+from dovetail.account.threshold_search import log_ratio, straddle
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import share
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from dovetail.account.attack_lower import ERROR, BinaryAttack, MixedAttack, mixed_laws
-from dovetail.account.blanket import SEARCH
-from dovetail.account.solve import log_ratio, reached, straddle
+from dovetail.account.attack_lower_bound import ERROR, BinaryAttack, MixedAttack, mixed_laws
+from dovetail.account.blanket.privacy_blanket import SEARCH
+from dovetail.account.threshold_search import log_ratio, reached, straddle
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dovetail.account.approximate import total_variation
-from dovetail.account.clones import ClonePair, Kind
+from dovetail.account.clones.approximate import total_variation
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.core.checks import share, whole
 from dovetail.core.errors import UnsupportedError
 

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from dovetail.account.blanket import BlanketLaw
-from dovetail.account.laws.finite import base_law
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.mechanisms.finite_channel import base_law
 from dovetail.core.special import Reals
 from dovetail.randomize.laplace import Laplace
 

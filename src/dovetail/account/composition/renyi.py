@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from dovetail.account.clones import ClonePair
-from dovetail.account.loss import LossDistribution, losses_above
+from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.composition.privacy_loss import LossDistribution, losses_above
 from dovetail.core.checks import probability, refuse
 from dovetail.core.special import Reals
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.account.blanket import BlanketLaw
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.core.channel import KRRChannel
 
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from dovetail.account.coins import coin_excess
-from dovetail.account.solve import log_ratio, straddle
-from dovetail.account.window import Window, window
+from dovetail.account.clones.binomial_tail import coin_excess
+from dovetail.account.clones.truncated_binomial import Window, window
+from dovetail.account.threshold_search import log_ratio, straddle
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Matrix
 from dovetail.core.checks import share

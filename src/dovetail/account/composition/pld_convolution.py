@@ -18,7 +18,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import logsumexp
 
-from dovetail.account.loss import LossDistribution
+from dovetail.account.composition.privacy_loss import LossDistribution
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
 

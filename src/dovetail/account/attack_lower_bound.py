@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.account.coins import MILLS_ERROR, PMF_ERROR, fair_tail
-from dovetail.account.solve import reached
-from dovetail.account.window import Window, window
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.truncated_binomial import Window, window
+from dovetail.account.threshold_search import reached
 from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 MOST_MIXED = 64  # every mixture of the others' values is tried up to this n

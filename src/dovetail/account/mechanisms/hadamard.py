@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail.account.blanket import BlanketLaw
-from dovetail.account.laws.finite import worst_dataset
-from dovetail.account.laws.krr import krr_law, krr_third_law
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.mechanisms.finite_channel import worst_dataset
+from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.core.channel import HadamardChannel, KRRChannel
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dovetail.account.blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, Dominating
-from dovetail.account.laws.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
-from dovetail.account.laws.finite import FiniteChannelLaw, worst_dataset
-from dovetail.account.laws.hadamard import hadamard_dataset, hadamard_law
-from dovetail.account.laws.krr import krr_law, krr_third_law
-from dovetail.account.laws.laplace import grid_laplace_dataset, grid_laplace_law
-from dovetail.account.laws.unary import hashing_dataset, hashing_law, unary_dataset, unary_law
+from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
+from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, worst_dataset
+from dovetail.account.mechanisms.hadamard import hadamard_dataset, hadamard_law
+from dovetail.account.mechanisms.krr import krr_law, krr_third_law
+from dovetail.account.mechanisms.laplace import grid_laplace_dataset, grid_laplace_law
+from dovetail.account.mechanisms.unary import hashing_dataset, hashing_law, unary_dataset, unary_law
 from dovetail.core.channel import Channel, HadamardChannel, KRRChannel
 from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dovetail.account.approximate import amplify_approximate
 from dovetail.account.bound import Bound
-from dovetail.account.renyi import add_divergences, renyi_epsilon
-from dovetail.account.rounds import Round, distinct_pairs, total_slack
+from dovetail.account.clones.approximate import amplify_approximate
+from dovetail.account.composition.renyi import add_divergences, renyi_epsilon
+from dovetail.account.composition.shuffled_round import Round, distinct_pairs, total_slack
 
 
 def basic(parts: Sequence[Round], delta: float) -> Bound:
