@@ -22,8 +22,8 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.simplex import nearest_shares
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from randomize_speed import best_of, machine
 

@@ -15,9 +15,9 @@ import numpy as np
 from dovetail.core.entropy import device
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 REPEATS = 3

@@ -7,10 +7,10 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from studies.iclr import Points, World
 
-from dovetail.attack.majority import MajorityVote
-from dovetail.attack.voters import Places, voters
+from dovetail.attack.experiment.voters import Places, voters
+from dovetail.attack.majority_vote import MajorityVote
 from dovetail.core.entropy import Entropy
-from dovetail.datasets.syn import nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.twitch import friendship_axes
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.groups.groups import Groups

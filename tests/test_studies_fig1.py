@@ -11,7 +11,7 @@ from studies.iclr import published, settings
 from studies.iclr_claims import plain
 
 from dovetail.core.entropy import simulation
-from dovetail.datasets.syn import nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.shuffle.groups.groups import Groups
 
 

@@ -22,7 +22,7 @@ from studies.resumable import resumed
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
-from dovetail.datasets.syn import nested_crescents
+from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort

@@ -18,7 +18,7 @@ _HOME = {
     "dovetail.randomize.krr": ("KRR",),
     "dovetail.randomize.hadamard": ("Hadamard",),
     "dovetail.randomize.unary": ("Unary",),
-    "dovetail.randomize.hashing": ("LocalHashing",),
+    "dovetail.randomize.local_hashing": ("LocalHashing",),
     "dovetail.randomize.laplace": ("Laplace",),
     "dovetail.randomize.budget_laplace": ("BudgetLaplace",),
     "dovetail.shuffle.groups.groups": ("Groups",),
@@ -43,7 +43,7 @@ _HOME = {
         "estimate_sum",
         "estimate_variance",
     ),
-    "dovetail.estimate.classes": ("estimate_classes",),
+    "dovetail.estimate.budget_classes": ("estimate_classes",),
     "dovetail.estimate.local": ("CalibratedTrees", "Debiased", "GroupShares", "hit_rate", "local_error"),
     "dovetail.account.order_privacy.posterior_odds": ("posterior_interval", "reidentification_bound"),
     "dovetail.account.amplify": ("amplify", "list_bounds"),
@@ -54,31 +54,31 @@ _HOME = {
     "dovetail.account.closed_form.listing": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
     "dovetail.leak.exact.fractions": ("exact_vulnerability",),
-    "dovetail.attack.majority": ("MajorityVote",),
-    "dovetail.attack.voters": ("voters",),
-    "dovetail.attack.forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
-    "dovetail.attack.result": ("Attacked", "mount"),
+    "dovetail.attack.majority_vote": ("MajorityVote",),
+    "dovetail.attack.experiment.voters": ("voters",),
+    "dovetail.attack.reidentification_forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
+    "dovetail.attack.experiment.result": ("Attacked", "mount"),
     "dovetail.attack.correlation": ("Correlation", "Smoothness", "learn_smoothness"),
-    "dovetail.attack.definetti": ("DeFinetti",),
-    "dovetail.attack.reidentify_subset": (
+    "dovetail.attack.de_finetti": ("DeFinetti",),
+    "dovetail.attack.subset_reidentification": (
         "SubsetSearch",
         "best_subset_success",
         "reidentify_subset",
         "subset_bound",
     ),
-    "dovetail.plan.collection": ("CollectionPlan", "plan_collection"),
-    "dovetail.plan.compare": ("Comparison", "compare_mechanisms"),
+    "dovetail.plan.planner": ("CollectionPlan", "plan_collection"),
+    "dovetail.plan.compare.mechanisms": ("Comparison", "compare_mechanisms"),
     "dovetail.pipeline.run": ("run",),
     "dovetail.pipeline.campaign": ("Campaign",),
     "dovetail.pipeline.rounds": ("Rounds",),
     "dovetail.report.document": ("PrivacyReport",),
-    "dovetail.datasets.appliance": ("appliance_load", "read_refit"),
-    "dovetail.datasets.loads": ("synthetic_loads",),
+    "dovetail.datasets.refit": ("appliance_load", "read_refit"),
+    "dovetail.datasets.synthetic_loads": ("synthetic_loads",),
     "dovetail.datasets.adult": ("adult",),
     "dovetail.datasets.twitch": ("twitch", "twitch_friendships"),
     "dovetail.datasets.california": ("california_housing",),
     "dovetail.datasets.sml2010": ("sml2010",),
-    "dovetail.datasets.syn": ("nested_crescents",),
+    "dovetail.datasets.nested_crescents": ("nested_crescents",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -191,12 +191,17 @@ if TYPE_CHECKING:
     from dovetail.account.interop import renyi_curve, to_dp_accounting
     from dovetail.account.order_privacy.posterior_odds import posterior_interval, reidentification_bound
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
-    from dovetail.attack.definetti import DeFinetti
-    from dovetail.attack.forest import ForestAttack, Records, reidentify, release_rounds
-    from dovetail.attack.majority import MajorityVote
-    from dovetail.attack.reidentify_subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
-    from dovetail.attack.result import Attacked, mount
-    from dovetail.attack.voters import voters
+    from dovetail.attack.de_finetti import DeFinetti
+    from dovetail.attack.experiment.result import Attacked, mount
+    from dovetail.attack.experiment.voters import voters
+    from dovetail.attack.majority_vote import MajorityVote
+    from dovetail.attack.reidentification_forest import ForestAttack, Records, reidentify, release_rounds
+    from dovetail.attack.subset_reidentification import (
+        SubsetSearch,
+        best_subset_success,
+        reidentify_subset,
+        subset_bound,
+    )
     from dovetail.core.bracket import Bracket
     from dovetail.core.channel import Channel, DenseChannel, KRRChannel
     from dovetail.core.entropy import Entropy, device, simulation
@@ -204,16 +209,16 @@ if TYPE_CHECKING:
     from dovetail.core.estimate import Estimate
     from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
     from dovetail.datasets.adult import adult
-    from dovetail.datasets.appliance import appliance_load, read_refit
     from dovetail.datasets.california import california_housing
-    from dovetail.datasets.loads import synthetic_loads
+    from dovetail.datasets.nested_crescents import nested_crescents
+    from dovetail.datasets.refit import appliance_load, read_refit
     from dovetail.datasets.sml2010 import sml2010
-    from dovetail.datasets.syn import nested_crescents
+    from dovetail.datasets.synthetic_loads import synthetic_loads
     from dovetail.datasets.twitch import twitch, twitch_friendships
     from dovetail.estimate.aggregates import estimate_count_above, estimate_quantile, estimate_sum, estimate_variance
     from dovetail.estimate.best_mean import best_mean
     from dovetail.estimate.bootstrap import bootstrap_mean
-    from dovetail.estimate.classes import estimate_classes
+    from dovetail.estimate.budget_classes import estimate_classes
     from dovetail.estimate.frequency import estimate_frequencies
     from dovetail.estimate.grouped import estimate_group_means, estimate_groups, unmix
     from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, hit_rate, local_error
@@ -225,13 +230,13 @@ if TYPE_CHECKING:
     from dovetail.pipeline.campaign import Campaign
     from dovetail.pipeline.rounds import Rounds
     from dovetail.pipeline.run import run
-    from dovetail.plan.collection import CollectionPlan, plan_collection
-    from dovetail.plan.compare import Comparison, compare_mechanisms
+    from dovetail.plan.compare.mechanisms import Comparison, compare_mechanisms
+    from dovetail.plan.planner import CollectionPlan, plan_collection
     from dovetail.randomize.budget_laplace import BudgetLaplace
     from dovetail.randomize.hadamard import Hadamard
-    from dovetail.randomize.hashing import LocalHashing
     from dovetail.randomize.krr import KRR
     from dovetail.randomize.laplace import Laplace
+    from dovetail.randomize.local_hashing import LocalHashing
     from dovetail.randomize.unary import Unary
     from dovetail.report.document import PrivacyReport
     from dovetail.shuffle.best import best_shuffler

@@ -11,7 +11,7 @@ from studies.record import command, picture, record
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
-from dovetail.datasets.syn import coarse, nested_crescents
+from dovetail.datasets.nested_crescents import coarse, nested_crescents
 from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, local_error
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler

@@ -11,7 +11,7 @@ from studies.iclr_worlds import syn
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Entropy
-from dovetail.datasets.syn import coarse, nested_crescents
+from dovetail.datasets.nested_crescents import coarse, nested_crescents
 from dovetail.estimate.local import CalibratedTrees, hit_rate
 
 WAYS = (8, 4, 2)

@@ -11,7 +11,7 @@ from studies.iclr_worlds import adult, pretend_adult
 from studies.record import command, picture, record
 
 from dovetail.datasets.adult import adult as census
-from dovetail.report.figure import COLOURS, DASHES
+from dovetail.report.charts.matplotlib_figure import COLOURS, DASHES
 
 
 def main(full: bool, out: Path) -> pl.DataFrame:

@@ -17,12 +17,18 @@ import polars as pl
 from studies.record import command, picture, record
 from studies.table1.loads import Fleet, sensor_months, synthetic
 
-from dovetail.attack.forest import ForestAttack, Records, ReidentificationResult, reidentify, release_rounds
+from dovetail.attack.reidentification_forest import (
+    ForestAttack,
+    Records,
+    ReidentificationResult,
+    reidentify,
+    release_rounds,
+)
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
-from dovetail.report.figure import COLOURS, DASHES
+from dovetail.report.charts.matplotlib_figure import COLOURS, DASHES
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE

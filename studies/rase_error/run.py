@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from studies.rase_metrics import maximum_squared_error
 from studies.record import command, picture, record
 from studies.table1.loads import PAPER, SOCKET, refit, synthetic
 
@@ -25,7 +26,6 @@ from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.median import estimate_median
-from dovetail.estimate.metrics import maximum_squared_error
 from dovetail.randomize.budget_laplace import BudgetLaplace
 
 SEED = 78

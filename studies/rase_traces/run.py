@@ -22,7 +22,7 @@ from studies.table1.loads import SOCKET, refit, synthetic
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.datasets.appliance import rounds_of
+from dovetail.datasets.refit import rounds_of
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.median import estimate_median

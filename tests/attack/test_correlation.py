@@ -7,14 +7,14 @@ from tests.attack.planted import planted
 from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.attack.correlation import Correlation, Smoothness, _few_at_a_place, learn_smoothness
-from dovetail.attack.evidence import indicators
-from dovetail.attack.result import mount
+from dovetail.attack.experiment.evidence import indicators
+from dovetail.attack.experiment.result import mount
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups

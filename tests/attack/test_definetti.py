@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from tests.statistics import expect_mean
 
-from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.result import mount
+from dovetail.attack.de_finetti import DeFinetti
+from dovetail.attack.experiment.result import mount
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tests.statistics import expect_mean
 
-from dovetail.attack.evidence import indicators, log_odds, supports
+from dovetail.attack.experiment.evidence import indicators, log_odds, supports
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 LISTED: list[FrequencyRandomizer] = [*KRR.examples(), *Hadamard.examples(), *Unary.examples()]

@@ -7,15 +7,15 @@ from scipy.stats import t as t_law
 from tests.attack.planted import planted
 from tests.statistics import FALSE_ALARM, expect_broken, expect_coverage, expect_law, expect_mean
 
-from dovetail.attack.majority import MajorityVote, _vote
-from dovetail.attack.result import Attacked, mount, score
-from dovetail.attack.voters import voters
+from dovetail.attack.experiment.result import Attacked, mount, score
+from dovetail.attack.experiment.voters import voters
+from dovetail.attack.majority_vote import MajorityVote, _vote
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Shuffler
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.plan.collection import plan_collection
+from dovetail.plan.planner import plan_collection
 
 SHARE = ["plan", "--question", "frequency", "--k", "4", "--n", "1e5", "--delta", "1e-8"]
 MEAN = ["plan", "--question", "mean", "--lower", "0", "--upper", "10", "--n", "1e4", "--delta", "1e-6"]

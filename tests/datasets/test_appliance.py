@@ -9,8 +9,8 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.appliance import appliance_load, load_statistics, read_refit, rounds_of
-from dovetail.datasets.loads import synthetic_loads
+from dovetail.datasets.refit import appliance_load, load_statistics, read_refit, rounds_of
+from dovetail.datasets.synthetic_loads import synthetic_loads
 
 CLEAN = """Time,Unix,Aggregate,Appliance1,Appliance2,Issues
 2013-10-09 13:06:17,1381323977,523,74,0,0

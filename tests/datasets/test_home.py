@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.datasets.home import Published, Source, download, folder_of, locate, require_columns
+from dovetail.datasets.download import Published, Source, download, folder_of, locate, require_columns
 
 TEXT = b"a,b\n1,2\n"
 HAND = Source("things", "Things are published by Nobody")

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.syn import COLOURS, coarse, nested_crescents
+from dovetail.datasets.nested_crescents import COLOURS, coarse, nested_crescents
 
 
 def test_equal_seeds_give_equal_points() -> None:

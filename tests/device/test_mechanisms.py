@@ -12,11 +12,11 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.device import decode_reports, from_device
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.sampling.wire import decode_reports, from_device
 from dovetail.randomize.unary import Unary
 from dovetail_device import mechanisms
 from dovetail_device.entropy import device

@@ -12,10 +12,10 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.geometric import geometric as kernel_geometric
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.response import MOST_TABLED, UNSURE, offsets
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.sampling.randomized_response import MOST_TABLED, UNSURE, offsets
 from dovetail.randomize.unary import Unary
 from dovetail_device.mechanisms.laplace import geometric
 from dovetail_device.rational import WORD, geometric_digits

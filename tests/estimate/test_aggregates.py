@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from studies.rase_metrics import average_aggregation_error, maximum_squared_error
 from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.core.entropy import Entropy
@@ -19,7 +20,6 @@ from dovetail.estimate.aggregates import (
     estimate_variance,
 )
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.metrics import average_aggregation_error, maximum_squared_error
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

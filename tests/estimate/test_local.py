@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError, UnsupportedError
-from dovetail.datasets.syn import coarse, nested_crescents
+from dovetail.datasets.nested_crescents import coarse, nested_crescents
 from dovetail.estimate.local import (
     CalibratedTrees,
     Debiased,

@@ -8,7 +8,7 @@ from tests.statistics import expect_coverage, expect_mean, rng_of
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.estimate.best_mean import best_mean
-from dovetail.estimate.classes import combine_classes
+from dovetail.estimate.budget_classes import combine_classes
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
 from dovetail.pipeline.windows import Round, window

@@ -22,8 +22,8 @@ from dovetail.pipeline.campaign import Campaign
 from dovetail.pipeline.rounds import Rounds
 from dovetail.pipeline.windows import Round, window
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.domain import numbers
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.sampling.domain import numbers
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE

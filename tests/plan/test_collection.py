@@ -9,10 +9,10 @@ import pytest
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.collection import CollectionPlan, plan_collection
 from dovetail.plan.families import families
-from dovetail.plan.solve import error_at, largest_epsilon0, smallest_epsilon0
-from dovetail.plan.wish import Wish
+from dovetail.plan.planner import CollectionPlan, plan_collection
+from dovetail.plan.requirements import Wish
+from dovetail.plan.search import error_at, largest_epsilon0, smallest_epsilon0
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
 MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}

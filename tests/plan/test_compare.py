@@ -18,11 +18,11 @@ from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vu
 from dovetail.leak.qif.prior import uniform
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.plan.accuracy import predict
-from dovetail.plan.adversaries import Leak, bound, capped, linked, promised, strong, uninformed
-from dovetail.plan.compare import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
+from dovetail.plan.compare.adversaries import Leak, bound, capped, linked, promised, strong, uninformed
+from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 SMALL = [

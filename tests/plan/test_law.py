@@ -9,11 +9,11 @@ from tests.statistics import expect_coverage, expect_mean, rng_of
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Z95, predict
-from dovetail.plan.wish import Shares
+from dovetail.plan.requirements import Shares
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 TRIALS = 2000

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 FREQUENCY: list[FrequencyRandomizer] = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import DataError
-from dovetail.randomize.domain import numbers, symbols
+from dovetail.randomize.sampling.domain import numbers, symbols
 
 
 def test_the_refusal_counts_offenders_and_shows_three() -> None:

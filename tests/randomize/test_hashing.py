@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.local_hashing import LocalHashing
 
 
 def by_definition(a: int, b: int, x: int, g: int) -> int:

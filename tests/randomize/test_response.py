@@ -10,11 +10,11 @@ from tests.statistics import expect_broken, expect_law
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.randomize import response
-from dovetail.randomize.chunk import CHUNK
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.response import UNSURE, decide, offsets, respond
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.sampling import randomized_response as response
+from dovetail.randomize.sampling.chunks import CHUNK
+from dovetail.randomize.sampling.randomized_response import UNSURE, decide, offsets, respond
 from dovetail_device.rational import WORD, krr_masses
 
 CHANNELS = [r.channel() for r in FREQUENCY if isinstance(r, KRR)] + [

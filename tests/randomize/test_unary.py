@@ -7,7 +7,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.randomize.coin import coins
+from dovetail.randomize.sampling.bernoulli import coins
 from dovetail.randomize.unary import Unary
 from dovetail_device.rational import WORD
 

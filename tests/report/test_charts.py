@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dovetail.report.charts import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart, nice
+from dovetail.report.charts.svg import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart, nice
 
 NASTY = "<script>alert('&\"')</script>\x00\x1b]]>"
 NUMBERS = st.floats(-1e6, 1e6)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
-from dovetail.report.numbers import ABSENT, Unit, downward, odds, percent, percent_up, reason, round_up, upward
+from dovetail.report.number_format import ABSENT, Unit, downward, odds, percent, percent_up, reason, round_up, upward
 
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 

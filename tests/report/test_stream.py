@@ -9,9 +9,9 @@ import pytest
 from tests.report.documents import stream
 from tests.report.test_renderings import flat, parse, printed, text_of
 
-from dovetail.report.html import charts, render_html
-from dovetail.report.series import Point, series_chart
-from dovetail.report.stream import MOST_POINTS, missing_rounds, series_table, thinned, window_table
+from dovetail.report.charts.time_series import Point, series_chart
+from dovetail.report.render.html import charts, render_html
+from dovetail.report.sections.rounds import MOST_POINTS, missing_rounds, series_table, thinned, window_table
 
 
 def tick(value: float) -> str:

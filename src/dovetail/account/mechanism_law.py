@@ -18,8 +18,8 @@ from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"

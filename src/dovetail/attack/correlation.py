@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from dovetail.attack.evidence import indicators
-from dovetail.attack.result import Guesses, People, columns, most, people
+from dovetail.attack.experiment.evidence import indicators
+from dovetail.attack.experiment.result import Guesses, People, columns, most, people
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError

@@ -24,15 +24,15 @@ from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.plan.collection import delta_notes
 from dovetail.plan.families import families
-from dovetail.plan.solve import largest_epsilon0
-from dovetail.plan.wish import Wish
+from dovetail.plan.planner import delta_notes
+from dovetail.plan.requirements import Wish
+from dovetail.plan.search import largest_epsilon0
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.report.document import central_document
-from dovetail.report.numbers import upward
+from dovetail.report.number_format import upward
 
 Kind = Literal["any", "binary", "krr", "hadamard", "laplace"]
 Axis = Literal["n", "epsilon0", "delta"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.attack.result import score
+from dovetail.attack.experiment.result import score
 from dovetail.cli import attack_values as values
 from dovetail.cli.options import given
 from dovetail.cli.output import Force, Json, Seed, description_of, entropy_of

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import polars as pl
 import typer
 
-from dovetail.attack.reidentify_subset import SubsetSearch, reidentify_subset, subset_bound
-from dovetail.attack.result import Attacked, mount
+from dovetail.attack.experiment.result import Attacked, mount
+from dovetail.attack.subset_reidentification import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.options import given
 from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, progress_bar, write_whole
 from dovetail.core.entropy import Entropy
@@ -18,7 +18,7 @@ from dovetail.pipeline.attacks import NAMES, attacker
 from dovetail.pipeline.scene import Scene
 from dovetail.pipeline.sections import AttackName, ShufflerName
 from dovetail.report.document import Missing, plain
-from dovetail.report.numbers import percent, reason
+from dovetail.report.number_format import percent, reason
 
 Table = Annotated[Path, typer.Argument(help="CSV or Parquet, a row for each person: the truth and public columns.")]
 Private = Annotated[str, typer.Option(help="Private column: the values that are guessed.")]

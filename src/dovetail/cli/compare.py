@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.output import Json, Seed, entropy_of, print_json
-from dovetail.plan.compare import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
-from dovetail.report.numbers import ABSENT, Unit, round_up, upward
+from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
+from dovetail.report.number_format import ABSENT, Unit, round_up, upward
 
 _UPPER = ("sampled", "bracket")
 

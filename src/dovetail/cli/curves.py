@@ -10,7 +10,7 @@ import typer
 
 from dovetail.cli.output import write_whole
 from dovetail.core.errors import OutputError
-from dovetail.report.figure import check_figure, line_figure, save_figure
+from dovetail.report.charts.matplotlib_figure import check_figure, line_figure, save_figure
 
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the curve as CSV.")]
 Plot = Annotated[

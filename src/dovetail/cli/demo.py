@@ -13,10 +13,10 @@ from rich.console import Console
 from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar, write_whole
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
-from dovetail.datasets.loads import synthetic_loads
 from dovetail.datasets.redbook import redbook
+from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.pipeline.run import run
-from dovetail.report.terminal import print_report
+from dovetail.report.render.terminal import print_report
 
 
 def register(app: typer.Typer) -> None:

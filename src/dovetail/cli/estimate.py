@@ -20,7 +20,7 @@ from dovetail.pipeline.config import parse_config, parse_section
 from dovetail.pipeline.sections import NUMERIC, EstimateSection, ShuffleSection
 from dovetail.pipeline.table import read_table
 from dovetail.pipeline.utility import estimates
-from dovetail.report.charts import printable
+from dovetail.report.charts.svg import printable
 from dovetail.report.document import Missing, Shares, plain
 from dovetail.shuffle.uniform import Identity
 

@@ -16,11 +16,11 @@ from dovetail.cli.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.options import as_whole
 from dovetail.cli.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import refuse
-from dovetail.plan.collection import CollectionPlan, Step, plan_collection
-from dovetail.plan.wish import Wish
+from dovetail.plan.planner import CollectionPlan, Step, plan_collection
+from dovetail.plan.requirements import Wish
 from dovetail.report.document import Missing, central_document, plain
-from dovetail.report.numbers import ABSENT, Unit, percent, percent_up, round_up, upward
-from dovetail.report.words import RANDOMIZERS
+from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
+from dovetail.report.sections.sentences import RANDOMIZERS
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar
 from dovetail.pipeline.run import run
-from dovetail.report.terminal import print_report
+from dovetail.report.render.terminal import print_report
 
 
 def register(app: typer.Typer) -> None:

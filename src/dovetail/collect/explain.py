@@ -11,9 +11,9 @@ from dovetail.account.compose import Composition
 from dovetail.collect.analyzer.guarantee import Released, composed, promise
 from dovetail.collect.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.plan.collection import delta_notes
+from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
-from dovetail.report.numbers import odds, upward
+from dovetail.report.number_format import odds, upward
 from dovetail.shuffle.fitting.summary import round_up
 from dovetail_device.campaign import Campaign
 from dovetail_device.message import wire_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.home import Published, Source, locate
+from dovetail.datasets.download import Published, Source, locate
 
 SOURCE = Source(
     "adult",

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import svds
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import DataError
-from dovetail.datasets.home import Source, locate, require_columns
+from dovetail.datasets.download import Source, locate, require_columns
 
 SOURCE = Source(
     "twitch",

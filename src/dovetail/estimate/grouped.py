@@ -20,7 +20,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import Estimator, FrequencyRandomizer, Labels, NumericRandomizer, Reports
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import MeanEstimator
-from dovetail.randomize.domain import symbols
+from dovetail.randomize.sampling.domain import symbols
 
 Mixing = NDArray[np.float64]  # (g, g), rows sum to 1
 

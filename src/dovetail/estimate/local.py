@@ -19,7 +19,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.estimate.simplex import nearest_shares
-from dovetail.randomize.domain import symbols
+from dovetail.randomize.sampling.domain import symbols
 from dovetail.shuffle.groups.groups import Groups
 
 Shares = NDArray[np.float64]  # (m, k), rows sum to 1

@@ -13,7 +13,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import Estimator, NumericRandomizer, Reports
 from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.chunk import chunks
+from dovetail.randomize.sampling.chunks import chunks
 
 
 @final

@@ -17,7 +17,7 @@ from dovetail.core.checks import positive, real, refuse
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Values
 from dovetail.core.stages import NumericRandomizer
-from dovetail.randomize.domain import numbers
+from dovetail.randomize.sampling.domain import numbers
 
 Steps = NDArray[np.int64]  # (n,), grid steps
 

@@ -18,9 +18,9 @@ from dovetail.pipeline.sections import GroupsSection
 from dovetail.pipeline.table import Survey
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups

@@ -11,7 +11,7 @@ from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.table import Survey
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.report.document import Leakage, Lenses
-from dovetail.report.numbers import upward
+from dovetail.report.number_format import upward
 
 
 def collection(settings: RunConfig, survey: Survey) -> dict[str, Any]:

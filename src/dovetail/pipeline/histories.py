@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.forest import Records
+from dovetail.attack.reidentification_forest import Records
 from dovetail.core.errors import DataError
 from dovetail.pipeline.config import nearest
 from dovetail.pipeline.table import numeric, read_table, refuse_missing

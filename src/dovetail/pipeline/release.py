@@ -21,7 +21,7 @@ from dovetail.pipeline.ledger import Ledger, Request
 from dovetail.pipeline.ledger import Release as Entry
 from dovetail.pipeline.table import Survey, as_text, canonical
 from dovetail.report.document import Lenses, Missing
-from dovetail.report.numbers import upward
+from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform
 
 

@@ -23,7 +23,7 @@ from dovetail.pipeline.release import refuse_still, release
 from dovetail.pipeline.run_stream import run_stream
 from dovetail.pipeline.table import Survey, read_survey
 from dovetail.report.document import Missing, PrivacyReport
-from dovetail.report.html import render_html
+from dovetail.report.render.html import render_html
 from dovetail.shuffle.uniform import Uniform
 
 

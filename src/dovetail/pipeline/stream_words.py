@@ -9,7 +9,7 @@ from dovetail.pipeline.campaign import Campaign
 from dovetail.pipeline.config import RunConfig
 from dovetail.pipeline.rounds import Rounds
 from dovetail.report.document import Lenses, Missing
-from dovetail.report.numbers import upward
+from dovetail.report.number_format import upward
 
 POST_PROCESSING = "Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy, Proposition 2.1"
 

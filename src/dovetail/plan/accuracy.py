@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.wish import Shares
+from dovetail.plan.requirements import Shares
 
 Z95 = float(ndtri(0.975))
 

@@ -10,8 +10,8 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict
 from dovetail.plan.families import Family
-from dovetail.plan.solve import best_epsilon0, promise, smallest_epsilon0
-from dovetail.plan.wish import Wish
+from dovetail.plan.requirements import Wish
+from dovetail.plan.search import best_epsilon0, promise, smallest_epsilon0
 
 AS_GOOD = 1.05  # within a twentieth the shorter report is worth more
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from dovetail.core.checks import refuse
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.wish import Wish
+from dovetail.plan.requirements import Wish
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 Maker = Callable[[float, int], FrequencyRandomizer | NumericRandomizer]  # (epsilon0, n)

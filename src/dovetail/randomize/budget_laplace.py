@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
-from dovetail.randomize.adopt import adopt
-from dovetail.randomize.domain import symbols
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.sampling.domain import symbols
+from dovetail.randomize.sampling.parameters import adopt
 from dovetail_device import mechanisms
 from dovetail_device.mechanisms.budget_laplace import Precision
 

@@ -13,10 +13,10 @@ from dovetail.core.channel import HadamardChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import FrequencyRandomizer, Reports
-from dovetail.randomize.adopt import adopt
-from dovetail.randomize.chunk import chunks
-from dovetail.randomize.domain import Symbols, symbols
-from dovetail.randomize.response import respond
+from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.domain import Symbols, symbols
+from dovetail.randomize.sampling.parameters import adopt
+from dovetail.randomize.sampling.randomized_response import respond
 from dovetail_device import mechanisms
 
 

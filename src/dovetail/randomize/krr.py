@@ -12,9 +12,9 @@ from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import FrequencyRandomizer, Reports
-from dovetail.randomize.adopt import adopt
-from dovetail.randomize.domain import symbols, whole_numbers
-from dovetail.randomize.response import respond
+from dovetail.randomize.sampling.domain import symbols, whole_numbers
+from dovetail.randomize.sampling.parameters import adopt
+from dovetail.randomize.sampling.randomized_response import respond
 from dovetail_device import mechanisms
 
 

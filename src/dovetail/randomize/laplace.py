@@ -16,9 +16,9 @@ from dovetail.core.errors import DataError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
-from dovetail.randomize.adopt import adopt
-from dovetail.randomize.chunk import chunks
-from dovetail.randomize.domain import numbers
+from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.domain import numbers
+from dovetail.randomize.sampling.parameters import adopt
 from dovetail_device import mechanisms
 
 

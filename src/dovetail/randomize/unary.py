@@ -15,11 +15,11 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import FrequencyRandomizer, Reports
-from dovetail.randomize.adopt import adopt
-from dovetail.randomize.chunk import chunks
-from dovetail.randomize.coin import coins
-from dovetail.randomize.domain import offenders, symbols
-from dovetail.randomize.pure import Pure
+from dovetail.randomize.sampling.bernoulli import coins
+from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.domain import offenders, symbols
+from dovetail.randomize.sampling.parameters import adopt
+from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail_device import mechanisms
 from dovetail_device.rational import WORD
 

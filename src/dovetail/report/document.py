@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
-from dovetail.plan.collection import delta_notes
+from dovetail.plan.planner import delta_notes
 
 SCHEMA_VERSION = 1
 

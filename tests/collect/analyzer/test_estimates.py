@@ -11,7 +11,7 @@ import dovetail as dt
 from dovetail.collect.analyzer.estimates import window
 from dovetail.collect.analyzer.tallies import add, by_group, dense, spread_out, tally
 from dovetail.collect.problems import Refusal
-from dovetail.randomize.device import from_device
+from dovetail.randomize.sampling.wire import from_device
 from dovetail_device.entropy import device
 
 UNARY = 'name = "unary"\nk = 20\nepsilon = 2.0'

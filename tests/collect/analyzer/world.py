@@ -14,7 +14,7 @@ from dovetail.collect.clock import FrozenClock
 from dovetail.collect.store.analyzer import open_analyzer_store
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.entropy import simulation
-from dovetail.randomize.device import from_device
+from dovetail.randomize.sampling.wire import from_device
 from dovetail_device.campaign import Campaign, sign
 from dovetail_device.keys import RoleKeys
 from dovetail_device.message import inner_info, plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.mechanisms.finite_channel import worst_dataset
-from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail_device.rational import WORD
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from dovetail.report.charts import (
+from dovetail.report.charts.svg import (
     LEFT,
     RIGHT,
     ROW,

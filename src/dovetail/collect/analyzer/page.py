@@ -16,9 +16,9 @@ from dovetail.collect.analyzer.bars import bar_chart
 from dovetail.collect.analyzer.guarantee import Guarantees
 from dovetail.collect.analyzer.queries import Answers, Document
 from dovetail.collect.analyzer.words import Line, lines, summary
-from dovetail.report.charts import Format, Interval, interval_chart
-from dovetail.report.numbers import Unit, percent, upward
-from dovetail.report.series import Point, series_chart
+from dovetail.report.charts.svg import Format, Interval, interval_chart
+from dovetail.report.charts.time_series import Point, series_chart
+from dovetail.report.number_format import Unit, percent, upward
 
 MOST_ROUNDS = 60  # that are drawn and listed: the latest
 MOST_BARS = 24
@@ -206,7 +206,7 @@ def _environment() -> Environment:
 @lru_cache(maxsize=1)
 def _style() -> Markup:
     """The report's style sheet, and what the page adds."""
-    report = files("dovetail.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    report = files("dovetail.report.render").joinpath("templates/report.css").read_text(encoding="utf-8")
     return Markup(report + _own("page.css"))
 
 

@@ -17,7 +17,7 @@ from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
 from dovetail.pipeline.table import read_table
-from dovetail.randomize.device import decode_reports, from_device
+from dovetail.randomize.sampling.wire import decode_reports, from_device
 from dovetail_device.campaign import Campaign
 
 Labels = NDArray[np.int64]  # (n,)

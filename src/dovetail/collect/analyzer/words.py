@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from dovetail.collect.analyzer.guarantee import Guarantees, Promised
 from dovetail.core.guarantee import CentralDP
-from dovetail.plan.collection import delta_notes
+from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
-from dovetail.report.numbers import odds, upward
+from dovetail.report.number_format import odds, upward
 from dovetail_device.campaign import Campaign
 
 

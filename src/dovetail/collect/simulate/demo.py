@@ -17,7 +17,7 @@ from dovetail.collect.simulate.processes import Site
 from dovetail.collect.simulate.run import RoundResult
 from dovetail.collect.simulate.world import COMMUTE, schedule
 from dovetail.core.errors import OutputError
-from dovetail.report.numbers import upward
+from dovetail.report.number_format import upward
 
 LEAD = 8.0  # seconds that the servers have to start before the first round
 _GRACE = 5.0  # seconds, for machines that are slow with so many devices

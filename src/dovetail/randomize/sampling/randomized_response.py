@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy, Words
-from dovetail.randomize.chunk import chunks
-from dovetail.randomize.domain import Symbols, outside
+from dovetail.randomize.sampling.chunks import chunks
+from dovetail.randomize.sampling.domain import Symbols, outside
 
 Halves = NDArray[np.uint16]  # (n,), the upper 16 bits of a word
 Offsets = NDArray[np.int16]  # (65536,), the offset that these bits decide, or UNSURE

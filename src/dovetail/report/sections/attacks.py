@@ -4,9 +4,9 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
-from dovetail.report.numbers import ABSENT, Document, percent, percent_up, reason, spoken
-from dovetail.report.tables import Table
-from dovetail.report.words import attacks_of, learned_of
+from dovetail.report.number_format import ABSENT, Document, percent, percent_up, reason, spoken
+from dovetail.report.sections.sentences import attacks_of, learned_of
+from dovetail.report.sections.tables import Table
 
 
 def attack_table(document: Document) -> Table:

@@ -13,7 +13,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import predict
 from dovetail.plan.families import Family
-from dovetail.plan.wish import Wish
+from dovetail.plan.requirements import Wish
 
 TOLERANCE = 1e-6  # of the smallest epsilon0
 ROOM = 1e-3  # of the largest epsilon0, and of the smallest n

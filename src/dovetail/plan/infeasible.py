@@ -10,8 +10,8 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
 from dovetail.plan.candidates import Candidate, candidate
 from dovetail.plan.families import Family
-from dovetail.plan.solve import error_at, smallest_people
-from dovetail.plan.wish import Wish
+from dovetail.plan.requirements import Wish
+from dovetail.plan.search import error_at, smallest_people
 
 
 def unreachable(kinds: Sequence[Family], reasons: Sequence[str], wish: Wish) -> ParameterError:

@@ -16,10 +16,10 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.adversaries import Leak, capped, linked, strong, uninformed
 from dovetail.plan.candidates import Candidate, candidate
+from dovetail.plan.compare.adversaries import Leak, capped, linked, strong, uninformed
 from dovetail.plan.families import families
-from dovetail.plan.wish import Wish
+from dovetail.plan.requirements import Wish
 
 Adversary = Literal["uninformed", "strong", "colluding"]
 ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)

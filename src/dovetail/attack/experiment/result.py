@@ -14,7 +14,7 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
-from dovetail.randomize.domain import symbols
+from dovetail.randomize.sampling.domain import symbols
 
 People = NDArray[np.int64]  # (m,), 0..n-1
 Guesses = NDArray[np.int64]  # (m,), values 0..k-1

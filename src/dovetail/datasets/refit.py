@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.home import folder_of
+from dovetail.datasets.download import folder_of
 
 FOLDER = "appliance_load"
 WHERE = (

@@ -7,8 +7,8 @@ from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
-from dovetail.report.numbers import ABSENT, Document, Unit, percent, percent_up, reason, spoken, upward
-from dovetail.report.words import attacks_of, learned_of
+from dovetail.report.number_format import ABSENT, Document, Unit, percent, percent_up, reason, spoken, upward
+from dovetail.report.sections.sentences import attacks_of, learned_of
 
 
 class Table(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from dovetail.report.charts import RIGHT, Format, dot, legend, legend_height, line, nice, svg, text
+from dovetail.report.charts.svg import RIGHT, Format, dot, legend, legend_height, line, nice, svg, text
 
 FEW = 30  # points that are drawn one by one
 HEIGHT, LEFT = 190.0, 44.0

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from dovetail.report.numbers import Document, Unit, odds, percent, percent_up, reason, spoken, upward
-from dovetail.report.words import RANDOMIZERS, amplifies, honest, is_stream
+from dovetail.report.number_format import Document, Unit, odds, percent, percent_up, reason, spoken, upward
+from dovetail.report.sections.sentences import RANDOMIZERS, amplifies, honest, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:

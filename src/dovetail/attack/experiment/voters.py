@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from dovetail.attack.result import People, columns, people
+from dovetail.attack.experiment.result import People, columns, people
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.errors import DataError, UnsupportedError

@@ -12,10 +12,10 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict
 from dovetail.plan.candidates import Alternative, Candidate, candidate, recommend
 from dovetail.plan.families import Family, families, wanted
-from dovetail.plan.refusal import contradiction, unreachable
+from dovetail.plan.infeasible import contradiction, unreachable
+from dovetail.plan.requirements import Shares, Wish
 from dovetail.plan.risk import Risk, risk
-from dovetail.plan.solve import central, smallest_people
-from dovetail.plan.wish import Shares, Wish
+from dovetail.plan.search import central, smallest_people
 
 LADDER = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING
 from typing import Any, NamedTuple
 
-from dovetail.report.numbers import ABSENT, Document, Unit, percent, reason, upward
-from dovetail.report.tables import Table, shows_truth, typical_error
+from dovetail.report.number_format import ABSENT, Document, Unit, percent, reason, upward
+from dovetail.report.sections.tables import Table, shows_truth, typical_error
 
 MOST_POINTS = 120  # of the chart
 MOST_ROWS = 12  # of the table

@@ -11,8 +11,8 @@ from dovetail.core.channel import MOST_CELLS
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail_device.rational import WORD
 

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.report import tables, words
-from dovetail.report.attacked import attack_rows, attack_table, learnability_table
-from dovetail.report.charts import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
-from dovetail.report.numbers import Document, Unit, percent, percent_up, reason, spoken, upward
-from dovetail.report.series import Point, series_chart
-from dovetail.report.stream import MOST_POINTS, budget_table, series_table, thinned, window_table
-from dovetail.report.summary import summary
+from dovetail.report.charts.svg import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
+from dovetail.report.charts.time_series import Point, series_chart
+from dovetail.report.number_format import Document, Unit, percent, percent_up, reason, spoken, upward
+from dovetail.report.sections import sentences as words
+from dovetail.report.sections import tables
+from dovetail.report.sections.attacks import attack_rows, attack_table, learnability_table
+from dovetail.report.sections.rounds import MOST_POINTS, budget_table, series_table, thinned, window_table
+from dovetail.report.sections.summary import summary
 
 
 class Figure(NamedTuple):
@@ -68,7 +69,7 @@ def _stream_tables(document: Document) -> dict[str, tables.Table]:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("dovetail.report", "templates"),
+        loader=PackageLoader("dovetail.report.render", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -14,7 +14,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.randomize.hashing import LocalHashing
+from dovetail.randomize.local_hashing import LocalHashing
 
 MOST_PEOPLE = 10**7
 MOST_KINDS = 64  # of report, that are sampled

@@ -10,9 +10,9 @@ from dovetail.core.errors import DataError
 from dovetail.core.stages import Randomizer, Reports
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.hashing import LocalHashing
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail_device import mechanisms
 from dovetail_device.mechanisms import Mechanism

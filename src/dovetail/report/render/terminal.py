@@ -9,13 +9,13 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dovetail.report.attacked import attack_table, learnability_table
-from dovetail.report.charts import printable
-from dovetail.report.numbers import ABSENT, Document, reason, spoken
-from dovetail.report.stream import budget_table, series_table, window_table
-from dovetail.report.summary import summary
-from dovetail.report.tables import Table, comparison_table, estimate_table, group_table
-from dovetail.report.words import banner, is_stream, lenses, mode_sentence
+from dovetail.report.charts.svg import printable
+from dovetail.report.number_format import ABSENT, Document, reason, spoken
+from dovetail.report.sections.attacks import attack_table, learnability_table
+from dovetail.report.sections.rounds import budget_table, series_table, window_table
+from dovetail.report.sections.sentences import banner, is_stream, lenses, mode_sentence
+from dovetail.report.sections.summary import summary
+from dovetail.report.sections.tables import Table, comparison_table, estimate_table, group_table
 
 LONGEST = 30  # rows of a table on the terminal
 

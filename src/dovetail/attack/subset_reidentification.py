@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, hypergeom
 
 from dovetail.account.order_privacy.posterior_odds import exact_alpha, reidentification_bound
-from dovetail.attack.evidence import log_odds, supports
-from dovetail.attack.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
+from dovetail.attack.experiment.evidence import log_odds, supports
+from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy

@@ -4,7 +4,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
-from dovetail.report.numbers import Document, downward, odds, percent, percent_up, reason, spoken, upward
+from dovetail.report.number_format import Document, downward, odds, percent, percent_up, reason, spoken, upward
 
 RANDOMIZERS = {
     "krr": "k-ary randomized response",

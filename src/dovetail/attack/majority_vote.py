@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dovetail.attack.evidence import Support, supports
-from dovetail.attack.result import Guesses, People
-from dovetail.attack.voters import Places
+from dovetail.attack.experiment.evidence import Support, supports
+from dovetail.attack.experiment.result import Guesses, People
+from dovetail.attack.experiment.voters import Places
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, Reports

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from dovetail.attack.evidence import indicators, log_odds, supports
-from dovetail.attack.result import Guesses, People, most, people
+from dovetail.attack.experiment.evidence import indicators, log_odds, supports
+from dovetail.attack.experiment.result import Guesses, People, most, people
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
