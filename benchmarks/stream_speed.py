@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.entropy import device
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.rounds import Rounds
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.randomize.laplace import Laplace
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE

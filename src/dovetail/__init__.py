@@ -69,8 +69,8 @@ _HOME = {
     "dovetail.plan.planner": ("CollectionPlan", "plan_collection"),
     "dovetail.plan.compare.mechanisms": ("Comparison", "compare_mechanisms"),
     "dovetail.pipeline.run": ("run",),
-    "dovetail.pipeline.campaign": ("Campaign",),
-    "dovetail.pipeline.rounds": ("Rounds",),
+    "dovetail.pipeline.stream.fleet": ("Campaign",),
+    "dovetail.pipeline.stream.fleet_run": ("Rounds",),
     "dovetail.report.document": ("PrivacyReport",),
     "dovetail.datasets.refit": ("appliance_load", "read_refit"),
     "dovetail.datasets.synthetic_loads": ("synthetic_loads",),
@@ -227,9 +227,9 @@ if TYPE_CHECKING:
     from dovetail.estimate.simplex import project_to_simplex
     from dovetail.leak.exact.fractions import exact_vulnerability
     from dovetail.leak.vulnerability import Vulnerability, vulnerability
-    from dovetail.pipeline.campaign import Campaign
-    from dovetail.pipeline.rounds import Rounds
     from dovetail.pipeline.run import run
+    from dovetail.pipeline.stream.fleet import Campaign
+    from dovetail.pipeline.stream.fleet_run import Rounds
     from dovetail.plan.compare.mechanisms import Comparison, compare_mechanisms
     from dovetail.plan.planner import CollectionPlan, plan_collection
     from dovetail.randomize.budget_laplace import BudgetLaplace

@@ -26,8 +26,8 @@ from dovetail.datasets.refit import rounds_of
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.median import estimate_median
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.rounds import Rounds
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE

@@ -13,7 +13,7 @@ from tests.pipeline.surveys import survey
 from dovetail.cli.main import app, invoke
 from dovetail.core.entropy import simulation
 from dovetail.datasets.synthetic_loads import synthetic_loads
-from dovetail.pipeline.released import rows_of_people
+from dovetail.pipeline.files.released_rows import rows_of_people
 
 DEVICES, ROUNDS = 6, 60
 QUICK = ["--trees", "20", "--permutations", "99", "--seed", "1"]

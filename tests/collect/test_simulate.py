@@ -23,7 +23,7 @@ from dovetail.collect.simulate.run import Simulated, Simulation, simulate
 from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, tables_of
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
-from dovetail.pipeline.utility import LEVEL
+from dovetail.pipeline.evaluate.estimates import LEVEL
 
 NO_FAULTS = Faults(loss=0.0, duplicate=0.0, delay=0.0, crash=0.0)
 ALL_FAULTS = Faults(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)

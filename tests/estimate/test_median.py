@@ -11,7 +11,7 @@ from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.budget_classes import combine_classes
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
-from dovetail.pipeline.windows import Round, window
+from dovetail.pipeline.stream.time_windows import Round, window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 

@@ -11,10 +11,10 @@ import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
 from dovetail.estimate.local import Debiased, GroupShares
-from dovetail.pipeline.attacks import Knowledge
-from dovetail.pipeline.learnability import local_shares
-from dovetail.pipeline.sections import GroupsSection
-from dovetail.pipeline.table import Survey
+from dovetail.pipeline.config.sections import GroupsSection
+from dovetail.pipeline.evaluate.attacks import Knowledge
+from dovetail.pipeline.evaluate.learnability import local_shares
+from dovetail.pipeline.files.table import Survey
 from dovetail.report.document import Learnability, Lenses, Measured, Missing
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}

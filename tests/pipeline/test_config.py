@@ -6,7 +6,7 @@ import pytest
 from tests.pipeline.surveys import rehearsal, release
 
 from dovetail.core.errors import ConfigError
-from dovetail.pipeline.config import load_config, parse_config
+from dovetail.pipeline.config.run_config import load_config, parse_config
 
 SAMPLES = Path(__file__).parent.parent.parent / "docs" / "samples"
 

@@ -7,7 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.entropy import simulation
-from dovetail.pipeline.leakage import leakage_lens
+from dovetail.pipeline.evaluate.leakage import leakage_lens
 from dovetail.report.document import Leakage, Missing
 from dovetail.shuffle.uniform import Identity, Uniform
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dovetail.core.errors import OutputError, UnsupportedError
-from dovetail.pipeline.ledger import Answer, Ledger, Request
+from dovetail.pipeline.release_ledger import Answer, Ledger, Request
 
 
 def ask(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.core.errors import OutputError, StorageError
-from dovetail.pipeline.publish import publish
+from dovetail.pipeline.files.publish import publish
 
 
 def write(target: Path, text: str, *, force: bool = False) -> None:
@@ -81,7 +81,7 @@ def test_a_place_that_cannot_be_written_is_named() -> None:
 
 def test_a_killed_run_leaves_no_visible_folder(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from dovetail.pipeline.publish import publish\n"
+        "import sys, time; from pathlib import Path; from dovetail.pipeline.files.publish import publish\n"
         "with publish(Path(sys.argv[1]), force=False) as folder:\n"
         "    (folder / 'report.json').write_text('half'); print('ready', flush=True); time.sleep(60)\n"
     )

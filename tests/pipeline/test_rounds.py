@@ -18,9 +18,9 @@ from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.rounds import Rounds
-from dovetail.pipeline.windows import Round, window
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.time_windows import Round, window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.sampling.domain import numbers

@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.account.compose import compose
 from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
-from dovetail.pipeline.batches import Batches
+from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.report.document import Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform, WithinGroups
 

@@ -10,8 +10,8 @@ from tests.pipeline.surveys import survey
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.pipeline.sections import DataSection
-from dovetail.pipeline.table import read_survey
+from dovetail.pipeline.config.sections import DataSection
+from dovetail.pipeline.files.table import read_survey
 
 
 def section(**changes: object) -> DataSection:

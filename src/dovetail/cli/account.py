@@ -19,9 +19,9 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import Round
 from dovetail.account.curve import curve
-from dovetail.cli.curves import Csv, Plot, check_places, write_curve
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.options import as_whole
+from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.plan.families import families

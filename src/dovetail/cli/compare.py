@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.output import Json, Seed, entropy_of, print_json
+from dovetail.cli.console.output import Json, Seed, entropy_of, print_json
 from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
 from dovetail.report.number_format import ABSENT, Unit, round_up, upward
 

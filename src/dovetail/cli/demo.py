@@ -10,7 +10,7 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar, write_whole
+from dovetail.cli.console.output import Force, Json, after_writing, print_json, progress_bar, write_whole
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
 from dovetail.datasets.redbook import redbook

@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dovetail.cli.options import Beta, Precision, Rho, given
-from dovetail.cli.output import Json, description_of, print_json
+from dovetail.cli.console.options import Beta, Precision, Rho, given
+from dovetail.cli.console.output import Json, description_of, print_json
 from dovetail.cli.shuffle import _fit as fit_shuffler
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.build import build_randomizer
-from dovetail.pipeline.columns import from_columns, report_columns
-from dovetail.pipeline.config import parse_config, parse_section
-from dovetail.pipeline.sections import NUMERIC, EstimateSection, ShuffleSection
-from dovetail.pipeline.table import read_table
-from dovetail.pipeline.utility import estimates
+from dovetail.pipeline.config.build import build_randomizer
+from dovetail.pipeline.config.run_config import parse_config, parse_section
+from dovetail.pipeline.config.sections import NUMERIC, EstimateSection, ShuffleSection
+from dovetail.pipeline.evaluate.estimates import estimates
+from dovetail.pipeline.files.report_columns import from_columns, report_columns
+from dovetail.pipeline.files.table import read_table
 from dovetail.report.charts.svg import printable
 from dovetail.report.document import Missing, Shares, plain
 from dovetail.shuffle.uniform import Identity

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import typer
 
-from dovetail.cli.curves import Csv, Plot, check_places, write_curve
-from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows
+from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError

@@ -14,7 +14,6 @@ from rich.console import Console
 from dovetail import __version__
 from dovetail.cli import (
     account,
-    attack,
     collect,
     compare,
     demo,
@@ -27,6 +26,7 @@ from dovetail.cli import (
     shuffle,
     study,
 )
+from dovetail.cli.attack import reidentify as attack
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 
 BAD_INPUT, FAILED = 2, 1

@@ -12,9 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.curves import Csv, Plot, check_places, write_curve
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.options import as_whole
+from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import refuse
 from dovetail.plan.planner import CollectionPlan, Step, plan_collection
 from dovetail.plan.requirements import Wish

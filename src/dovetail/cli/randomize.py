@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import polars as pl
 import typer
 
-from dovetail.cli.options import Beta, Precision, Rho, given
-from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
-from dovetail.pipeline.build import build_randomizer
-from dovetail.pipeline.columns import describe_reports, to_columns
-from dovetail.pipeline.config import parse_config
-from dovetail.pipeline.table import read_survey
+from dovetail.cli.console.options import Beta, Precision, Rho, given
+from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
+from dovetail.pipeline.config.build import build_randomizer
+from dovetail.pipeline.config.run_config import parse_config
+from dovetail.pipeline.files.report_columns import describe_reports, to_columns
+from dovetail.pipeline.files.table import read_survey
 
 
 def register(app: typer.Typer) -> None:

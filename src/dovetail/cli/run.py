@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dovetail.cli.output import Force, Json, after_writing, print_json, progress_bar
+from dovetail.cli.console.output import Force, Json, after_writing, print_json, progress_bar
 from dovetail.pipeline.run import run
 from dovetail.report.render.terminal import print_report
 

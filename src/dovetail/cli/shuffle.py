@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import polars as pl
 import typer
 
-from dovetail.cli.options import given
-from dovetail.cli.output import (
+from dovetail.cli.console.options import given
+from dovetail.cli.console.output import (
     Force,
     Json,
     Seed,
@@ -21,11 +21,11 @@ from dovetail.cli.output import (
     write_reports,
 )
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.build import build_groups, build_shuffler, mechanism_of, public_points
-from dovetail.pipeline.columns import described_columns
-from dovetail.pipeline.config import parse_section
-from dovetail.pipeline.sections import ShuffleSection
-from dovetail.pipeline.table import Survey, read_table
+from dovetail.pipeline.config.build import build_groups, build_shuffler, mechanism_of, public_points
+from dovetail.pipeline.config.run_config import parse_section
+from dovetail.pipeline.config.sections import ShuffleSection
+from dovetail.pipeline.files.report_columns import described_columns
+from dovetail.pipeline.files.table import Survey, read_table
 
 
 def register(app: typer.Typer) -> None:

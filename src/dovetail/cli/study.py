@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.errors import DataError, OutputError, ParameterError
-from dovetail.pipeline.config import nearest
+from dovetail.pipeline.config.run_config import nearest
 
 HOME = Path(__file__).parents[3] / "studies"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dovetail.pipeline.sections import Section
+from dovetail.pipeline.config.sections import Section
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import Role, RoleKeys, VerifyingKey
 

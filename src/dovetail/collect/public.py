@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ConfigError, DovetailError
-from dovetail.pipeline.build import build_groups, build_shuffler, public_points
-from dovetail.pipeline.config import parse_section
-from dovetail.pipeline.sections import GroupsSection, ShuffleSection
-from dovetail.pipeline.table import Survey, read_table
+from dovetail.pipeline.config.build import build_groups, build_shuffler, public_points
+from dovetail.pipeline.config.run_config import parse_section
+from dovetail.pipeline.config.sections import GroupsSection, ShuffleSection
+from dovetail.pipeline.files.table import Survey, read_table
 from dovetail_device.campaign import Campaign
 
 

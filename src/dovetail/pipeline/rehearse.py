@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.pipeline.attacks import attacks
-from dovetail.pipeline.build import build_randomizer
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.learnability import learnability
-from dovetail.pipeline.look import Plan, beside, fitted, look, report_of
+from dovetail.pipeline.config.build import build_randomizer
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.evaluate.attacks import attacks
+from dovetail.pipeline.evaluate.evaluate import Plan, beside, fitted, look, report_of
+from dovetail.pipeline.evaluate.learnability import learnability
+from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
-from dovetail.pipeline.table import Survey
 from dovetail.report.document import Lenses, PrivacyReport
 
 

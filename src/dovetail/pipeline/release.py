@@ -14,12 +14,12 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.build import mechanism_of
-from dovetail.pipeline.columns import from_columns, to_columns
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.ledger import Ledger, Request
-from dovetail.pipeline.ledger import Release as Entry
-from dovetail.pipeline.table import Survey, as_text, canonical
+from dovetail.pipeline.config.build import mechanism_of
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.files.report_columns import from_columns, to_columns
+from dovetail.pipeline.files.table import Survey, as_text, canonical
+from dovetail.pipeline.release_ledger import Ledger, Request
+from dovetail.pipeline.release_ledger import Release as Entry
 from dovetail.report.document import Lenses, Missing
 from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform

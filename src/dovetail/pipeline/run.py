@@ -11,17 +11,17 @@ import polars as pl
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, StorageError
-from dovetail.pipeline.build import build_randomizer, fresh, mechanism_of
-from dovetail.pipeline.config import RunConfig, load_config, parse_config
-from dovetail.pipeline.ledger import Ledger
-from dovetail.pipeline.look import beside, fitted, look, report_of
+from dovetail.pipeline.config.build import build_randomizer, fresh, mechanism_of
+from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_config
+from dovetail.pipeline.evaluate.evaluate import beside, fitted, look, report_of
+from dovetail.pipeline.files.publish import check_target, publish
+from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.pipeline.progress import Progress as Progress
 from dovetail.pipeline.progress import silent
-from dovetail.pipeline.publish import check_target, publish
 from dovetail.pipeline.rehearse import rehearse
 from dovetail.pipeline.release import refuse_still, release
-from dovetail.pipeline.run_stream import run_stream
-from dovetail.pipeline.table import Survey, read_survey
+from dovetail.pipeline.release_ledger import Ledger
+from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.report.document import Missing, PrivacyReport
 from dovetail.report.render.html import render_html
 from dovetail.shuffle.uniform import Uniform

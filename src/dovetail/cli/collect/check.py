@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dovetail.account.compose import Composition
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.explain import Explained, explain
 from dovetail.collect.roster import Roster
 from dovetail.core.errors import ConfigError, DovetailError

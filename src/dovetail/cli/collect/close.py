@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.collect.asking import Ask
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.errors import ConfigError
 from dovetail.core.extras import require
 from dovetail_device.campaign import Campaign

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dovetail.cli.collect.simulate import compared, print_rounds
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Json, print_json, print_rows
+from dovetail.cli.console.options import as_whole
+from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.checks import positive, whole
 from dovetail.core.errors import OutputError
 from dovetail.core.extras import require

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.output import Json, print_json
+from dovetail.cli.console.output import Json, print_json
 from dovetail.core.errors import ConfigError
 from dovetail_device.keys import Role, RoleKeys, SuiteName
 

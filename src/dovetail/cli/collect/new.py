@@ -12,8 +12,8 @@ import typer
 
 from dovetail.cli.collect.keys import read_public
 from dovetail.cli.collect.sign import write
-from dovetail.cli.options import Beta, Precision, Rho, as_whole, given
-from dovetail.cli.output import Force, Json, print_json, write_whole
+from dovetail.cli.console.options import Beta, Precision, Rho, as_whole, given
+from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.collect.toml import toml
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.collect.asking import Ask
-from dovetail.cli.output import Force, Json, print_json, write_whole
+from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.number_format import Unit, percent
 from dovetail_device.keys import secret_line

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.collect.keys import read_public
-from dovetail.cli.output import Json, print_json
+from dovetail.cli.console.output import Json, print_json
 from dovetail.collect.roster import Roster
 from dovetail.core.errors import DataError
 from dovetail_device.keys import VerifyingKey

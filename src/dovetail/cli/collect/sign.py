@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.output import Json, print_json, write_whole
+from dovetail.cli.console.output import Json, print_json, write_whole
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail_device.campaign import Campaign, sign
 from dovetail_device.keys import RoleKeys

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.options import as_whole
-from dovetail.cli.output import Json, print_json, print_rows, progress_bar
+from dovetail.cli.console.options import as_whole
+from dovetail.cli.console.output import Json, print_json, print_rows, progress_bar
 from dovetail.core.checks import whole
 from dovetail.core.extras import require
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from dovetail.cli.collect.asking import Ask
 from dovetail.cli.collect.query import Campaign, TokenFile, token_of
-from dovetail.cli.output import Json, print_json
+from dovetail.cli.console.output import Json, print_json
 from dovetail.core.errors import DataError
 
 Url = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dovetail.cli.output import Json, print_json
+from dovetail.cli.console.output import Json, print_json
 from dovetail_device.session import VISIBLE, Via, line, opened, read_value, receipts_document, status, submit
 
 

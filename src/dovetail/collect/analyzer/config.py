@@ -14,8 +14,8 @@ from dovetail.collect.analyzer.slots import Slots
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.config import ServerConfig
 from dovetail.collect.store.analyzer import open_analyzer_store
-from dovetail.pipeline.config import parse_section, read_toml
-from dovetail.pipeline.sections import Section
+from dovetail.pipeline.config.run_config import parse_section, read_toml
+from dovetail.pipeline.config.sections import Section
 
 
 class RetentionSection(Section):

@@ -17,7 +17,7 @@ from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
 from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
-from dovetail.pipeline import windows
+from dovetail.pipeline.stream import time_windows as windows
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""

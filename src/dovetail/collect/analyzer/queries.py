@@ -15,7 +15,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import nearest_shares
-from dovetail.pipeline.utility import LEVEL, shares_of
+from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
 from dovetail.randomize.sampling.wire import from_device
 from dovetail.report.document import Missing, Shares, central_document, plain
 from dovetail_device.campaign import Campaign

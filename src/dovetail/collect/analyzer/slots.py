@@ -16,7 +16,7 @@ from dovetail.collect.public import fit
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
-from dovetail.pipeline.table import read_table
+from dovetail.pipeline.files.table import read_table
 from dovetail.randomize.sampling.wire import decode_reports, from_device
 from dovetail_device.campaign import Campaign
 

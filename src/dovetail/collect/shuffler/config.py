@@ -19,8 +19,8 @@ from dovetail.collect.shuffler.service import Service
 from dovetail.collect.store.shuffler import open_shuffler_store
 from dovetail.collect.vault import FileVault
 from dovetail.core.entropy import device
-from dovetail.pipeline.config import parse_section, read_toml
-from dovetail.pipeline.sections import Section
+from dovetail.pipeline.config.run_config import parse_section, read_toml
+from dovetail.pipeline.config.sections import Section
 from dovetail_device.endpoint import place_of
 from dovetail_device.keys import secret_line
 

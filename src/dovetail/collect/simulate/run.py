@@ -31,7 +31,7 @@ from dovetail.collect.store.analyzer import open_analyzer_store
 from dovetail.collect.store.shuffler import open_shuffler_store
 from dovetail.collect.vault import MemoryVault
 from dovetail.core.entropy import Entropy, device
-from dovetail.pipeline.utility import LEVEL
+from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail_device.message import Rejected
 
 _STEPS = 8  # times within a round that the shuffler looks at its clock

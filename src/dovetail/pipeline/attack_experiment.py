@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import FrequencyRandomizer, Shuffler
-from dovetail.pipeline.attacks import Knowledge
-from dovetail.pipeline.build import build_randomizer
-from dovetail.pipeline.config import parse_config
-from dovetail.pipeline.look import fitted
-from dovetail.pipeline.sections import GroupsSection
-from dovetail.pipeline.table import Survey, read_survey, read_table
+from dovetail.pipeline.config.build import build_randomizer
+from dovetail.pipeline.config.run_config import parse_config
+from dovetail.pipeline.config.sections import GroupsSection
+from dovetail.pipeline.evaluate.attacks import Knowledge
+from dovetail.pipeline.evaluate.evaluate import fitted
+from dovetail.pipeline.files.table import Survey, read_survey, read_table
 
 _ROW = "row"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from dovetail.core.errors import ConfigError
-from dovetail.pipeline.sections import (
+from dovetail.pipeline.config.sections import (
     NUMERIC,
     AttackSection,
     DataSection,

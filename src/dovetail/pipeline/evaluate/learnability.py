@@ -15,8 +15,8 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
 from dovetail.estimate.grouped import GroupedFrequencyEstimator
 from dovetail.estimate.local import local_error
 from dovetail.estimate.simplex import nearest_shares
-from dovetail.pipeline.sections import EstimateSection
-from dovetail.pipeline.table import Survey
+from dovetail.pipeline.config.sections import EstimateSection
+from dovetail.pipeline.files.table import Survey
 from dovetail.report.document import Learnability, Missing
 from dovetail.shuffle.uniform import Identity, Uniform
 

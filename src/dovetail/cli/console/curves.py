@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.cli.output import write_whole
+from dovetail.cli.console.output import write_whole
 from dovetail.core.errors import OutputError
 from dovetail.report.charts.matplotlib_figure import check_figure, line_figure, save_figure
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dovetail.account.amplify import amplify
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
-from dovetail.pipeline.build import mechanism_of
+from dovetail.pipeline.config.build import mechanism_of
 from dovetail.report.document import Missing, Order
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

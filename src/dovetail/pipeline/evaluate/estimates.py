@@ -16,7 +16,7 @@ from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
-from dovetail.pipeline.sections import EstimateSection
+from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.report.document import Estimates, Missing, Shares
 from dovetail.shuffle.uniform import Identity
 

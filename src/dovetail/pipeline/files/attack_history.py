@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dovetail.attack.reidentification_forest import Records
 from dovetail.core.errors import DataError
-from dovetail.pipeline.config import nearest
-from dovetail.pipeline.table import numeric, read_table, refuse_missing
+from dovetail.pipeline.config.run_config import nearest
+from dovetail.pipeline.files.table import numeric, read_table, refuse_missing
 
 MOST_PARTS = 10  # into which a single release is cut
 PLACE = "place"

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.pipeline.config import nearest
-from dovetail.pipeline.sections import DataSection
+from dovetail.pipeline.config.run_config import nearest
+from dovetail.pipeline.config.sections import DataSection
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
 _READERS = {".csv": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet"}

@@ -11,11 +11,11 @@ import polars as pl
 from scipy.sparse import coo_array
 
 from dovetail.core.errors import DataError
-from dovetail.pipeline.build import build_groups, build_numeric, build_shuffler, public_points
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.sections import DataSection
-from dovetail.pipeline.table import (
+from dovetail.pipeline.config.build import build_groups, build_numeric, build_shuffler, public_points
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.config.sections import DataSection
+from dovetail.pipeline.evaluate.estimates import mean_estimator
+from dovetail.pipeline.files.table import (
     Survey,
     as_frame,
     bounded,
@@ -25,7 +25,7 @@ from dovetail.pipeline.table import (
     refuse_missing,
     rows_of,
 )
-from dovetail.pipeline.utility import mean_estimator
+from dovetail.pipeline.stream.fleet import Campaign
 
 
 @dataclass(frozen=True, eq=False)

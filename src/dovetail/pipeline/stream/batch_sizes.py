@@ -16,8 +16,8 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
-from dovetail.pipeline.build import mechanism_of
-from dovetail.pipeline.lenses import smallest_batch
+from dovetail.pipeline.config.build import mechanism_of
+from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.report.document import Missing
 from dovetail.shuffle.uniform import WithinGroups
 

@@ -9,15 +9,15 @@ import polars as pl
 from dovetail import __version__
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.build import build_groups, build_shuffler, mechanism_of, public_points
-from dovetail.pipeline.columns import describe_reports
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.describe import assumptions, collection, randomizer_document, steps
-from dovetail.pipeline.leakage import leakage_lens
-from dovetail.pipeline.lenses import central_lens, order_lens
+from dovetail.pipeline.config.build import build_groups, build_shuffler, mechanism_of, public_points
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.evaluate.estimates import estimates
+from dovetail.pipeline.evaluate.guarantees import central_lens, order_lens
+from dovetail.pipeline.evaluate.leakage import leakage_lens
+from dovetail.pipeline.evaluate.sentences import assumptions, collection, randomizer_document, steps
+from dovetail.pipeline.files.report_columns import describe_reports
+from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.release import Released
-from dovetail.pipeline.table import Survey
-from dovetail.pipeline.utility import estimates
 from dovetail.report.document import Lenses, Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
 

@@ -9,20 +9,20 @@ import polars as pl
 import typer
 
 from dovetail.attack.experiment.result import score
-from dovetail.cli import attack_values as values
-from dovetail.cli.options import given
-from dovetail.cli.output import Force, Json, Seed, description_of, entropy_of
+from dovetail.cli.attack import values
+from dovetail.cli.console.options import given
+from dovetail.cli.console.output import Force, Json, Seed, description_of, entropy_of
 from dovetail.cli.shuffle import _fit as fit_shuffler
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.pipeline.attacks import attacker
-from dovetail.pipeline.columns import described_columns, from_columns
-from dovetail.pipeline.config import parse_section
-from dovetail.pipeline.released import rows_of_people, shared_columns
-from dovetail.pipeline.scene import Scene
-from dovetail.pipeline.sections import NUMERIC, AttackName, ShuffleSection
-from dovetail.pipeline.table import read_table
+from dovetail.pipeline.attack_experiment import Scene
+from dovetail.pipeline.config.run_config import parse_section
+from dovetail.pipeline.config.sections import NUMERIC, AttackName, ShuffleSection
+from dovetail.pipeline.evaluate.attacks import attacker
+from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
+from dovetail.pipeline.files.report_columns import described_columns, from_columns
+from dovetail.pipeline.files.table import read_table
 from dovetail.report.document import Missing
 from dovetail.shuffle.uniform import Identity
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy, device, simulation
 from dovetail.core.errors import ParameterError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.sections import GroupsSection
-from dovetail.pipeline.table import Survey
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.config.sections import GroupsSection
+from dovetail.pipeline.files.table import Survey
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

@@ -16,11 +16,11 @@ from dovetail.attack.majority_vote import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.build import mechanism_of
-from dovetail.pipeline.config import RunConfig
+from dovetail.pipeline.config.build import mechanism_of
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.config.sections import AttackName, AttackSection, GroupsSection
+from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
-from dovetail.pipeline.sections import AttackName, AttackSection, GroupsSection
-from dovetail.pipeline.table import Survey
 from dovetail.report.document import Measured, Missing
 from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
 

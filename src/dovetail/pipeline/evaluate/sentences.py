@@ -7,8 +7,8 @@ from typing import Any
 
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.table import Survey
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.files.table import Survey
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.report.document import Leakage, Lenses
 from dovetail.report.number_format import upward

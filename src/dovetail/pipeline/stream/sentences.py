@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.core.guarantee import CentralDP
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.rounds import Rounds
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.report.document import Lenses, Missing
 from dovetail.report.number_format import upward
 

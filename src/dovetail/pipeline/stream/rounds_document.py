@@ -10,12 +10,12 @@ import polars as pl
 
 from dovetail.core.errors import ConfigError
 from dovetail.core.estimate import Estimate
-from dovetail.pipeline.batches import Batches
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.rounds import Rounds
-from dovetail.pipeline.stream import Stream
-from dovetail.pipeline.utility import LEVEL
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.evaluate.estimates import LEVEL
+from dovetail.pipeline.stream.batch_sizes import Batches
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.stream import Stream
 from dovetail.report.document import Missing, central_document
 from dovetail.shuffle.rase import RASE
 

@@ -12,7 +12,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
 from dovetail.leak.exact.histograms import histograms
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.pipeline.lenses import smallest_batch
+from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Leakage, Missing
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError
-from dovetail.pipeline.table import as_text
+from dovetail.pipeline.files.table import as_text
 
 
 def shared_columns(path: str, public: pl.DataFrame, truth: Sequence[str]) -> list[str]:

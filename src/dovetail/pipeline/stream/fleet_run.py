@@ -18,9 +18,9 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Reports
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.table import as_frame
-from dovetail.pipeline.windows import Round, Window, window
+from dovetail.pipeline.files.table import as_frame
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.time_windows import Round, Window, window
 from dovetail.shuffle.fitting.missing_people import Present
 from dovetail.shuffle.fitting.roster_order import in_roster_order
 from dovetail.shuffle.fitting.summary import round_up

@@ -14,21 +14,21 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports
-from dovetail.pipeline.batches import Batches
-from dovetail.pipeline.campaign import Campaign
-from dovetail.pipeline.columns import describe_reports, from_columns, to_columns
-from dovetail.pipeline.config import RunConfig
-from dovetail.pipeline.describe import randomizer_document
-from dovetail.pipeline.ledger import Ledger, Request
-from dovetail.pipeline.lenses import order_lens
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.evaluate.estimates import LEVEL, chosen_mean, shares_of
+from dovetail.pipeline.evaluate.guarantees import order_lens
+from dovetail.pipeline.evaluate.sentences import randomizer_document
+from dovetail.pipeline.files.report_columns import describe_reports, from_columns, to_columns
+from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.release import Released, refuse_still, terms
-from dovetail.pipeline.rounds import Rounds
-from dovetail.pipeline.series import rounds_document, sent_of, true_means, windows_document
-from dovetail.pipeline.stream import Stream, read_stream
-from dovetail.pipeline.stream_words import assumptions, steps
-from dovetail.pipeline.table import as_text, canonical
-from dovetail.pipeline.utility import LEVEL, chosen_mean, shares_of
+from dovetail.pipeline.release_ledger import Ledger, Request
+from dovetail.pipeline.stream.batch_sizes import Batches
+from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.rounds_document import rounds_document, sent_of, true_means, windows_document
+from dovetail.pipeline.stream.sentences import assumptions, steps
+from dovetail.pipeline.stream.stream import Stream, read_stream
 from dovetail.report.document import Estimates, Lenses, Missing, Order, PrivacyReport
 
 _ATTACK = "re-identification needs a history of known senders: see `dovetail attack reidentify`"

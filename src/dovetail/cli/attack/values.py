@@ -10,13 +10,22 @@ import typer
 
 from dovetail.attack.experiment.result import Attacked, mount
 from dovetail.attack.subset_reidentification import SubsetSearch, reidentify_subset, subset_bound
-from dovetail.cli.options import given
-from dovetail.cli.output import Force, Json, Seed, entropy_of, print_json, print_rows, progress_bar, write_whole
+from dovetail.cli.console.options import given
+from dovetail.cli.console.output import (
+    Force,
+    Json,
+    Seed,
+    entropy_of,
+    print_json,
+    print_rows,
+    progress_bar,
+    write_whole,
+)
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
-from dovetail.pipeline.attacks import NAMES, attacker
-from dovetail.pipeline.scene import Scene
-from dovetail.pipeline.sections import AttackName, ShufflerName
+from dovetail.pipeline.attack_experiment import Scene
+from dovetail.pipeline.config.sections import AttackName, ShufflerName
+from dovetail.pipeline.evaluate.attacks import NAMES, attacker
 from dovetail.report.document import Missing, plain
 from dovetail.report.number_format import percent, reason
 

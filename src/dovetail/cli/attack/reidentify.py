@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dovetail.attack.reidentification_forest import ForestAttack, ReidentificationResult, reidentify
-from dovetail.cli import attack_released, attack_values
-from dovetail.cli.output import Json, entropy_of, print_json, print_rows, progress_bar
+from dovetail.cli.attack import released as attack_released
+from dovetail.cli.attack import values as attack_values
+from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows, progress_bar
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
-from dovetail.pipeline.histories import PLACE, read_history, read_releases
+from dovetail.pipeline.files.attack_history import PLACE, read_history, read_releases
 from dovetail.report.charts.svg import printable
 from dovetail.report.number_format import percent
 
