@@ -196,7 +196,7 @@ def naive(folder: Path) -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from dovetail.collect.shuffler.app import split
+    from dovetail.collect.shuffler.endpoints.app import split
 
     bench, connection = read_bench(folder), database(folder / "naive.sqlite")
 

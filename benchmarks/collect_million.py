@@ -28,13 +28,13 @@ import numpy as np
 
 from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
-from dovetail.collect.roster import Entry, Roster
-from dovetail.collect.shuffler.mixing import pack
+from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.shuffler.link_key_store import FileVault, RoundKey
 from dovetail.collect.shuffler.owner import close_statement
+from dovetail.collect.shuffler.rounds.mixing import pack
 from dovetail.collect.simulate.world import COMMUTE, World
 from dovetail.collect.store.protocol import Accepted
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import FileVault, RoundKey
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.keys import VerifyingKey
 from dovetail_device.message import inner_bytes, inner_info, plain
 from randomize_speed import machine

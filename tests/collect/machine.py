@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dovetail.collect.problems import Refusal
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.simulate.faults import Chance, Fate, Role
 from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.run import Simulation

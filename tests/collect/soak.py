@@ -35,14 +35,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from tests.collect import servers
 
-from dovetail.collect import web
 from dovetail.collect.batch import PREFIX, head_bytes
+from dovetail.collect.http import server as web
+from dovetail.collect.shuffler.link_key_store import FileVault
 from dovetail.collect.simulate.processes import Process, Site, server
 from dovetail.collect.simulate.watch import Verdict, Watch
 from dovetail.collect.simulate.world import COMMUTE, schedule
-from dovetail.collect.store.analyzer import open_analyzer_store
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import FileVault
+from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.campaign import Campaign
 from dovetail_device.client import Device, RoundUnknown, SystemClock
 from dovetail_device.entropy import device as words

@@ -9,8 +9,8 @@ from tests.device.campaigns import MECHANISMS, campaign
 from tests.device.test_campaign import MALLOWS
 
 import dovetail as dt
-from dovetail.collect.explain import explain
-from dovetail.collect.roster import Entry, Roster
+from dovetail.collect.campaign.explain import explain
+from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
 from dovetail_device.keys import SigningKey

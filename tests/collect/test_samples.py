@@ -10,11 +10,11 @@ from pydantic import BaseModel
 from tests.device.campaigns import keys
 from tests.device.test_campaign import MISSING, WRONG
 
-from dovetail.collect.analyzer.config import AnalyzerConfig
-from dovetail.collect.analyzer.config import load as load_analyzer
-from dovetail.collect.explain import explain
-from dovetail.collect.shuffler.config import ShufflerConfig
-from dovetail.collect.shuffler.config import load as load_shuffler
+from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig
+from dovetail.collect.analyzer.analyzer_config import load as load_analyzer
+from dovetail.collect.campaign.explain import explain
+from dovetail.collect.shuffler.shuffler_config import ShufflerConfig
+from dovetail.collect.shuffler.shuffler_config import load as load_shuffler
 from dovetail_device.campaign import Campaign, draft
 
 ROOT = Path(__file__).parent.parent.parent

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.collect import logs
+from dovetail.collect.campaign.roster import Entry, LiveRoster, Roster
 from dovetail.collect.clock import FrozenClock, SystemClock
-from dovetail.collect.problems import STATUS, problem, read_problem
-from dovetail.collect.roster import Entry, LiveRoster, Roster
+from dovetail.collect.http.problems import STATUS, problem, read_problem
 from dovetail.core.errors import ConfigError, DataError, OutputError, ParameterError
 from dovetail_device.keys import SigningKey
 

@@ -16,7 +16,7 @@ from tests.statistics import expect_coverage
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, Checked, Ingest
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, Checked, Ingest
 from dovetail.collect.simulate.faults import Chance, Faults
 from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.run import Simulated, Simulation, simulate

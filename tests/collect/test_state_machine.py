@@ -33,15 +33,15 @@ from sqlalchemy import update
 from tests.collect.machine import in_memory, run
 from tests.collect.servers import Postgres
 
-from dovetail.collect.analyzer.runtime import Analyzer
+from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.batch import Header, entry_bytes
-from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, Checked, Ingest
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, Checked, Ingest
 from dovetail.collect.simulate.faults import Crash
 from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.run import Simulation
-from dovetail.collect.store.analyzer import DatabaseAnalyzerStore
+from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore
 from dovetail.collect.store.protocol import Accepted, Counted, Outcome
-from dovetail.collect.store.shuffler import DatabaseShufflerStore
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore
 from dovetail.collect.store.tables import CELL, ROUND
 
 

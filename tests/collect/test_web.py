@@ -29,8 +29,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from dovetail.collect import web
-from dovetail.collect.problems import Refusal, read_problem
+from dovetail.collect.http import server as web
+from dovetail.collect.http.problems import Refusal, read_problem
 from dovetail.core.errors import ConfigError, OutputError, StorageError
 from dovetail_device.message import Rejected
 

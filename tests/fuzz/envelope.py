@@ -12,7 +12,7 @@ import atheris
 
 with atheris.instrument_imports(include=["dovetail_device", "dovetail.collect"]):
     from dovetail.collect.batch import Header, head_bytes
-    from dovetail.collect.problems import read_problem
+    from dovetail.collect.http.problems import read_problem
     from dovetail_device.campaign import Campaign
     from dovetail_device.errors import ConfigError
     from dovetail_device.message import Rejected, open_envelope, outer_info

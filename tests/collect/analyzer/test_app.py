@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal, token
 
-from dovetail.collect.analyzer import export
-from dovetail.collect.analyzer.access import Tokens
+from dovetail.collect.analyzer.answers import export
 from dovetail.collect.analyzer.app import application
+from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.core.errors import ConfigError
 
 SECRET = {"Authorization": "Bearer open sesame"}

@@ -8,9 +8,9 @@ from tests.collect.analyzer.world import KRR, LAPLACE, World, batch, campaign, r
 from tests.statistics import expect_coverage, rng_of
 
 import dovetail as dt
-from dovetail.collect.analyzer.estimates import window
+from dovetail.collect.analyzer.answers.estimates import window
 from dovetail.collect.analyzer.tallies import add, by_group, dense, spread_out, tally
-from dovetail.collect.problems import Refusal
+from dovetail.collect.http.problems import Refusal
 from dovetail.randomize.sampling.wire import from_device
 from dovetail_device.entropy import device
 

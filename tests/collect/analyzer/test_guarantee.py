@@ -7,9 +7,9 @@ import pytest
 from tests.collect.analyzer.world import KRR, World, batch, campaign, seal
 
 import dovetail as dt
-from dovetail.collect.analyzer import guarantee
-from dovetail.collect.analyzer.guarantee import Released, guarantees, honest_people, promise
-from dovetail.collect.analyzer.words import lines
+from dovetail.collect.analyzer.answers import guarantees as guarantee
+from dovetail.collect.analyzer.answers.guarantees import Released, guarantees, honest_people, promise
+from dovetail.collect.analyzer.page.sentences import lines
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
 

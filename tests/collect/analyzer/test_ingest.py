@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.collect.analyzer import world
 from tests.collect.analyzer.world import NOON, World, batch, campaign, reports_of, seal
 
-from dovetail.collect.analyzer import ingest
+from dovetail.collect.analyzer import batch_intake as ingest
+from dovetail.collect.analyzer.batch_intake import Arrival
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.ingest import Arrival
 from dovetail.collect.batch import Header
 from dovetail.core.errors import ConfigError
 from dovetail_device.campaign import Campaign

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
 
-from dovetail.collect.analyzer import page
+from dovetail.collect.analyzer.page import live_page as page
 from dovetail_device.keys import text
 
 GROUPS = '[groups]\nnames = ["north", "south", "<west>"]'

@@ -16,7 +16,7 @@ from tests.collect.analyzer.world import ANALYZER, OWNER, SHUFFLER, batch, campa
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.analyzer.config import load
+from dovetail.collect.analyzer.analyzer_config import load
 from dovetail.core.errors import ConfigError, DataError, UnreachableError
 
 ASKED = campaign(minimum=3)

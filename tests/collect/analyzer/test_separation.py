@@ -34,7 +34,7 @@ def test_the_analyzer_imports_no_device_and_no_shuffling() -> None:
         found = imports(path)
         assert not found & SDK, path
         assert "dovetail_device.message.open_envelope" not in found, path
-        assert not any(name.startswith("dovetail.collect.vault") for name in found), path
+        assert not any(name.startswith("dovetail.collect.shuffler.link_key_store") for name in found), path
 
 
 def test_the_rule_would_catch_a_wrong_import(tmp_path: Path) -> None:

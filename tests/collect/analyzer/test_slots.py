@@ -11,9 +11,9 @@ from tests.collect.analyzer.world import ANALYZER, LAPLACE, NOON, batch, campaig
 from tests.statistics import expect_coverage, rng_of
 
 import dovetail as dt
+from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.answers.roster_slots import Slots
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.runtime import Analyzer
-from dovetail.collect.analyzer.slots import Slots
 from dovetail.collect.clock import FrozenClock
 from dovetail_device.campaign import Campaign
 

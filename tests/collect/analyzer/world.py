@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.runtime import Analyzer
 from dovetail.collect.batch import Header
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.entropy import simulation
 from dovetail.randomize.sampling.wire import from_device

@@ -17,10 +17,11 @@ from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaig
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import close
-from dovetail.collect import logs, web
+from dovetail.collect import logs
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.app import MOST_IN_BATCH, app
+from dovetail.collect.http import server as web
 from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
+from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, app
 from dovetail.collect.shuffler.owner import close_statement
 from dovetail.collect.shuffler.service import Service
 from dovetail.core.errors import StorageError

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import close, shuffler
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.book import Book
-from dovetail.collect.shuffler.config import assemble, load
+from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.shuffler_config import assemble, load
 from dovetail.core.errors import ConfigError
 from dovetail_device.keys import RoleKeys
 

@@ -18,9 +18,9 @@ from tests.collect.shuffler.world import (
     roster,
 )
 
-from dovetail.collect.problems import Refusal
-from dovetail.collect.shuffler.limits import Gate, Rates
-from dovetail.collect.shuffler.runtime import Settings
+from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler.endpoints.limits import Gate, Rates
+from dovetail.collect.shuffler.shuffler import Settings
 from dovetail_device.keys import RoleKeys, SigningKey
 from dovetail_device.message import plain, seal
 

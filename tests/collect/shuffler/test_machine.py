@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from tests.collect.shuffler.world import BEGIN, BY_HAND, PERIOD, campaign
 
-from dovetail.collect.shuffler import calendar, machine
+from dovetail.collect.shuffler.rounds import batch_rule as machine
+from dovetail.collect.shuffler.rounds import calendar
 from dovetail.collect.store.protocol import Round, State
 
 STATES = ("unopened", *get_args(State))

@@ -11,11 +11,11 @@ import pytest
 from tests.collect.shuffler.world import BEGIN, DEVICES, SHUFFLER, World, campaign, message, roster
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.collect.public import fit
-from dovetail.collect.shuffler import mixing
-from dovetail.collect.shuffler.book import Book
+from dovetail.collect.campaign.fit_shuffler import fit
+from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.link_key_store import RoundKey
+from dovetail.collect.shuffler.rounds import mixing
 from dovetail.collect.store.protocol import Round
-from dovetail.collect.vault import RoundKey
 from dovetail.core.errors import ConfigError
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import WithinGroups

@@ -8,7 +8,7 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
 
-from dovetail.collect.shuffler.mqtt import Subscriber
+from dovetail.collect.shuffler.endpoints.mqtt import Subscriber
 from dovetail.collect.shuffler.service import Service
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.endpoint import topic

@@ -13,10 +13,10 @@ from tests.collect.shuffler.world import (
     message,
 )
 
-from dovetail.collect.problems import Refusal
-from dovetail.collect.shuffler import mixing
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.delivery import backoff
 from dovetail.collect.shuffler.owner import close_statement
+from dovetail.collect.shuffler.rounds import mixing
 from dovetail.core.entropy import simulation
 from dovetail_device.keys import SigningKey
 

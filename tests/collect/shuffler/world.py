@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.roster import Entry, Roster
-from dovetail.collect.shuffler.book import Book
+from dovetail.collect.shuffler.campaign_registry import Book
 from dovetail.collect.shuffler.delivery import NotDelivered
-from dovetail.collect.shuffler.runtime import Settings, Shuffler
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import FileVault, MemoryVault
+from dovetail.collect.shuffler.link_key_store import FileVault, MemoryVault
+from dovetail.collect.shuffler.shuffler import Settings, Shuffler
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, simulation
 from dovetail_device.campaign import Campaign, sign
 from dovetail_device.keys import RoleKeys, SigningKey

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dovetail.collect.store.analyzer import DatabaseAnalyzerStore, open_analyzer_store
+from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
 from dovetail.collect.store.engine import Database
-from dovetail.collect.store.shuffler import DatabaseShufflerStore, open_shuffler_store
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 
 LASTING = ("file", "postgres")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.protocol import AnalyzerStore, Batch, Counted, Tally
 from dovetail.core.errors import DataError
 

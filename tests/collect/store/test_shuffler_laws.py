@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.collect.store.samples import BUSES, count, digest, fill, outgoing, release, report, sealed_of, state
 
 from dovetail.collect.store.protocol import Accepted, Outcome, Round, ShufflerStore
-from dovetail.collect.store.shuffler import open_shuffler_store
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
 
 

@@ -16,10 +16,10 @@ import pytest
 from sqlalchemy import event, text
 from tests.collect.store.samples import BUSES, digest, fill, outgoing, release, report
 
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.protocol import Accepted, Batch, Counted, Tally
-from dovetail.collect.store.shuffler import DatabaseShufflerStore, open_shuffler_store
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 
 MOST = 60  # statements that one operation makes at most

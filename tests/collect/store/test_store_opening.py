@@ -17,10 +17,10 @@ from sqlalchemy import Connection, MetaData, event, inspect, text
 from tests.collect.servers import Postgres, free_port
 from tests.collect.store.samples import BUSES, fill, report
 
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.migrations import VERSION_TABLE
-from dovetail.collect.store.shuffler import DatabaseShufflerStore, open_shuffler_store
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail.core.errors import ConfigError, StorageError
 
@@ -162,7 +162,7 @@ from pathlib import Path
 from tests.collect.store.samples import fill
 from dovetail.core.errors import StorageError
 from dovetail.collect import logs
-from dovetail.collect.store.shuffler import open_shuffler_store
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 
 logs.setup(sys.stderr)
 place = Path(sys.argv[1])

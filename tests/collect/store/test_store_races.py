@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import event
 from tests.collect.store.samples import BUSES, count, fill, outgoing, report, state
 
-from dovetail.collect.store.analyzer import DatabaseAnalyzerStore, open_analyzer_store
+from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
 from dovetail.collect.store.protocol import Batch, Counted, Tally
-from dovetail.collect.store.shuffler import DatabaseShufflerStore, open_shuffler_store
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.core.errors import StorageError
 
 REPLICAS = 4

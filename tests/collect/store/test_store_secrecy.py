@@ -12,9 +12,9 @@ import pytest
 from tests.collect.servers import Postgres
 from tests.collect.store.samples import BUSES, fill, outgoing, release, report
 
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.protocol import Accepted, Batch, Counted, Tally
-from dovetail.collect.store.shuffler import DatabaseShufflerStore, open_shuffler_store
+from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 
 Query = Callable[[str, str], list[tuple[object, ...]]]
 CANARY = b"canary-" * 8

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.collect.vault import FileVault, MemoryVault, RoundKey, Vault
+from dovetail.collect.shuffler.link_key_store import FileVault, MemoryVault, RoundKey, Vault
 from dovetail.core.errors import DataError, ParameterError, StorageError
 
 SECRET = bytes(range(32))

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.book import Book
-from dovetail.collect.shuffler.runtime import Settings, Shuffler
+from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.link_key_store import MemoryVault
+from dovetail.collect.shuffler.shuffler import Settings, Shuffler
 from dovetail.collect.simulate.world import START, World, schedule
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import MemoryVault
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
 from dovetail_device.entropy import Words

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import MetaData
 
 from dovetail.collect.analyzer.unseal import KINDS
-from dovetail.collect.shuffler.machine import MEANING, SITUATIONS, TABLE
+from dovetail.collect.shuffler.rounds.batch_rule import MEANING, SITUATIONS, TABLE
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail_device import outbox
 from dovetail_device.sender import FINAL, LATER, TRANSITIONS

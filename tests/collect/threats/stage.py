@@ -25,7 +25,7 @@ import numpy as np
 from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
-from dovetail.collect.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.collect.shuffler.owner import close_statement
 from dovetail_device.campaign import Campaign, sign
 from dovetail_device.entropy import device

@@ -6,9 +6,9 @@ from itertools import count
 
 import pytest
 from tests.collect.threats.builds import EPSILON, TABLES, Biased, Owner, Remembering, Seeded, Unmoved, order
+from tests.collect.threats.games import linkage, membership
 from tests.statistics import FALSE_ALARM, rng_of
 
-from dovetail.collect.audit import linkage, membership
 from dovetail.collect.simulate.world import World
 from dovetail.core.entropy import device as shuffling
 from dovetail.core.errors import DataError

@@ -16,10 +16,10 @@ from starlette.applications import Starlette
 from tests.collect.analyzer import world as analysis
 from tests.collect.shuffler import world as shuffling
 
-from dovetail.collect.analyzer.access import Tokens
 from dovetail.collect.analyzer.app import application
-from dovetail.collect.problems import STATUS, TYPE
-from dovetail.collect.shuffler.app import app
+from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.http.problems import STATUS, TYPE
+from dovetail.collect.shuffler.endpoints.app import app
 from dovetail.collect.shuffler.service import Service
 
 SECRET = "sesame"

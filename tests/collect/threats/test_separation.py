@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.collect.threats.conftest import SEIZED, Collection
+from tests.collect.threats.games import linkage
 from tests.collect.threats.stage import Stage, entries, found, spellings
 
-from dovetail.collect.audit import linkage
-from dovetail.collect.vault import RoundKey
+from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.core.errors import DataError
 from dovetail_device.keys import RoleKeys
 from dovetail_device.message import inner_info, open_envelope

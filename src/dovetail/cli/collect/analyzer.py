@@ -31,8 +31,8 @@ def _analyzer(
     for module in ("starlette", "uvicorn", "sqlalchemy", "prometheus_client"):
         require(module, extra="serve")
     from dovetail.collect import logs
+    from dovetail.collect.analyzer.analyzer_config import load
     from dovetail.collect.analyzer.app import serve
-    from dovetail.collect.analyzer.config import load
 
     settings = load(config)
     logs.setup(sys.stderr)

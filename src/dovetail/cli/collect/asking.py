@@ -76,7 +76,7 @@ class Ask:
         return UnreachableError(f"{self._place}: {said}")
 
     def _refusal(self, answer: Any) -> str:
-        from dovetail.collect.problems import read_problem
+        from dovetail.collect.http.problems import read_problem
 
         problem = read_problem(answer.content)
         if problem is None:

@@ -9,8 +9,8 @@ import typer
 
 from dovetail.account.compose import Composition
 from dovetail.cli.console.output import Json, print_json, print_rows
-from dovetail.collect.explain import Explained, explain
-from dovetail.collect.roster import Roster
+from dovetail.collect.campaign.explain import Explained, explain
+from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing

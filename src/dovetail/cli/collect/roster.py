@@ -10,7 +10,7 @@ import typer
 
 from dovetail.cli.collect.keys import read_public
 from dovetail.cli.console.output import Json, print_json
-from dovetail.collect.roster import Roster
+from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import DataError
 from dovetail_device.keys import VerifyingKey
 

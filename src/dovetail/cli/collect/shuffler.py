@@ -28,10 +28,11 @@ def _shuffler(
     """
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
-    from dovetail.collect import logs, web
-    from dovetail.collect.config import tls_files
-    from dovetail.collect.shuffler.app import app
-    from dovetail.collect.shuffler.config import assemble, load
+    from dovetail.collect import logs
+    from dovetail.collect.http import server as web
+    from dovetail.collect.server_config import tls_files
+    from dovetail.collect.shuffler.endpoints.app import app
+    from dovetail.collect.shuffler.shuffler_config import assemble, load
 
     found = load(config)
     logs.setup(sys.stderr)

@@ -14,16 +14,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dovetail.collect import web
-from dovetail.collect.analyzer import export, page
-from dovetail.collect.analyzer.access import Tokens
-from dovetail.collect.analyzer.config import AnalyzerConfig, assemble
-from dovetail.collect.analyzer.ingest import MOST_REPORTS, Arrival
-from dovetail.collect.analyzer.queries import Answers
-from dovetail.collect.analyzer.runtime import Analyzer
-from dovetail.collect.config import tls_files
+from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, assemble
+from dovetail.collect.analyzer.answers import export
+from dovetail.collect.analyzer.answers.queries import Answers
+from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, Arrival
+from dovetail.collect.analyzer.page import live_page as page
+from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.http import server as web
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import logger
-from dovetail.collect.problems import Refusal
+from dovetail.collect.server_config import tls_files
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dovetail.collect.analyzer.unseal import Versions
-from dovetail.collect.versions import agree
+from dovetail.collect.campaign.versions import agree
 from dovetail.core.errors import ConfigError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import Opener, RoleKeys

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
-from dovetail.collect.problems import Refusal
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.protocol import Counted
 from dovetail_device.message import Rejected
 

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import httpx
 
+from dovetail.collect.http.problems import STATUS, read_problem
 from dovetail.collect.logs import logger
-from dovetail.collect.problems import STATUS, read_problem
 from dovetail.collect.store.protocol import Outgoing, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.collect.problems import Refusal
+from dovetail.collect.http.problems import Refusal
 from dovetail_device.campaign import Campaign
 
 _DOMAIN = b"dovetail close v1\0"

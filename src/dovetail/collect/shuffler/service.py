@@ -9,9 +9,9 @@ from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
 from dovetail.collect.logs import logger
-from dovetail.collect.shuffler.ingest import Answer, Checked
-from dovetail.collect.shuffler.limits import Gate
-from dovetail.collect.shuffler.runtime import Shuffler
+from dovetail.collect.shuffler.endpoints.limits import Gate
+from dovetail.collect.shuffler.report_intake import Answer, Checked
+from dovetail.collect.shuffler.shuffler import Shuffler
 from dovetail.collect.shuffler.writer import Answers, Writer
 
 _LOG = logger("shuffler.service")

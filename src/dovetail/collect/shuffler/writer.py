@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from dovetail.collect.shuffler.ingest import Answer, Checked
+from dovetail.collect.shuffler.report_intake import Answer, Checked
 
 Commit = Callable[[Sequence[Checked]], list[Answer]]
 Answers = Future[list[Answer]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dovetail.collect.shuffler.ingest import ACCEPTED, Answer
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer
 from dovetail.collect.simulate.faults import Fate
 from dovetail.collect.simulate.watch import Watch
 from dovetail_device.sender import ACCEPTED as TAKEN

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dovetail.collect import web
+from dovetail.collect.http import server as web
 from dovetail.collect.simulate.world import World
 from dovetail.collect.toml import Tables, toml
 from dovetail.core.errors import OutputError

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.answers.queries import Answers
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.queries import Answers
-from dovetail.collect.analyzer.runtime import Analyzer
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.book import Book
+from dovetail.collect.shuffler.campaign_registry import Book
 from dovetail.collect.shuffler.delivery import NotDelivered
-from dovetail.collect.shuffler.ingest import Answer
-from dovetail.collect.shuffler.metrics import round_now
+from dovetail.collect.shuffler.endpoints.metrics import round_now
+from dovetail.collect.shuffler.link_key_store import MemoryVault
 from dovetail.collect.shuffler.owner import close_statement
-from dovetail.collect.shuffler.runtime import Settings, Shuffler
+from dovetail.collect.shuffler.report_intake import Answer
+from dovetail.collect.shuffler.shuffler import Settings, Shuffler
 from dovetail.collect.simulate.crashing import Crashing
 from dovetail.collect.simulate.faults import Chance, Crash, Fate, Faults, Role
 from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.network import Network
 from dovetail.collect.simulate.watch import Verdict, Watch
 from dovetail.collect.simulate.world import START, World
-from dovetail.collect.store.analyzer import open_analyzer_store
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import MemoryVault
+from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, device
 from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail_device.message import Rejected

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
+from dovetail.collect.shuffler.link_key_store import Vault
 from dovetail.collect.store.protocol import Accepted, AnalyzerStore, ShufflerStore
-from dovetail.collect.vault import Vault
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import OpeningKey
 from dovetail_device.message import Envelope, open_envelope

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from dovetail.collect.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.collect.toml import Tables, toml
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
+from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import logger
-from dovetail.collect.problems import Refusal
-from dovetail.collect.roster import Roster
-from dovetail.collect.shuffler import calendar
-from dovetail.collect.shuffler.board import Board
-from dovetail.collect.shuffler.book import Book, Version
-from dovetail.collect.shuffler.counters import Counters
-from dovetail.collect.shuffler.limits import Rates
-from dovetail.collect.shuffler.mixing import pack
+from dovetail.collect.shuffler.campaign_registry import Book, Version
+from dovetail.collect.shuffler.endpoints.counters import Counters
+from dovetail.collect.shuffler.endpoints.limits import Rates
+from dovetail.collect.shuffler.link_key_store import RoundKey
+from dovetail.collect.shuffler.rounds import calendar
+from dovetail.collect.shuffler.rounds.mixing import pack
+from dovetail.collect.shuffler.rounds.round_cache import Board
 from dovetail.collect.store.protocol import Accepted, Outcome
-from dovetail.collect.vault import RoundKey
 from dovetail.core.errors import StorageError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import VerifyingKey

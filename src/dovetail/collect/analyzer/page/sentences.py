@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dovetail.collect.analyzer.guarantee import Guarantees, Promised
+from dovetail.collect.analyzer.answers.guarantees import Guarantees, Promised
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing

@@ -29,7 +29,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dovetail.collect.problems import Refusal, problem
+from dovetail.collect.http.problems import Refusal, problem
 from dovetail.core.errors import ConfigError, OutputError, StorageError
 from dovetail_device.message import Rejected
 

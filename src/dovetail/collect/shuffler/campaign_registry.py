@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dovetail.collect.versions import agree
+from dovetail.collect.campaign.versions import agree
 from dovetail.core.errors import ConfigError
 from dovetail_device.campaign import Campaign
 from dovetail_device.keys import Opener, RoleKeys, SigningKey

@@ -7,17 +7,17 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dovetail.collect.campaign.fit_shuffler import fit
+from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.config import ServerConfig
-from dovetail.collect.public import fit
-from dovetail.collect.roster import LiveRoster
-from dovetail.collect.shuffler.book import Book
+from dovetail.collect.server_config import ServerConfig
+from dovetail.collect.shuffler.campaign_registry import Book
 from dovetail.collect.shuffler.delivery import HttpTransport
-from dovetail.collect.shuffler.mqtt import Subscriber
-from dovetail.collect.shuffler.runtime import Settings, Shuffler
+from dovetail.collect.shuffler.endpoints.mqtt import Subscriber
+from dovetail.collect.shuffler.link_key_store import FileVault
 from dovetail.collect.shuffler.service import Service
-from dovetail.collect.store.shuffler import open_shuffler_store
-from dovetail.collect.vault import FileVault
+from dovetail.collect.shuffler.shuffler import Settings, Shuffler
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import device
 from dovetail.pipeline.config.run_config import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section

@@ -10,14 +10,14 @@ from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO, Literal, cast
 
+from dovetail.collect.analyzer.answers.queries import Answers
+from dovetail.collect.analyzer.answers.roster_slots import Slots
+from dovetail.collect.analyzer.batch_intake import Arrival, Arrived, open_batch
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.ingest import Arrival, Arrived, open_batch
 from dovetail.collect.analyzer.metrics import Metrics
-from dovetail.collect.analyzer.queries import Answers
-from dovetail.collect.analyzer.slots import Slots
 from dovetail.collect.clock import Clock
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import logger
-from dovetail.collect.problems import Refusal
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.errors import DataError
 from dovetail_device.message import Rejected

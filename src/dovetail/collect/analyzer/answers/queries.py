@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dovetail.collect.analyzer.estimates import EVERYBODY, Numbers, RoundEstimates, window
-from dovetail.collect.analyzer.guarantee import Guarantees, Promised, Released, guarantees, promise
-from dovetail.collect.analyzer.slots import Slots
-from dovetail.collect.analyzer.words import lines
-from dovetail.collect.problems import Refusal
+from dovetail.collect.analyzer.answers.estimates import EVERYBODY, Numbers, RoundEstimates, window
+from dovetail.collect.analyzer.answers.guarantees import Guarantees, Promised, Released, guarantees, promise
+from dovetail.collect.analyzer.answers.roster_slots import Slots
+from dovetail.collect.analyzer.page.sentences import lines
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.protocol import AnalyzerStore, Batch
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate

@@ -10,22 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
+from dovetail.collect.campaign.fit_shuffler import Fitted
+from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import logger
-from dovetail.collect.problems import Refusal
-from dovetail.collect.public import Fitted
-from dovetail.collect.roster import Roster
-from dovetail.collect.shuffler import calendar, machine, mixing
-from dovetail.collect.shuffler.board import Board, lost
-from dovetail.collect.shuffler.book import Book, Version
-from dovetail.collect.shuffler.counters import Counters
+from dovetail.collect.shuffler.campaign_registry import Book, Version
 from dovetail.collect.shuffler.delivery import Outbox, Transport
-from dovetail.collect.shuffler.ingest import Answer, Checked, Ingest
-from dovetail.collect.shuffler.limits import Rates
-from dovetail.collect.shuffler.mixing import Closed
+from dovetail.collect.shuffler.endpoints.counters import Counters
+from dovetail.collect.shuffler.endpoints.limits import Rates
+from dovetail.collect.shuffler.link_key_store import RoundKey, Vault
 from dovetail.collect.shuffler.owner import check_close
+from dovetail.collect.shuffler.report_intake import Answer, Checked, Ingest
+from dovetail.collect.shuffler.rounds import batch_rule as machine
+from dovetail.collect.shuffler.rounds import calendar, mixing
+from dovetail.collect.shuffler.rounds.mixing import Closed
+from dovetail.collect.shuffler.rounds.round_cache import Board, lost
 from dovetail.collect.store.protocol import Outgoing, ShufflerStore
-from dovetail.collect.vault import RoundKey, Vault
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 

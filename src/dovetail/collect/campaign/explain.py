@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dovetail.account.compose import Composition
-from dovetail.collect.analyzer.guarantee import Released, composed, promise
-from dovetail.collect.roster import Roster
+from dovetail.collect.analyzer.answers.guarantees import Released, composed, promise
+from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from dovetail.collect.problems import Refusal
+from dovetail.collect.http.problems import Refusal
 
 _MOST_DEVICES = 100_000
 _BUSY_SECONDS = 2.0

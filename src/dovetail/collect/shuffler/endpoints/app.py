@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dovetail.collect.problems import TYPE, Refusal
-from dovetail.collect.shuffler import metrics
-from dovetail.collect.shuffler.ingest import ACCEPTED, Answer, refuse
+from dovetail.collect.http.problems import TYPE, Refusal
+from dovetail.collect.http.server import application, read_limited
+from dovetail.collect.shuffler.endpoints import metrics
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, refuse
 from dovetail.collect.shuffler.service import Service
-from dovetail.collect.web import application, read_limited
 from dovetail_device.campaign import Campaign
 from dovetail_device.message import Rejected
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.batch import Header
-from dovetail.collect.public import Fitted
-from dovetail.collect.shuffler.book import Version
+from dovetail.collect.campaign.fit_shuffler import Fitted
+from dovetail.collect.shuffler.campaign_registry import Version
+from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.store.protocol import Accepted, Outgoing, Round, ShufflerStore
-from dovetail.collect.vault import RoundKey
 from dovetail.core.entropy import Entropy
 
 Places = NDArray[np.int64]  # (n,)

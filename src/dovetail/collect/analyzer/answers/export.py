@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dovetail.collect.analyzer.queries import Answers, Document
+from dovetail.collect.analyzer.answers.queries import Answers, Document
 
 SCHEMA: dict[str, Any] = {
     "round": pl.Int64,

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dovetail.collect.shuffler import calendar
-from dovetail.collect.shuffler.counters import coarse
-from dovetail.collect.shuffler.runtime import Shuffler
+from dovetail.collect.shuffler.endpoints.counters import coarse
+from dovetail.collect.shuffler.rounds import calendar
+from dovetail.collect.shuffler.shuffler import Shuffler
 from dovetail_device.campaign import Campaign
 
 Label = TypeVar("Label")

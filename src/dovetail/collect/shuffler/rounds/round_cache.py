@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dovetail.collect.clock import minute
-from dovetail.collect.shuffler.calendar import Rounds
+from dovetail.collect.shuffler.link_key_store import RoundKey, Vault
+from dovetail.collect.shuffler.rounds.calendar import Rounds
 from dovetail.collect.store.protocol import Campaign, Round, ShufflerStore
-from dovetail.collect.vault import RoundKey, Vault
 from dovetail.core.errors import StorageError
 
 

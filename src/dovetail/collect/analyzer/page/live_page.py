@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.collect.analyzer.bars import bar_chart
-from dovetail.collect.analyzer.guarantee import Guarantees
-from dovetail.collect.analyzer.queries import Answers, Document
-from dovetail.collect.analyzer.words import Line, lines, summary
+from dovetail.collect.analyzer.answers.guarantees import Guarantees
+from dovetail.collect.analyzer.answers.queries import Answers, Document
+from dovetail.collect.analyzer.page.bars import bar_chart
+from dovetail.collect.analyzer.page.sentences import Line, lines, summary
 from dovetail.report.charts.svg import Format, Interval, interval_chart
 from dovetail.report.charts.time_series import Point, series_chart
 from dovetail.report.number_format import Unit, percent, upward
@@ -216,7 +216,7 @@ def _script() -> Markup:
 
 
 def _own(name: str) -> str:
-    return files("dovetail.collect.analyzer").joinpath(f"templates/{name}").read_text(encoding="utf-8")
+    return files("dovetail.collect.analyzer.page").joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

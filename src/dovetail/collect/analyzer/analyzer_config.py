@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dovetail.collect.analyzer.access import Tokens
+from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.answers.roster_slots import Slots
 from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.runtime import Analyzer
-from dovetail.collect.analyzer.slots import Slots
+from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.clock import Clock, SystemClock
-from dovetail.collect.config import ServerConfig
-from dovetail.collect.store.analyzer import open_analyzer_store
+from dovetail.collect.server_config import ServerConfig
+from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.pipeline.config.run_config import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
 

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.tallies import Analyst
-from dovetail.collect.public import fit
+from dovetail.collect.campaign.fit_shuffler import fit
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
