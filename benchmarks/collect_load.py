@@ -30,10 +30,11 @@ from time import perf_counter, process_time
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from dovetail.collect.files import load_campaign, load_keys, save_keys
 from dovetail.collect.simulate.world import COMMUTE, World, schedule
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Opener, RoleKeys
-from dovetail_device.message import outer_info, plain, seal
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Opener
+from dovetail_protocol.message import outer_info, plain, seal
 from randomize_speed import machine
 
 GROUP = 100  # reports in a batch
@@ -248,7 +249,7 @@ def prepare(folder: Path, *, slices: int, size: int, singles: int) -> Load:
 def write(world: World, folder: Path) -> None:
     """The files that a shuffler starts with."""
     (folder / "campaign.toml").write_bytes(world.campaign.signed)
-    world.shuffler.save(folder / "shuffler.keys")
+    save_keys(world.shuffler, folder / "shuffler.keys")
     world.roster().save(folder / "roster.csv")
     configure(folder, "http://127.0.0.1:1")
 
@@ -260,9 +261,9 @@ def configure(folder: Path, analyzer: str) -> None:
 
 
 def read_bench(folder: Path) -> Bench:
-    keys = RoleKeys.load(folder / "shuffler.keys", "shuffler")
+    keys = load_keys(folder / "shuffler.keys", "shuffler")
     assert keys.opening is not None
-    return Bench(Campaign.load(folder / "campaign.toml"), keys.opening.opener())
+    return Bench(load_campaign(folder / "campaign.toml"), keys.opening.opener())
 
 
 class Rates:

@@ -29,14 +29,15 @@ import numpy as np
 from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
 from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.link_key_store import FileVault, RoundKey
 from dovetail.collect.shuffler.owner import close_statement
 from dovetail.collect.shuffler.rounds.mixing import pack
 from dovetail.collect.simulate.world import COMMUTE, World
 from dovetail.collect.store.protocol import Accepted
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail_device.keys import VerifyingKey
-from dovetail_device.message import inner_bytes, inner_info, plain
+from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.message import inner_bytes, inner_info, plain
 from randomize_speed import machine
 
 AT_ONCE = 5_000  # reports in one transaction of the filling
@@ -197,7 +198,7 @@ def filled(kind: Callable[[World, int], Iterator[bytes]], n: int) -> Iterator[tu
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "analyzer.toml").write_text(ANALYZER)
-        world.analyzer.save(folder / "analyzer.keys")
+        save_keys(world.analyzer, folder / "analyzer.keys")
         write(world, folder)
         fill(world, folder, kind(world, n), n=n)
         yield world, folder

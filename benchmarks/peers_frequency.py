@@ -17,7 +17,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.entropy import device
+from dovetail.core.entropy import system_entropy
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.simplex import nearest_shares
@@ -130,7 +130,7 @@ def timed(run: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> tuple[
 def compare(k: int, epsilon: float, n: int, budget: float, generator: np.random.Generator) -> None:
     """Print one line per protocol and library."""
     law = 1.0 / np.arange(1, k + 1)  # Zipf, so that light symbols are there too
-    values, rng, mine = generator.choice(k, size=n, p=law / law.sum()), device(), ours(k, epsilon)
+    values, rng, mine = generator.choice(k, size=n, p=law / law.sum()), system_entropy(), ours(k, epsilon)
 
     def estimate(randomizer: FrequencyRandomizer, people: np.ndarray) -> np.ndarray:
         return estimate_frequencies(randomizer, randomizer.randomize(people, rng)).value
@@ -174,7 +174,9 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[16, 1024], help="domain sizes")
     parser.add_argument("--epsilon", type=float, default=2.0)
     parser.add_argument("--budget", type=float, default=120.0, help="seconds for the three runs of one peer")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the values; our reports come from device()")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the values; our reports come from system_entropy()"
+    )
     parser.add_argument("--peers", default=None, help="site-packages folder that has the peers")
     options = parser.parse_args()
     if options.peers:

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.entropy import device
+from dovetail.core.entropy import system_entropy
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
@@ -56,11 +56,13 @@ def float_krr(values: np.ndarray, k: int, epsilon: float, generator: np.random.G
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=10_000_000, help="values for k-RR and words")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the values; the reports come from device()")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the values; the reports come from system_entropy()"
+    )
     options = parser.parse_args()
     n, few = options.n, max(1, options.n // 10)
     generator = np.random.Generator(np.random.PCG64(options.seed))
-    values, rng = generator.integers(0, 16, n), device()
+    values, rng = generator.integers(0, 16, n), system_entropy()
     print(f"{machine()}\nseed {options.seed}, n {n:,}, best of {REPEATS}\n")
 
     integers = best_of(lambda: generator.integers(0, 16, n)) / n
@@ -68,7 +70,7 @@ def main() -> None:
     rows: list[tuple[str, float, float, str]] = [
         ("numpy PCG64 integers(0, 16)", integers, integers, "numpy integers"),
         ("numpy PCG64 raw words", raw, raw, "numpy raw words"),
-        ("device() words", best_of(lambda: rng.words(n)) / n, raw, "numpy raw words"),
+        ("system_entropy() words", best_of(lambda: rng.words(n)) / n, raw, "numpy raw words"),
         ("KRR k=16 randomize", best_of(lambda: KRR(k=16, epsilon=2.0).randomize(values, rng)) / n, integers, ""),
         ("float k-RR k=16, PCG64", best_of(lambda: float_krr(values, 16, 2.0, generator)) / n, integers, ""),
     ]

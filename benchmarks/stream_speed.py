@@ -1,9 +1,9 @@
 """Claim: a fleet of 1,000 devices over 10,000 rounds is randomized, shuffled and estimated in under two minutes.
 
-Every report is drawn from device() on a grid and every round is shuffled by itself. The yardsticks, in the same run:
-NumPy's permutation of 1,000 once per round, and NumPy's Laplace noise for as many values, before each fleet. Prints
-seconds, processor seconds, reports per processor second, ratios of processor time and peak memory, for a fleet that
-is complete and for one with a tenth of its reports missing.
+Every report is drawn from `system_entropy()` on a grid and every round is shuffled by itself. The yardsticks, in the
+same run: NumPy's permutation of 1,000 once per round, and NumPy's Laplace noise for as many values, before each
+fleet. Prints seconds, processor seconds, reports per processor second, ratios of processor time and peak memory, for
+a fleet that is complete and for one with a tenth of its reports missing.
 
     python benchmarks/stream_speed.py
     python benchmarks/stream_speed.py --rounds 1000
@@ -23,7 +23,7 @@ from time import perf_counter, process_time
 import numpy as np
 import polars as pl
 
-from dovetail.core.entropy import device
+from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.randomize.laplace import Laplace
@@ -65,7 +65,7 @@ def streamed(shuffler: RASE, table: pl.DataFrame) -> Rounds:
     """All rounds of the table."""
     laplace = Laplace(lower=LOWER, upper=UPPER, epsilon=EPSILON)
     rounds = Rounds(Campaign(tuple(range(shuffler.n)), laplace, shuffler, cap=math.inf))
-    rounds.submit_table(table, rng=device())
+    rounds.submit_table(table, rng=system_entropy())
     return rounds
 
 

@@ -24,7 +24,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_a_device_client_computes_its_thresholds_without_numpy() -> None:
     program = (
-        "import sys; from dovetail_device.rational import krr_masses, unary_masses, GeometricLaw; "
+        "import sys; from dovetail_protocol.exact_thresholds import krr_masses, unary_masses, GeometricLaw; "
         "print(krr_masses(16, 4.0)); assert 'numpy' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "dovetail.core.entropy": ("Entropy", "device", "simulation"),
+    "dovetail.core.entropy": ("Entropy", "simulation", "system_entropy"),
     "dovetail.core.errors": ("DovetailError",),
     "dovetail.core.bracket": ("Bracket",),
     "dovetail.core.channel": ("Channel", "DenseChannel", "KRRChannel"),
@@ -138,7 +138,6 @@ __all__ = [
     "compare_mechanisms",
     "compose",
     "composed_delta",
-    "device",
     "estimate_classes",
     "estimate_count_above",
     "estimate_frequencies",
@@ -174,6 +173,7 @@ __all__ = [
     "sml2010",
     "subset_bound",
     "synthetic_loads",
+    "system_entropy",
     "to_dp_accounting",
     "twitch",
     "twitch_friendships",
@@ -204,7 +204,7 @@ if TYPE_CHECKING:
     )
     from dovetail.core.bracket import Bracket
     from dovetail.core.channel import Channel, DenseChannel, KRRChannel
-    from dovetail.core.entropy import Entropy, device, simulation
+    from dovetail.core.entropy import Entropy, simulation, system_entropy
     from dovetail.core.errors import DovetailError
     from dovetail.core.estimate import Estimate
     from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy

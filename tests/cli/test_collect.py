@@ -12,8 +12,7 @@ import typer.main
 
 from dovetail.cli.collect import app as collect
 from dovetail.cli.main import invoke
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys
+from dovetail.collect.files import load_campaign, load_keys
 
 NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
 ASKED = ["--id", "commute", "--question", 'How do you "get" to work?']
@@ -64,7 +63,7 @@ def test_keys_are_private_and_their_public_halves_are_not(place: Path, capsys: p
     assert (place / "owner.key").stat().st_mode & 0o777 == 0o600
     shown = document(capsys, "keys", "shuffler", "--out", "other.key", "--suite", "mlkem768-x25519")
     assert shown["keys"].keys() == {"shuffler", "shuffler_signing"}
-    secrets = RoleKeys.load(place / "other.key", "shuffler")
+    secrets = load_keys(place / "other.key", "shuffler")
     assert secrets.opening is not None and shown["keys"]["shuffler"] == str(secrets.opening.sealing_key())
     for text in (json.dumps(shown), (place / "other.key.pub").read_text()):
         assert secrets.opening.secret.hex() not in text
@@ -80,9 +79,9 @@ def test_a_new_campaign_is_explained_signed_and_loaded(place: Path, capsys: pyte
     explained = document(capsys, "check", "campaign.toml")
     assert explained["signed"] is False and explained["reports"] == 30 and explained["epsilon"] == 0.1
     with pytest.raises(ValueError, match="not signed"):
-        Campaign.load(Path("campaign.toml"))
+        load_campaign(Path("campaign.toml"))
     signed = document(capsys, "sign", "campaign.toml", "--keys", "owner.key")
-    found = Campaign.load(Path("campaign.toml"))
+    found = load_campaign(Path("campaign.toml"))
     assert found.digest.hex() == signed["digest"] and found.question == 'How do you "get" to work?'
     assert found.categories == ("walk", "bike", "car") and found.endpoints == {"http": "http://h"}
     assert document(capsys, "check", "campaign.toml", "--owner", signed["owner"])["signed"] is True

@@ -26,8 +26,8 @@ from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.run import Simulation
 from dovetail.collect.simulate.world import COMMUTE, PERIOD, World, schedule
 from dovetail.core.entropy import simulation
-from dovetail_device.entropy import Words
-from dovetail_device.message import inner_info
+from dovetail_protocol.message import inner_info
+from dovetail_protocol.words import Words
 
 DEVICES, ROUNDS, MINIMUM = 5, 4, 3
 SMALL, LATE, BY, REPORTS = ("wait", "merge", "drop"), ("refuse", "next"), ("clock", "hand"), (2, ROUNDS)

@@ -36,6 +36,7 @@ from starlette.routing import Route
 from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, head_bytes
+from dovetail.collect.files import load_campaign, load_keys
 from dovetail.collect.http import server as web
 from dovetail.collect.shuffler.link_key_store import FileVault
 from dovetail.collect.simulate.processes import Process, Site, server
@@ -43,13 +44,12 @@ from dovetail.collect.simulate.watch import Verdict, Watch
 from dovetail.collect.simulate.world import COMMUTE, schedule
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail_device.campaign import Campaign
 from dovetail_device.client import Device, RoundUnknown, SystemClock
-from dovetail_device.entropy import device as words
+from dovetail_device.entropy import system_entropy as words
 from dovetail_device.http import Http
-from dovetail_device.keys import RoleKeys
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, Event
+from dovetail_protocol.campaign import Campaign
 
 PERIOD = 1.0  # seconds of a round
 REPORTS = 10  # that the budget of a device pays for
@@ -132,7 +132,7 @@ class Recording:
 
 def devices(folder: Path) -> None:
     """Answers from random devices until `CALM`, then what waits; in threads, each with devices of its own."""
-    campaign = Campaign.load(folder / "campaign.toml")
+    campaign = load_campaign(folder / "campaign.toml")
     slots = [int(path.stem) for path in (folder / "devices").glob("*.key")]
     journal = Journal(folder / f"journal-{os.getpid()}")
     transport = Recording(Http(campaign.endpoints["http"], timeout=5.0), journal)
@@ -147,7 +147,7 @@ def _answer(folder: Path, campaign: Campaign, transport: Recording, slots: list[
 
     def device(slot: int) -> Device:
         if slot not in alive:
-            keys = RoleKeys.load(folder / "devices" / f"{slot:05d}.key", "device")
+            keys = load_keys(folder / "devices" / f"{slot:05d}.key", "device")
             assert keys.signing
             outboxes[slot] = Outbox.open(_outbox(folder, slot), keys.signing.verifying_key())
             alive[slot] = Device(

@@ -13,7 +13,7 @@ from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
-from dovetail_device.keys import SigningKey
+from dovetail_protocol.keys import SigningKey
 
 
 def warnings(changes: dict[str, Any], **options: Any) -> str:

@@ -13,9 +13,10 @@ from tests.device.test_campaign import MISSING, WRONG
 from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig
 from dovetail.collect.analyzer.analyzer_config import load as load_analyzer
 from dovetail.collect.campaign.explain import explain
+from dovetail.collect.files import load_campaign
 from dovetail.collect.shuffler.shuffler_config import ShufflerConfig
 from dovetail.collect.shuffler.shuffler_config import load as load_shuffler
-from dovetail_device.campaign import Campaign, draft
+from dovetail_protocol.campaign import draft
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "docs" / "samples" / "collect"
@@ -65,7 +66,7 @@ def test_the_configurations_of_the_compose_file_are_taken(name: str) -> None:
 
 
 def test_the_sample_campaign_is_signed_and_sound() -> None:
-    found = Campaign.load(SAMPLES / "campaign.toml", keys().owner.verifying_key())
+    found = load_campaign(SAMPLES / "campaign.toml", keys().owner.verifying_key())
     assert explain(found, folder=SAMPLES).warnings == ()
 
 

@@ -15,7 +15,7 @@ from dovetail.collect.campaign.roster import Entry, LiveRoster, Roster
 from dovetail.collect.clock import FrozenClock, SystemClock
 from dovetail.collect.http.problems import STATUS, problem, read_problem
 from dovetail.core.errors import ConfigError, DataError, OutputError, ParameterError
-from dovetail_device.keys import SigningKey
+from dovetail_protocol.keys import SigningKey
 
 DEVICES = [SigningKey(bytes([number]) * 32).verifying_key() for number in range(1, 6)]
 

@@ -32,7 +32,7 @@ from starlette.routing import Route
 from dovetail.collect.http import server as web
 from dovetail.collect.http.problems import Refusal, read_problem
 from dovetail.core.errors import ConfigError, OutputError, StorageError
-from dovetail_device.message import Rejected
+from dovetail_protocol.message import Rejected
 
 MOST = 1000
 

@@ -10,11 +10,11 @@ import pytest
 from tests.randomize.chosen import Chosen
 from tests.statistics import expect_law
 
-from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ParameterError
 
 TOP = (1 << 64) - 1
-SOURCES = [device(), simulation(5)]
+SOURCES = [system_entropy(), simulation(5)]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=repr)
@@ -38,13 +38,13 @@ def test_every_byte_of_a_word_is_uniform_and_neighbours_are_independent(source: 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 32767, 32768, 32769, 100_001])
 def test_requests_of_every_size_are_filled_and_never_repeat(count: int) -> None:
-    first, second = device().words(count), device().words(count)
+    first, second = system_entropy().words(count), system_entropy().words(count)
     assert first.size == second.size == count
     assert np.unique(np.concatenate([first, second])).size == 2 * count  # a repeat has probability below 2^-28
 
 
 def test_a_child_process_draws_other_words() -> None:
-    source = device()
+    source = system_entropy()
     source.words(1)
     read, write = os.pipe()
     child = os.fork()
@@ -60,7 +60,7 @@ def test_a_child_process_draws_other_words() -> None:
 
 
 def test_a_pickled_device_carries_no_state() -> None:
-    source = pickle.loads(pickle.dumps(device()))
+    source = pickle.loads(pickle.dumps(system_entropy()))
     assert source.provenance == "device" and not vars(source)
 
 
@@ -110,4 +110,4 @@ def test_permutations_skip_rejected_words_and_ask_again_when_they_run_out() -> N
 
 @pytest.mark.parametrize("n", [0, 1, 1000])
 def test_permutations_hold_everybody_once(n: int) -> None:
-    np.testing.assert_array_equal(np.sort(device().permutation(n)), np.arange(n))
+    np.testing.assert_array_equal(np.sort(system_entropy().permutation(n)), np.arange(n))

@@ -9,7 +9,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.geometric import discrete_laplace, geometric
-from dovetail_device.rational import WORD, GeometricLaw, exp_bracket
+from dovetail_protocol.exact_thresholds import WORD, GeometricLaw, exp_bracket
 
 DRAWS = 200_000
 HALF = Fraction(1, 2)

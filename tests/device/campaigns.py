@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hashlib import shake_256
 from typing import Any
 
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.keys import OpeningKey, SigningKey
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import OpeningKey, SigningKey
 
 SECRETS = {"x25519": 32, "mlkem768-x25519": 96}
 

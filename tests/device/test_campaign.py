@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.device.campaigns import MECHANISMS, SECRETS, campaign, changed, document, keys, toml
 
-from dovetail_device.campaign import MOST_BYTES, Campaign, draft, sign
-from dovetail_device.errors import ConfigError
-from dovetail_device.keys import SigningKey
+from dovetail_device.files import load_campaign
+from dovetail_protocol.campaign import MOST_BYTES, Campaign, draft, sign
+from dovetail_protocol.errors import ConfigError
+from dovetail_protocol.keys import SigningKey
 
 SIGNED = sign(toml(document()), keys().owner)
 STRANGER = SigningKey(bytes(32))
@@ -108,12 +109,12 @@ def test_the_digest_depends_on_every_byte_and_not_on_the_signature() -> None:
 def test_errors_of_a_file_name_it(tmp_path: Path) -> None:
     path = tmp_path / "campaign.toml"
     with pytest.raises(ConfigError, match="no such campaign file"):
-        Campaign.load(path)
+        load_campaign(path)
     path.write_bytes(SIGNED.replace(b"count = 24", b"count = 25"))
     with pytest.raises(ConfigError, match=r"campaign\.toml: .* changed since"):
-        Campaign.load(path)
+        load_campaign(path)
     path.write_bytes(SIGNED)
-    assert Campaign.load(path) == Campaign.parse(SIGNED)
+    assert load_campaign(path) == Campaign.parse(SIGNED)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail_device.errors import ConfigError, OutputError, UnsupportedError
-from dovetail_device.keys import (
+from dovetail_device.files import load_keys, save_keys, secret_line
+from dovetail_protocol.errors import ConfigError, OutputError, UnsupportedError
+from dovetail_protocol.keys import (
     OVERHEAD,
     SUITES,
     OpeningKey,
@@ -22,7 +23,6 @@ from dovetail_device.keys import (
     SigningKey,
     VerifyingKey,
     raw,
-    secret_line,
     text,
 )
 
@@ -163,12 +163,12 @@ def test_a_signature_is_good_for_its_key_and_message_only() -> None:
 def test_the_keys_of_a_role_come_back_from_their_private_file(role: Role, suite: str, tmp_path: Path) -> None:
     made = RoleKeys.generate(role, suite)
     path = tmp_path / "role.key"
-    made.save(path)
-    assert RoleKeys.load(path, role) == made
+    save_keys(made, path)
+    assert load_keys(path, role) == made
     assert path.stat().st_mode & 0o777 == 0o600
     for other in set(ROLES) - {role}:
         with pytest.raises(ConfigError, match="must never hold"):
-            RoleKeys.load(path, other)
+            load_keys(path, other)
 
 
 def test_every_role_holds_what_it_needs_and_nothing_else() -> None:
@@ -179,10 +179,10 @@ def test_every_role_holds_what_it_needs_and_nothing_else() -> None:
 
 def test_keys_are_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "owner.key"
-    RoleKeys.generate("owner").save(path)
+    save_keys(RoleKeys.generate("owner"), path)
     before = path.read_bytes()
     with pytest.raises(OutputError, match="never overwritten"):
-        RoleKeys.generate("owner").save(path)
+        save_keys(RoleKeys.generate("owner"), path)
     assert path.read_bytes() == before
 
 
@@ -211,21 +211,21 @@ def test_a_bad_key_file_is_refused_in_one_line_that_repeats_no_secret(
     path.write_text(content)
     path.chmod(0o600)
     with pytest.raises(ConfigError, match=words) as caught:
-        RoleKeys.load(path, "device")
+        load_keys(path, "device")
     message = str(caught.value)
     assert str(path) in message and "\n" not in message and SECRET[:12] not in message
 
 
 def test_a_missing_key_file_and_one_that_everybody_may_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such key file"):
-        RoleKeys.load(tmp_path / "none.key", "owner")
+        load_keys(tmp_path / "none.key", "owner")
     path = tmp_path / "owner.key"
-    RoleKeys.generate("owner").save(path)
+    save_keys(RoleKeys.generate("owner"), path)
     path.chmod(0o604)
     with pytest.raises(ConfigError, match="chmod 600"):
-        RoleKeys.load(path, "owner")
+        load_keys(path, "owner")
     with pytest.raises(OutputError):
-        RoleKeys.generate("owner").save(tmp_path / "no" / "owner.key")
+        save_keys(RoleKeys.generate("owner"), tmp_path / "no" / "owner.key")
 
 
 # --- mute secrets --------------------------------------------------------------------------------------------------
@@ -282,4 +282,4 @@ def test_a_secret_line_is_one_line_of_a_private_file(tmp_path: Path) -> None:
 
 def test_a_missing_key_file_names_the_command_that_its_role_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="`dovetail-device keys` makes one"):
-        RoleKeys.load(tmp_path / "none", "device")
+        load_keys(tmp_path / "none", "device")

@@ -18,14 +18,14 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling.wire import decode_reports, from_device
 from dovetail.randomize.unary import Unary
-from dovetail_device import mechanisms
-from dovetail_device.entropy import device
-from dovetail_device.errors import DataError, ParameterError
-from dovetail_device.mechanisms import MECHANISMS, Mechanism, mechanism
-from dovetail_device.mechanisms.krr import respond
-from dovetail_device.mechanisms.laplace import FARTHEST, geometric
-from dovetail_device.mechanisms.unary import coins
-from dovetail_device.rational import WORD, exp_bracket
+from dovetail_device.entropy import system_entropy
+from dovetail_protocol import mechanisms
+from dovetail_protocol.errors import DataError, ParameterError
+from dovetail_protocol.exact_thresholds import WORD, exp_bracket
+from dovetail_protocol.mechanisms import MECHANISMS, Mechanism, mechanism
+from dovetail_protocol.mechanisms.krr import respond
+from dovetail_protocol.mechanisms.laplace import FARTHEST, geometric
+from dovetail_protocol.mechanisms.unary import coins
 
 KINDS = [KRR, Hadamard, Unary, LocalHashing, Laplace, BudgetLaplace]
 RANDOMIZERS = [
@@ -130,7 +130,7 @@ def test_reports_have_one_length_and_survive_the_way(mechanism: Mechanism, rng: 
         data = mechanism.encode(report)
         assert type(data) is bytes and len(data) == mechanism.report_bytes
         assert mechanism.decode(data) == report
-    own = mechanism.randomize(values(mechanism)[0], device())
+    own = mechanism.randomize(values(mechanism)[0], system_entropy())
     assert mechanism.decode(mechanism.encode(own)) == own
 
 
@@ -212,7 +212,7 @@ def test_symbols_outside_the_domain_are_refused_without_repeating_them(mechanism
     k = mechanism.k
     wrong = [k, 74_913, -74_913, 0.74913, float("nan"), float("inf"), 1e300, "74913", None, [1], 1j, np.array([1])]
     for value in [*wrong, *([True] if k > 2 else [])]:
-        for call in (mechanism.check, lambda value: mechanism.randomize(value, device())):
+        for call in (mechanism.check, lambda value: mechanism.randomize(value, system_entropy())):
             assert refusal(call, value) == f"`value` must be a whole number in 0..{k - 1}."
     for value in (1, 1.0, np.int64(1), np.uint8(1), np.float32(1), Fraction(1), *([True] if k == 2 else [])):
         assert mechanism.check(value) == 1 and type(mechanism.check(value)) is int
@@ -223,7 +223,7 @@ def test_numbers_outside_the_range_are_refused_without_repeating_them(mechanism:
     above = np.nextafter(mechanism.upper, np.inf)
     for value in (above, -74913.5, 10**400, float("nan"), float("inf"), "1", None, True, [1.0], 1j):
         message = f"`value` must be a number in [{mechanism.lower!r}, {mechanism.upper!r}]."
-        assert refusal(mechanism.check, value) == refusal(mechanism.randomize, value, device()) == message
+        assert refusal(mechanism.check, value) == refusal(mechanism.randomize, value, system_entropy()) == message
     for value in (mechanism.lower, np.float64(mechanism.upper), Fraction(mechanism.upper)):
         assert type(mechanism.check(value)) is float
 
@@ -278,13 +278,13 @@ def test_numbers_below_a_bound_are_drawn_by_rejection() -> None:
     assert [ChosenBits([7, 5, n]).below(5) for n in range(5)] == list(range(5))
     assert ChosenBits([0]).below(1) == 0
     with pytest.raises(ParameterError, match="`bound` must be"):
-        device().below(0)
+        system_entropy().below(0)
 
 
 def test_the_device_draws_as_many_bits_as_asked(rng: Entropy) -> None:
     for count in (0, 1, 7, 8, 64, 100):
         ored, anded = 0, (1 << count) - 1
         for _ in range(100):  # a bit that never changes has probability 2^-99
-            drawn = device().bits(count)
+            drawn = system_entropy().bits(count)
             ored, anded = ored | drawn, anded & drawn
         assert ored == (1 << count) - 1 and anded == 0

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dovetail_device.rational import GeometricLaw, exp_bracket, geometric_digits
+from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket, geometric_digits
 
 LAWS = [
     GeometricLaw(Fraction(rate), size)

@@ -18,14 +18,14 @@ PROGRAM = """
 import sys
 for name in ("numpy", "scipy", "numba", "polars", "pydantic", "dovetail"):
     sys.modules[name] = None  # importing it raises ImportError
-from dovetail_device.entropy import device
-from dovetail_device.mechanisms import mechanism
+from dovetail_device.entropy import system_entropy
+from dovetail_protocol.mechanisms import mechanism
 for name, parameters in {
     "krr": {"k": 4}, "hadamard": {"k": 100}, "unary": {"k": 20}, "local_hashing": {"k": 9},
     "laplace": {"lower": 0, "upper": 2}, "budget_laplace": {"lower": 1, "upper": 2, "beta": 0.5, "rho": 0.5},
 }.items():
     made = mechanism(name, epsilon=1.0, **parameters)
-    report = made.randomize(1, device())
+    report = made.randomize(1, system_entropy())
     assert made.decode(made.encode(report)) == report
     print(name)
 """

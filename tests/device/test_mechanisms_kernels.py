@@ -17,8 +17,8 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling.randomized_response import MOST_TABLED, UNSURE, offsets
 from dovetail.randomize.unary import Unary
-from dovetail_device.mechanisms.laplace import geometric
-from dovetail_device.rational import WORD, geometric_digits
+from dovetail_protocol.exact_thresholds import WORD, geometric_digits
+from dovetail_protocol.mechanisms.laplace import geometric
 
 TIMES = 50  # random words per value
 LARGE = 1 << 31

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.device.campaigns import MECHANISMS, SECRETS, bytes_of, campaign
 
-from dovetail_device.campaign import Campaign
-from dovetail_device.entropy import device as device_words
-from dovetail_device.keys import SigningKey
-from dovetail_device.message import (
+from dovetail_device.entropy import system_entropy
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import SigningKey
+from dovetail_protocol.message import (
     Envelope,
     Rejected,
     inner_bytes,
@@ -51,7 +51,7 @@ def every_value(mechanism: Any) -> list[Any]:
 def test_messages_have_one_length_for_every_value(name: str, suite: str) -> None:
     found, held = campaign(name=name, suite=suite)
     for value in every_value(found.mechanism)[:20]:
-        report = found.mechanism.encode(found.mechanism.randomize(value, device_words()))
+        report = found.mechanism.encode(found.mechanism.randomize(value, system_entropy()))
         assert len(report) == found.mechanism.report_bytes
         assert len(seal(found, 1, plain(found, report), held.device)) == wire_bytes(found)
 
@@ -60,7 +60,7 @@ def test_messages_have_one_length_for_every_value(name: str, suite: str) -> None
 def test_reports_have_one_length_for_every_value_and_every_draw(name: str) -> None:
     found, _ = campaign(name=name)
     lengths = {
-        len(found.mechanism.encode(found.mechanism.randomize(value, device_words())))
+        len(found.mechanism.encode(found.mechanism.randomize(value, system_entropy())))
         for value in every_value(found.mechanism)
         for _ in range(20)
     }

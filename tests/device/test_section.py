@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dovetail_device.errors import ConfigError
-from dovetail_device.section import Section
+from dovetail_protocol.errors import ConfigError
+from dovetail_protocol.toml_section import Section
 
 
 def test_a_key_is_read_once_it_is_asked_for_and_the_rest_is_refused() -> None:

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair
 from tests.device.campaigns import campaign
 
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.keys import SUITES, OpeningKey, SigningKey
-from dovetail_device.message import inner_info, open_envelope, outer_info, plain, seal, wire_bytes
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import SUITES, OpeningKey, SigningKey
+from dovetail_protocol.message import inner_info, open_envelope, outer_info, plain, seal, wire_bytes
 
 FOLDER = Path(__file__).parent / "vectors"
 PUBLISHED = json.loads((FOLDER / "hpke.json").read_text())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dovetail.core.entropy import Entropy
-from dovetail_device.entropy import Words
+from dovetail_protocol.words import Words
 
 
 class ChosenBits(Words):

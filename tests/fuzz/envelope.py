@@ -13,9 +13,9 @@ import atheris
 with atheris.instrument_imports(include=["dovetail_device", "dovetail.collect"]):
     from dovetail.collect.batch import Header, head_bytes
     from dovetail.collect.http.problems import read_problem
-    from dovetail_device.campaign import Campaign
-    from dovetail_device.errors import ConfigError
-    from dovetail_device.message import Rejected, open_envelope, outer_info
+    from dovetail_protocol.campaign import Campaign
+    from dovetail_protocol.errors import ConfigError
+    from dovetail_protocol.message import Rejected, open_envelope, outer_info
 
 from contextlib import suppress
 

@@ -16,7 +16,7 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail_device.rational import WORD, exp_bracket
+from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 DRAWS = 100_000
 HASHING = list(LocalHashing.examples())

@@ -10,7 +10,7 @@ import pytest
 from tests.shuffle.symmetric import everything, index, largest_change, log_law
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.core.entropy import device, simulation
+from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.comparison.sattolo import Sattolo
@@ -140,7 +140,7 @@ def test_a_shuffle_applies_the_permutation_that_it_draws(shuffler: Shuffler) -> 
     reports = np.arange(2 * shuffler.n).reshape(shuffler.n, 2) + 100
     released = shuffler.shuffle(reports, simulation(3))
     np.testing.assert_array_equal(released, reports[shuffler.permutation(simulation(3))])
-    assert sorted(shuffler.shuffle(np.arange(shuffler.n), device()).tolist()) == list(range(shuffler.n))
+    assert sorted(shuffler.shuffle(np.arange(shuffler.n), system_entropy()).tolist()) == list(range(shuffler.n))
 
 
 @over_all

@@ -16,7 +16,7 @@ from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRCha
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
-from dovetail_device.rational import krr_masses
+from dovetail_protocol.exact_thresholds import krr_masses
 
 SHARES = np.array([-0.9, -0.5, -0.1, 0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95])
 EXACT = 1e-12  # relative error of an enumerated delta, and of e^epsilon

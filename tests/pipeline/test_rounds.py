@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 from tests.statistics import expect_coverage, expect_mean
 
-from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
@@ -100,7 +100,7 @@ def test_without_noise_every_window_is_the_mean_of_the_true_values(shuffler: RAS
     truth = np.arange(64.0).reshape(16, 4) % 8 * 4
     loud = Campaign(ROSTER, Laplace(lower=0.0, upper=32.0, epsilon=700.0, grid=4.0), shuffler, math.inf)
     rounds = Rounds(Campaign(ROSTER, Truth(), shuffler, math.inf, exact) if noiseless else loud)
-    assert len(rounds.submit_table(long(truth), rng=device())) == 16
+    assert len(rounds.submit_table(long(truth), rng=system_entropy())) == 16
     for t in range(1, 17):
         for width in (1, 2, 4, 8, 16):
             if width <= t:
@@ -158,10 +158,10 @@ def test_windows_outside_of_the_rounds_are_refused(t: int, width: int, named: st
 
 def test_only_the_devices_present_are_shuffled_and_counted() -> None:
     rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
-    done = rounds.submit(1, {"lamp": 8.0, "kettle": 16.0}, rng=device())
+    done = rounds.submit(1, {"lamp": 8.0, "kettle": 16.0}, rng=system_entropy())
     assert done.estimate is not None and (float(done.estimate.value), done.estimate.n) == (12.0, 2)
     assert (done.absent, done.held_back) == (2, 0)
-    empty = rounds.submit(2, {}, rng=device())
+    empty = rounds.submit(2, {}, rng=system_entropy())
     assert empty.estimate is None and empty.absent == 4
     assert rounds.window(2, width=2).missing == (2,)
 
@@ -194,15 +194,15 @@ def test_the_cap_holds_in_exact_arithmetic(cap: float, epsilon: float, reports: 
 
 def test_the_estimates_are_a_table() -> None:
     rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
-    rounds.submit(2, VALUES, rng=device())
-    rounds.submit(3, {}, rng=device())
+    rounds.submit(2, VALUES, rng=system_entropy())
+    rounds.submit(3, {}, rng=system_entropy())
     assert rounds.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0), (3, None, None, 0, 4, 0)]
     assert fleet().estimates().height == 0
 
 
 def test_one_simulated_round_takes_the_promise_away() -> None:
     rounds = fleet()
-    rounds.submit(1, VALUES, rng=device())
+    rounds.submit(1, VALUES, rng=system_entropy())
     assert not rounds.guarantee.caveats
     rounds.submit(2, VALUES, rng=simulation(1))
     assert "protects nobody" in str(rounds.guarantee.caveats)

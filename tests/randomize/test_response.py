@@ -15,7 +15,7 @@ from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling import randomized_response as response
 from dovetail.randomize.sampling.chunks import CHUNK
 from dovetail.randomize.sampling.randomized_response import UNSURE, decide, offsets, respond
-from dovetail_device.rational import WORD, krr_masses
+from dovetail_protocol.exact_thresholds import WORD, krr_masses
 
 CHANNELS = [r.channel() for r in FREQUENCY if isinstance(r, KRR)] + [
     r.hash_channel() for r in FREQUENCY if isinstance(r, LocalHashing)

@@ -9,7 +9,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.randomize.sampling.bernoulli import coins
 from dovetail.randomize.unary import Unary
-from dovetail_device.rational import WORD
+from dovetail_protocol.exact_thresholds import WORD
 
 
 def test_coins_compare_all_64_bits() -> None:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from tests.statistics import expect_law
 
-from dovetail.core.entropy import Entropy, Words, device
+from dovetail.core.entropy import Entropy, Words, system_entropy
 from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.components import Line, line_up
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.lehmer_code import digits
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
 from dovetail.shuffle.sampling.within_blocks import uniform_inside
-from dovetail_device.rational import GeometricLaw, exp_bracket
+from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket
 
 
 class Scripted(Entropy):
@@ -122,4 +122,4 @@ def test_a_line_needs_a_permutation() -> None:
 
 def test_nobody_moves_on_a_still_line() -> None:
     line = Line.still(5)
-    assert uniform_inside(line.cells, device()).tolist() == [0, 1, 2, 3, 4]
+    assert uniform_inside(line.cells, system_entropy()).tolist() == [0, 1, 2, 3, 4]

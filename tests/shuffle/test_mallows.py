@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.core.entropy import device, simulation
+from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.groups.groups import Groups
@@ -38,20 +38,22 @@ def test_alpha_zero_is_the_uniform_shuffle() -> None:
 
 def test_alpha_infinity_leaves_the_order_and_promises_nothing() -> None:
     shuffler = Mallows.fit(CHAIN, alpha=math.inf)
-    np.testing.assert_array_equal(shuffler.permutation(device()), np.arange(5))
+    np.testing.assert_array_equal(shuffler.permutation(system_entropy()), np.arange(5))
     assert not shuffler.guarantee.protects and "nothing" in shuffler.guarantee.source
 
 
 def test_without_groups_the_promise_is_vacuous_and_the_order_stays() -> None:
     shuffler = Mallows.fit(Groups.from_lists([[1], []], 4), alpha=0.5)
-    np.testing.assert_array_equal(shuffler.permutation(device()), np.arange(4))
+    np.testing.assert_array_equal(shuffler.permutation(system_entropy()), np.arange(4))
     assert shuffler.sensitivity == 0 and "vacuously" in shuffler.guarantee.source
     assert shuffler.summary()["components"] == 0
 
 
 def test_one_person_is_a_batch() -> None:
     shuffler = Mallows.fit(Groups.from_labels([3]), alpha=1.0)
-    assert shuffler.shuffle([7], device()).tolist() == [7] and shuffler.mixing(np.array([0])).tolist() == [[1.0]]
+    assert shuffler.shuffle([7], system_entropy()).tolist() == [7] and shuffler.mixing(np.array([0])).tolist() == [
+        [1.0]
+    ]
 
 
 @pytest.mark.parametrize("alpha", [-1.0, math.nan, "4", True])
@@ -115,7 +117,7 @@ def test_relabelling_people_moves_the_law_along() -> None:
 
 @pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-300, 1e-7, 0.01, 2.0, 1000.0, math.inf])
 def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
-    for rng in (device(), simulation(1)):
+    for rng in (system_entropy(), simulation(1)):
         drawn = mallows(3000, theta, rng)
         assert (np.bincount(drawn, minlength=3000) == 1).all()
         assert theta < 1000.0 or (drawn == np.arange(3000)).all()
@@ -123,7 +125,7 @@ def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
 
 def test_a_finite_theta_above_a_thousand_is_refused() -> None:
     with pytest.raises(ParameterError, match="`theta` must be at most 1000 or infinite"):
-        mallows(3, 1001.0, device())
+        mallows(3, 1001.0, system_entropy())
     assert Mallows.fit(CHAIN, alpha=1e300).theta == 1000.0
 
 
@@ -234,6 +236,6 @@ def test_a_line_is_cut_into_whole_pieces(parts: list[int], cells: list[int], nam
 def test_many_small_components_are_drawn_together() -> None:
     labels = np.arange(300_000) // 3
     groups = Groups.from_lists([[i, i + 1] for i in range(30_000) if i % 3 < 2], 300_000)
-    drawn = Mallows.fit(groups, alpha=1.0).permutation(device())
+    drawn = Mallows.fit(groups, alpha=1.0).permutation(system_entropy())
     assert (labels[drawn] == labels).all() and (drawn[30_000:] == np.arange(30_000, 300_000)).all()
     assert np.bincount(drawn[:30_000] % 3 + 3 * (np.arange(30_000) % 3), minlength=9).min() > 0

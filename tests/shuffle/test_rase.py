@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.shuffle.symmetric import everything, index, largest_change, log_law
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.core.entropy import device, simulation
+from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.comparison.sattolo import Sattolo
@@ -70,7 +70,7 @@ def test_the_default_shuffles_contributors_inside_their_own_groups() -> None:
 def test_contributors_in_no_group_with_another_are_promised_nothing() -> None:
     alone = RASE.fit(Groups.from_lists([[0], [1]], 2))
     assert not alone.guarantee.protects and "vacuously" in alone.guarantee.source
-    np.testing.assert_array_equal(alone.permutation(device()), [0, 1])
+    np.testing.assert_array_equal(alone.permutation(system_entropy()), [0, 1])
 
 
 @given(data=st.data(), n=st.integers(2, 7))
@@ -250,12 +250,12 @@ def test_impossible_arrivals_are_refused(devices: list[int], reports: list[int],
 
 def test_arrivals_of_nobody_say_so() -> None:
     with pytest.raises(DataError, match="at least one person, got nobody"):
-        RASE.fit(OWN).shuffle_arrivals([], [], device())
+        RASE.fit(OWN).shuffle_arrivals([], [], system_entropy())
 
 
 @over_all
 def test_reports_survive_a_shuffle(shuffler: Shuffler) -> None:
-    assert sorted(shuffler.shuffle(np.arange(shuffler.n), device()).tolist()) == list(range(shuffler.n))
+    assert sorted(shuffler.shuffle(np.arange(shuffler.n), system_entropy()).tolist()) == list(range(shuffler.n))
     assert shuffler.summary()["shuffler"] == shuffler.name
 
 

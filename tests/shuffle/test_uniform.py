@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.core.entropy import device, simulation
+from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
@@ -85,7 +85,7 @@ def test_a_batch_has_at_least_one_person(kind: type[Identity | Uniform]) -> None
 
 def test_within_groups_of_many_people_is_uniform_in_position() -> None:
     groups = Groups.from_labels(np.arange(100_000) % 3)
-    drawn = WithinGroups(groups).permutation(device())
+    drawn = WithinGroups(groups).permutation(system_entropy())
     first = drawn[::3] // 3  # places of group 0
     # the mean of |first - place| for a uniform permutation is m/3 with standard deviation below sqrt(m)
     m = first.size

@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 from dovetail_device import __version__
 from dovetail_device.client import Receipt
-from dovetail_device.errors import DovetailError, StorageError
-from dovetail_device.keys import RoleKeys
+from dovetail_device.files import save_keys
 from dovetail_device.session import (
     VISIBLE,
     flush,
@@ -26,6 +25,8 @@ from dovetail_device.session import (
     status,
     submit,
 )
+from dovetail_protocol.errors import DovetailError, StorageError
+from dovetail_protocol.keys import RoleKeys
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +71,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _keys(options: argparse.Namespace) -> int:
     keys = RoleKeys.generate("device")
-    keys.save(options.file)
+    save_keys(keys, options.file)
     name = signing_key(keys, options.file).verifying_key()
     print(json.dumps({"schema_version": 1, "device": str(name)}) if options.json else name)
     return 0

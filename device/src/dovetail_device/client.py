@@ -6,15 +6,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, final
 
-from dovetail_device import message
-from dovetail_device.campaign import Campaign
-from dovetail_device.checks import privacy_budget, whole
-from dovetail_device.entropy import Words
-from dovetail_device.errors import ConfigError, DataError, DovetailError
-from dovetail_device.keys import RoleKeys, SigningKey
 from dovetail_device.ledger import Entry, form_of
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, Effect, Event, Sender, advance
+from dovetail_protocol import message
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.checks import privacy_budget, whole
+from dovetail_protocol.errors import ConfigError, DataError, DovetailError
+from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.words import Words
 
 
 class Clock(Protocol):
@@ -87,7 +87,7 @@ class Device:
     transport : Transport
     clock : Clock
     words : Words
-        `dovetail_device.entropy.device()` outside tests and simulations.
+        `dovetail_device.entropy.system_entropy()` outside tests and simulations.
     max_epsilon : float, nats, optional
         The device's own cap on the epsilon of one report.
 

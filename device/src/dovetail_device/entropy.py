@@ -5,43 +5,21 @@ No seeded generator lives here, so that no configuration can ever make a device 
 """
 
 import os
-from abc import ABC, abstractmethod
 from typing import final
 
-from dovetail_device.checks import whole
-
-
-class Words(ABC):
-    """A source of random bits; law: all bits ever returned are independent and fair."""
-
-    @abstractmethod
-    def bits(self, count: int) -> int:
-        """A uniform whole number of `count` bits, at least 0 bits."""
-
-    @final
-    def word(self) -> int:
-        """A uniform 64-bit word."""
-        return self.bits(64)
-
-    @final
-    def below(self, bound: int) -> int:
-        """A whole number, exactly uniform on [0, bound), by rejection; bound at least 1."""
-        size = (whole("bound", bound, least=1) - 1).bit_length()
-        while (drawn := self.bits(size)) >= bound:
-            pass
-        return drawn
+from dovetail_protocol.words import Words
 
 
 @final
-class _Device(Words):
+class _SystemEntropy(Words):
     def bits(self, count: int) -> int:
         size = (count + 7) // 8
         return int.from_bytes(os.urandom(size)) >> (8 * size - count)
 
     def __repr__(self) -> str:
-        return "device()"
+        return "system_entropy()"
 
 
-def device() -> Words:
+def system_entropy() -> Words:
     """Randomness that protects people: `os.urandom` for every draw. No state is kept; safe under fork and threads."""
-    return _Device()
+    return _SystemEntropy()

@@ -15,8 +15,8 @@ from threading import Timer
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dovetail_device.endpoint import place_of
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_protocol.endpoint import place_of
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")

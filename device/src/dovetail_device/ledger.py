@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 State = Literal["drawn", "sealed", "accepted", "refused"]
 

@@ -12,11 +12,11 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
-from dovetail_device.endpoint import MQTT_PORTS, place_of, topic
-from dovetail_device.errors import MissingExtraError
 from dovetail_device.http import Http
-from dovetail_device.message import read_head
 from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
+from dovetail_protocol.errors import MissingExtraError
+from dovetail_protocol.message import read_head
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client

@@ -22,11 +22,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, final
 
-from dovetail_device.campaign import Campaign
-from dovetail_device.errors import ConfigError, DovetailError, StorageError
-from dovetail_device.keys import VerifyingKey
 from dovetail_device.ledger import Entry, Ledger, form_of
-from dovetail_device.rational import as_written
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
+from dovetail_protocol.exact_thresholds import as_written
+from dovetail_protocol.keys import VerifyingKey
 
 _SCHEMA = 1
 _PATIENCE = 30.0  # seconds to wait for another process

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dovetail_device.entropy import Words
+from dovetail_protocol.words import Words
 
 State = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
 Name = Literal["due", "accepted", "outdated", "renewed", "later", "final"]

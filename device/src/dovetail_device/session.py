@@ -10,16 +10,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dovetail_device.campaign import Campaign
-from dovetail_device.checks import not_negative
 from dovetail_device.client import Device, Receipt, SystemClock, Transport
-from dovetail_device.entropy import device as words
-from dovetail_device.errors import ConfigError, DataError
+from dovetail_device.entropy import system_entropy as words
+from dovetail_device.files import load_campaign, load_keys, secret_line
 from dovetail_device.http import Http
-from dovetail_device.keys import RoleKeys, SigningKey, VerifyingKey, secret_line
 from dovetail_device.ledger import Ledger
 from dovetail_device.mqtt import Mqtt
 from dovetail_device.outbox import Outbox
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.checks import not_negative
+from dovetail_protocol.errors import ConfigError, DataError
+from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
 
 Via = Literal["http", "mqtt"]
 VISIBLE = "a value on the command line is seen by everybody who lists processes; use --value - and standard input."
@@ -43,8 +44,8 @@ def opened(
     `user` and `password_file` log in to a broker.
     """
     login = login_of(user, password_file, via)
-    secret = RoleKeys.load(keys, "device")
-    asked = Campaign.load(campaign, VerifyingKey.parse("owner", owner) if owner else None)
+    secret = load_keys(keys, "device")
+    asked = load_campaign(campaign, VerifyingKey.parse("owner", owner) if owner else None)
     with (
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
         closing(transport_of(asked, via, url, login=login)) as transport,
@@ -65,7 +66,7 @@ def ledgers(keys: Path, outbox: Path | None = None) -> list[Ledger]:
     place = outbox_of(keys, outbox)
     if not place.exists():
         raise ConfigError(f"{place}: no such outbox; the first `submit` makes one.")
-    with closing(Outbox.open(place, signing_key(RoleKeys.load(keys, "device"), keys).verifying_key())) as store:
+    with closing(Outbox.open(place, signing_key(load_keys(keys, "device"), keys).verifying_key())) as store:
         return store.ledgers()
 
 

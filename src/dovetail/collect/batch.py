@@ -14,9 +14,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import SigningKey, VerifyingKey
-from dovetail_device.message import Rejected, inner_bytes
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import SigningKey, VerifyingKey
+from dovetail_protocol.message import Rejected, inner_bytes
 
 VERSION = 1
 MAGIC = b"DVTB"

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dovetail.collect.files import load_campaign, load_keys
 from dovetail.pipeline.config.sections import Section
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Role, RoleKeys, VerifyingKey
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 
 
 class TlsSection(Section):
@@ -38,9 +39,9 @@ class ServerConfig(Section):
         """Signed campaigns, each with the folder of its file; with `owner`, only those that this key has signed."""
         pinned = None if self.owner is None else VerifyingKey.parse("owner", self.owner)
         files = [folder / name for name in self.campaigns]
-        return [(Campaign.load(file, pinned), file.parent) for file in files]
+        return [(load_campaign(file, pinned), file.parent) for file in files]
 
     def load_keys(self, folder: Path, role: Role) -> list[RoleKeys]:
         """The secret keys of the server's role; files of another role are refused."""
         names = [self.keys] if isinstance(self.keys, str) else self.keys
-        return [RoleKeys.load(folder / name, role) for name in names]
+        return [load_keys(folder / name, role) for name in names]

@@ -1,9 +1,8 @@
 """The only two doors to randomness.
 
-`device()` protects people: an AES-256-CTR keystream of the audited `cryptography` package under a key from the
-operating system, fresh for every request. Nothing is kept between requests, so there is no state to fork, to
+`system_entropy()` protects people: an AES-256-CTR keystream of the audited `cryptography` package under a key from
+the operating system, fresh for every request. Nothing is kept between requests, so there is no state to fork, to
 pickle, to seed or to steal afterwards. `simulation(seed)` is reproducible and says so in whatever it makes.
-Compiled kernels never own a generator: they take arrays of random words.
 """
 
 import os
@@ -66,7 +65,7 @@ class Entropy(ABC):
         return result
 
 
-class _Device(Entropy):
+class _SystemEntropy(Entropy):
     provenance = "device"
 
     def words(self, count: int) -> Words:
@@ -80,10 +79,10 @@ class _Device(Entropy):
         return buffer[:payload].view(np.uint64)
 
     def __repr__(self) -> str:
-        return "device()"
+        return "system_entropy()"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (device, ())
+        return (system_entropy, ())
 
 
 class _Simulation(Entropy):
@@ -100,7 +99,7 @@ class _Simulation(Entropy):
         return f"simulation({self._seed})"
 
 
-def device() -> Entropy:
+def system_entropy() -> Entropy:
     """Randomness that protects people: AES-256-CTR keyed by the operating system for each request.
 
     Every request draws its own 256-bit key with `os.urandom` and forgets it. Safe under fork and threads.
@@ -109,7 +108,7 @@ def device() -> Entropy:
     -----
     The key never leaves the call, so a later compromise of the process does not reveal earlier draws.
     """
-    return _Device()
+    return _SystemEntropy()
 
 
 def simulation(seed: int) -> Entropy:

@@ -1,6 +1,6 @@
-"""The tree of errors of `dovetail_device.errors` under this package's own name: both ends raise the same classes."""
+"""The tree of errors of `dovetail_protocol.errors` by this package's own name: both ends raise the same classes."""
 
-from dovetail_device.errors import (
+from dovetail_protocol.errors import (
     ConfigError,
     DataError,
     DovetailError,

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
-from dovetail_device.rational import WORD, GeometricLaw, geometric_digits
+from dovetail_protocol.exact_thresholds import WORD, GeometricLaw, geometric_digits
 
 Counts = NDArray[np.int64]  # (count,)
 

@@ -17,8 +17,8 @@ from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.sampling.domain import symbols
 from dovetail.randomize.sampling.parameters import adopt
-from dovetail_device import mechanisms
-from dovetail_device.mechanisms.budget_laplace import Precision
+from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms.budget_laplace import Precision
 
 _UP = 1.0 + 1e-12  # far beyond the rounding of a root
 

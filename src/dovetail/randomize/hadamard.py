@@ -17,7 +17,7 @@ from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import Symbols, symbols
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_device import mechanisms
+from dovetail_protocol import mechanisms
 
 
 @final

@@ -15,7 +15,7 @@ from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.randomize.sampling.domain import symbols, whole_numbers
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_device import mechanisms
+from dovetail_protocol import mechanisms
 
 
 @final

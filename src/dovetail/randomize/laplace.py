@@ -19,7 +19,7 @@ from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import numbers
 from dovetail.randomize.sampling.parameters import adopt
-from dovetail_device import mechanisms
+from dovetail_protocol import mechanisms
 
 
 @final

@@ -20,7 +20,7 @@ from dovetail.randomize.sampling.domain import offenders, symbols
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_device import mechanisms
+from dovetail_protocol import mechanisms
 
 Seeds = NDArray[np.uint64]  # (n,)
 

@@ -20,8 +20,8 @@ from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import offenders, symbols
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
-from dovetail_device import mechanisms
-from dovetail_device.rational import WORD
+from dovetail_protocol import mechanisms
+from dovetail_protocol.exact_thresholds import WORD
 
 _BYTES = 1 << 18  # random bytes drawn at once
 

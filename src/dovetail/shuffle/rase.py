@@ -204,8 +204,8 @@ class RASE(Shuffler):
 
         Examples
         --------
-        >>> from dovetail.core.entropy import device
-        >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], device())
+        >>> from dovetail.core.entropy import system_entropy
+        >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], system_entropy())
         array([7.5])
         """
         present, batch = in_roster_order(devices, reports, n=self.n)

@@ -12,7 +12,7 @@ from dovetail.collect.analyzer.answers.estimates import window
 from dovetail.collect.analyzer.tallies import add, by_group, dense, spread_out, tally
 from dovetail.collect.http.problems import Refusal
 from dovetail.randomize.sampling.wire import from_device
-from dovetail_device.entropy import device
+from dovetail_device.entropy import system_entropy
 
 UNARY = 'name = "unary"\nk = 20\nepsilon = 2.0'
 HADAMARD = 'name = "hadamard"\nk = 40\nepsilon = 2.0'
@@ -150,7 +150,7 @@ def test_a_window_names_the_rounds_that_are_missing() -> None:
 def test_algorithm_3_reproduces_window_queries_exactly_without_noise() -> None:
     """One full round after the other: broadcast, BR on the device, shuffle, estimate, store, query."""
     asked = campaign(RASE, budget=1e6, more="[precision]\nbeta = 0.6\nrho = 0.9")
-    world, rng, words = World((asked,)), rng_of("algorithm 3"), device()
+    world, rng, words = World((asked,)), rng_of("algorithm 3"), system_entropy()
     assert world.answers.requirement() == {"campaign": asked.id, "beta": 0.6, "rho": 0.9}
     means = []
     for t in range(1, 7):

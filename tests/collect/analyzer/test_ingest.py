@@ -16,9 +16,9 @@ from dovetail.collect.analyzer.batch_intake import Arrival
 from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.batch import Header
 from dovetail.core.errors import ConfigError
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys
-from dovetail_device.message import Rejected
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.message import Rejected
 
 ASKED = campaign(minimum=3)
 REPORTS = [0, 1, 2, 3, 3]

@@ -11,7 +11,7 @@ import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
 
 from dovetail.collect.analyzer.page import live_page as page
-from dovetail_device.keys import text
+from dovetail_protocol.keys import text
 
 GROUPS = '[groups]\nnames = ["north", "south", "<west>"]'
 

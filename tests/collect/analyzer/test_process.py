@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.analyzer_config import load
+from dovetail.collect.files import save_keys
 from dovetail.core.errors import ConfigError, DataError, UnreachableError
 
 ASKED = campaign(minimum=3)
@@ -35,7 +36,7 @@ public_page = true
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "commute.toml").write_bytes(ASKED.signed)
-    ANALYZER.save(tmp_path / "analyzer.keys")
+    save_keys(ANALYZER, tmp_path / "analyzer.keys")
     (tmp_path / "tokens").write_text(f"{token('sesame')} test\n")
     (tmp_path / "token").write_text("sesame\n")
     (tmp_path / "token").chmod(0o600)
@@ -150,7 +151,7 @@ def test_a_wrong_configuration_is_one_line_that_names_the_key(folder: Path, line
 
 @pytest.mark.parametrize("secret", ["shuffler.keys", "owner.keys"])
 def test_keys_of_another_role_are_refused(folder: Path, secret: str) -> None:
-    {"shuffler.keys": SHUFFLER, "owner.keys": OWNER}[secret].save(folder / secret)
+    save_keys({"shuffler.keys": SHUFFLER, "owner.keys": OWNER}[secret], folder / secret)
     (folder / "analyzer.toml").write_text(CONFIG.replace("analyzer.keys", secret))
     result = CliRunner().invoke(app, ["analyzer", str(folder / "analyzer.toml")])
     assert isinstance(result.exception, ConfigError) and "must never hold" in str(result.exception)

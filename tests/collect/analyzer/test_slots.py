@@ -15,7 +15,7 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import Slots
 from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.clock import FrozenClock
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 REGIONS = ["east"] * 30 + ["west"] * 20
 Setting = tuple[Campaign, Slots]

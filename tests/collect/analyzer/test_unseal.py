@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.collect.analyzer.world import ANALYZER, KRR, LAPLACE, campaign, reports_of, seal
 
 from dovetail.collect.analyzer.unseal import unseal
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Opener, RoleKeys
-from dovetail_device.message import inner_info, plain_bytes
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Opener, RoleKeys
+from dovetail_protocol.message import inner_info, plain_bytes
 
 UNARY = 'name = "unary"\nk = 9\nepsilon = 2.0'
 HADAMARD = 'name = "hadamard"\nk = 40\nepsilon = 2.0'

@@ -15,9 +15,9 @@ from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.entropy import simulation
 from dovetail.randomize.sampling.wire import from_device
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.keys import RoleKeys
-from dovetail_device.message import inner_info, plain
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.message import inner_info, plain
 
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
 NOON = 1_900_000_000.0

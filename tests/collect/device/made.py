@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dovetail_device import message
-from dovetail_device.campaign import Campaign, sign
 from dovetail_device.client import Device
-from dovetail_device.entropy import Words, device
-from dovetail_device.keys import RoleKeys
+from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, Event
+from dovetail_protocol import message
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.words import Words
 
 START = 1893456000.0  # 2030-01-01T00:00:00Z
 PERIOD = 100.0
@@ -119,7 +120,7 @@ class Bench:
     keys: RoleKeys = field(default_factory=lambda: RoleKeys.generate("device"))
     max_epsilon: float | None = None
     path: Path | None = None
-    words: Words = field(default_factory=device)
+    words: Words = field(default_factory=system_entropy)
 
     def __post_init__(self) -> None:
         assert self.keys.signing

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import submit as verb
 from dovetail_device.__main__ import main
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys
+from dovetail_device.files import load_keys, save_keys
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import RoleKeys
 
 SERVICE = 'schedule = "manual"\ncount = 5'
 
@@ -59,7 +60,7 @@ def asked(tmp_path: Path, server: Server) -> Campaign:
         schedule=SERVICE, budget=2.0, extra=f'[endpoints]\nhttp = "http://127.0.0.1:{server.server_port}"'
     )
     (tmp_path / "campaign.toml").write_bytes(made.signed)
-    RoleKeys.generate("device").save(tmp_path / "device.toml")
+    save_keys(RoleKeys.generate("device"), tmp_path / "device.toml")
     return made
 
 
@@ -166,7 +167,7 @@ def test_wrong_usage_is_one_line_too(
 def test_keys_makes_a_key_file_and_prints_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "new.toml"
     status, document, _ = run(capsys, ["keys", str(place), "--json"])
-    made = RoleKeys.load(place, "device").signing
+    made = load_keys(place, "device").signing
     assert made and (status, document["device"]) == (0, str(made.verifying_key()))
     assert run(capsys, ["keys", str(place)])[0] == 2  # keys are never overwritten
 

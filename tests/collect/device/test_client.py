@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTransport, campaign, opened
 
-from dovetail_device.campaign import Campaign
 from dovetail_device.client import RoundUnknown
-from dovetail_device.errors import ConfigError, DataError, ParameterError
-from dovetail_device.keys import RoleKeys
-from dovetail_device.mechanisms import mechanism
-from dovetail_device.message import Rejected
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import UNREACHABLE, Event, answered
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.errors import ConfigError, DataError, ParameterError
+from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.mechanisms import mechanism
+from dovetail_protocol.message import Rejected
 
 CAMPAIGN = campaign()
 MANUAL = campaign(schedule='schedule = "manual"\ncount = 5')

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.collect.device.made import START, Bench, FakeTransport, campaign
 
-from dovetail_device.errors import ConfigError
 from dovetail_device.http import Http
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_protocol.errors import ConfigError
 
 CAMPAIGN = campaign()
 Handler = BaseHTTPRequestHandler

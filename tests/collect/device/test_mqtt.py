@@ -19,10 +19,10 @@ from tests.collect.device.made import Bench, FakeTransport, campaign
 from tests.collect.device.test_http import AUTHORITY
 
 from dovetail_device.client import Device
-from dovetail_device.endpoint import topic
-from dovetail_device.errors import ConfigError
 from dovetail_device.mqtt import Mqtt
 from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, answered
+from dovetail_protocol.endpoint import topic
+from dovetail_protocol.errors import ConfigError
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')
 paho = pytest.importorskip("paho.mqtt.client")

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from tests.collect.device.made import PERIOD, START, FakeClock, campaign, opened
 
-from dovetail_device import message
 from dovetail_device.client import Device
-from dovetail_device.entropy import device as words
-from dovetail_device.errors import ConfigError, StorageError
-from dovetail_device.keys import RoleKeys
+from dovetail_device.entropy import system_entropy as words
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event
+from dovetail_protocol import message
+from dovetail_protocol.errors import ConfigError, StorageError
+from dovetail_protocol.keys import RoleKeys
 
 CAMPAIGN = campaign(budget=2.0)  # two reports of epsilon 1
 ROUNDS = (1, 2, 3)

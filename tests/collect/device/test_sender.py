@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail_device.entropy import Words
 from dovetail_device.sender import (
     FINAL,
     LATER,
@@ -17,6 +16,7 @@ from dovetail_device.sender import (
     advance,
     answered,
 )
+from dovetail_protocol.words import Words
 
 BACKOFF = Backoff()
 ENDS = ("accepted", "refused")

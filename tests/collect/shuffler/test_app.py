@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from dovetail.cli.collect import close
 from dovetail.collect import logs
 from dovetail.collect.clock import FrozenClock
+from dovetail.collect.files import save_keys
 from dovetail.collect.http import server as web
 from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
 from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, app
@@ -187,7 +188,7 @@ def test_the_owner_closes_a_round_over_http():
 def test_the_owners_command_closes_a_round(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=1))
     (tmp_path / "commute.toml").write_bytes(world.campaign.signed)
-    OWNER.save(tmp_path / "owner.key")
+    save_keys(OWNER, tmp_path / "owner.key")
     with served(world) as client:
         client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
         options = ["--keys", str(tmp_path / "owner.key"), "--shuffler", str(client.base_url), "--json"]

@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 from dovetail.cli.collect import close, shuffler
 from dovetail.collect.clock import FrozenClock
+from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.campaign_registry import Book
 from dovetail.collect.shuffler.shuffler_config import assemble, load
 from dovetail.core.errors import ConfigError
-from dovetail_device.keys import RoleKeys
+from dovetail_protocol.keys import RoleKeys
 
 CONFIG = """
 schema_version = 1
@@ -31,7 +32,7 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "commute.toml").write_bytes(campaign().signed)
     roster().save(tmp_path / "roster.csv")
     for keys in (OWNER, SHUFFLER, ANALYZER):
-        keys.save(tmp_path / f"{keys.role}.key")
+        save_keys(keys, tmp_path / f"{keys.role}.key")
     (tmp_path / "shuffler.toml").write_text(CONFIG.format(owner=OWNER.signing.verifying_key()))
     return tmp_path
 

@@ -21,8 +21,8 @@ from tests.collect.shuffler.world import (
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.endpoints.limits import Gate, Rates
 from dovetail.collect.shuffler.shuffler import Settings
-from dovetail_device.keys import RoleKeys, SigningKey
-from dovetail_device.message import plain, seal
+from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.message import plain, seal
 
 ONE, TWO = DEVICES[:2]
 FUZZED = World(campaign())

@@ -11,7 +11,7 @@ from tests.collect.shuffler.world import DEVICES, World, campaign, message
 from dovetail.collect.shuffler.endpoints.mqtt import Subscriber
 from dovetail.collect.shuffler.service import Service
 from dovetail.core.errors import ConfigError, StorageError
-from dovetail_device.endpoint import topic
+from dovetail_protocol.endpoint import topic
 
 
 @contextmanager

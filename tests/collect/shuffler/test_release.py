@@ -18,7 +18,7 @@ from dovetail.collect.shuffler.delivery import backoff
 from dovetail.collect.shuffler.owner import close_statement
 from dovetail.collect.shuffler.rounds import mixing
 from dovetail.core.entropy import simulation
-from dovetail_device.keys import SigningKey
+from dovetail_protocol.keys import SigningKey
 
 
 class Crash(Exception):

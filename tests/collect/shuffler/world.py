@@ -17,9 +17,9 @@ from dovetail.collect.shuffler.link_key_store import FileVault, MemoryVault
 from dovetail.collect.shuffler.shuffler import Settings, Shuffler
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, simulation
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.keys import RoleKeys, SigningKey
-from dovetail_device.message import inner_info, plain, seal
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.message import inner_info, plain, seal
 
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -17,11 +17,11 @@ from dovetail.collect.simulate.world import START, World, schedule
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
-from dovetail_device.entropy import Words
-from dovetail_device.keys import RoleKeys
-from dovetail_device.message import inner_info, open_envelope
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event
+from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.message import inner_info, open_envelope
+from dovetail_protocol.words import Words
 
 EPSILON = 1.0
 TABLES: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@ import pytest
 from tests.collect.threats import stage as staged
 from tests.collect.threats.stage import ADDRESS, CLIENT, HEADERS, TOPIC, Sent, Stage, installed, until
 
-from dovetail_device.endpoint import topic
+from dovetail_protocol.endpoint import topic
 
 DEVICES = 120
 SINGLE, TOGETHER, CURLED, BROKERED = 60, 10, 1, 5  # reports by their way

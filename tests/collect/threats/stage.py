@@ -26,11 +26,12 @@ from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.owner import close_statement
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.entropy import device
-from dovetail_device.keys import RoleKeys, SigningKey, text
-from dovetail_device.message import plain, seal
+from dovetail_device.entropy import system_entropy
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import RoleKeys, SigningKey, text
+from dovetail_protocol.message import plain, seal
 
 PATIENCE = 30.0  # seconds
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -244,7 +245,7 @@ class Stage:
 def make(campaign: Campaign, key: SigningKey, *, round: int = 1, id: bytes | None = None) -> Sent:
     """A message as a device makes it."""
     kind = campaign.mechanism
-    report = kind.encode(kind.randomize(int.from_bytes(os.urandom(2)) % kind.k, device()))  # type: ignore[attr-defined]
+    report = kind.encode(kind.randomize(int.from_bytes(os.urandom(2)) % kind.k, system_entropy()))  # type: ignore[attr-defined]
     return Sent(key, report, seal(campaign, round, plain(campaign, report), key, id))
 
 
@@ -307,7 +308,7 @@ def stage(folder: Path, *, devices: int) -> Iterator[Stage]:
         stack.callback(tap.shutdown)
         for server, keys in ((made.analyzer, analyzer), (made.shuffler, shuffler)):
             server.folder.mkdir()
-            keys.save(server.folder / f"{server.role}.key")
+            save_keys(keys, server.folder / f"{server.role}.key")
             (server.folder / "campaign.toml").write_bytes(campaign.signed)
         roster = Roster([Entry(key.verifying_key(), slot, slot == devices - 1) for slot, key in enumerate(people)])
         roster.save(made.shuffler.folder / "roster.csv")

@@ -10,9 +10,9 @@ from tests.collect.threats.games import linkage, membership
 from tests.statistics import FALSE_ALARM, rng_of
 
 from dovetail.collect.simulate.world import World
-from dovetail.core.entropy import device as shuffling
+from dovetail.core.entropy import system_entropy as shuffling
 from dovetail.core.errors import DataError
-from dovetail_device.entropy import device
+from dovetail_device.entropy import system_entropy
 
 
 @pytest.fixture(scope="module")
@@ -24,19 +24,19 @@ def world() -> World:
 
 
 def test_a_right_device_tells_no_more_than_epsilon(world: World) -> None:
-    owner, rounds = Owner(world, world.devices[0], device()), count(1)
+    owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
     assert 0.0 < seen.epsilon <= EPSILON, "something is found, so that the game is worth playing"
 
 
 def test_a_biased_coin_is_caught(world: World) -> None:
-    owner, rounds = Owner(world, world.devices[0], Biased(device())), count(1)
+    owner, rounds = Owner(world, world.devices[0], Biased(system_entropy())), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
     assert seen.epsilon > EPSILON
 
 
 def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: World) -> None:
-    owner, rounds = Owner(world, world.devices[0], device()), count(1)
+    owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds), lost=2), trials=600, false_alarm=FALSE_ALARM)
     assert seen.epsilon <= EPSILON
     assert len(owner.report(1, next(rounds), lost=2)) == 1, "the same message again"
@@ -44,7 +44,7 @@ def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: World) -
 
 def test_a_report_that_is_randomized_again_on_retry_is_caught(world: World) -> None:
     """Of a device that has no outbox: each try is that of another one."""
-    tries, rounds = [Owner(world, world.devices[0], device()) for _ in range(7)], count(1)
+    tries, rounds = [Owner(world, world.devices[0], system_entropy()) for _ in range(7)], count(1)
 
     def play(value: int) -> int:
         round = next(rounds)
@@ -55,7 +55,7 @@ def test_a_report_that_is_randomized_again_on_retry_is_caught(world: World) -> N
 
 def three(world: World, *, shared: bool) -> list[Owner]:
     """A target and two devices of the attacker; all of one seed, or each with randomness of its own."""
-    return [Owner(world, keys, Seeded(7) if shared else device()) for keys in world.devices[:3]]
+    return [Owner(world, keys, Seeded(7) if shared else system_entropy()) for keys in world.devices[:3]]
 
 
 @pytest.mark.parametrize(("shared", "caught"), [(False, False), (True, True)])

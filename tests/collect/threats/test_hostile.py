@@ -18,8 +18,8 @@ from tests.collect.threats.stage import ADDRESS, Server, Stage, make, until
 
 from dovetail.collect.http.problems import read_problem
 from dovetail.collect.http.server import SECONDS
-from dovetail_device.keys import OpeningKey, SigningKey
-from dovetail_device.message import outer_info, plain_bytes, read_head, seal
+from dovetail_protocol.keys import OpeningKey, SigningKey
+from dovetail_protocol.message import outer_info, plain_bytes, read_head, seal
 
 GROWTH = 24 << 20  # bytes that a process may grow by, whatever is sent: buffers of a thousand connections
 ROUND = 2  # of these tests; the first one has been released

@@ -12,10 +12,10 @@ from tests.collect.threats.conftest import SEIZED, Collection
 from tests.collect.threats.games import linkage
 from tests.collect.threats.stage import Stage, entries, found, spellings
 
+from dovetail.collect.files import load_keys
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.core.errors import DataError
-from dovetail_device.keys import RoleKeys
-from dovetail_device.message import inner_info, open_envelope
+from dovetail_protocol.message import inner_info, open_envelope
 
 
 def memory(data: bytes) -> dict[str, bytes]:
@@ -31,7 +31,7 @@ def devices(collection: Collection, count: int | None = None) -> list[bytes]:
 def sealed(collection: Collection) -> list[bytes]:
     """The reports as they lie in the analyzer's batch, in order of arrival."""
     stage = collection.stage
-    keys = RoleKeys.load(stage.shuffler.folder / "shuffler.key", "shuffler")
+    keys = load_keys(stage.shuffler.folder / "shuffler.key", "shuffler")
     assert keys.opening
     opener = keys.opening.opener()
     return [open_envelope(stage.campaign, each.wire, opener).inner for each in collection.sent]
@@ -61,11 +61,11 @@ def test_the_search_would_find_what_memory_holds(collection: Collection) -> None
 
 def test_what_the_shuffler_holds_opens_no_report(collection: Collection) -> None:
     stage = collection.stage
-    keys = RoleKeys.load(stage.shuffler.folder / "shuffler.key", "shuffler")
+    keys = load_keys(stage.shuffler.folder / "shuffler.key", "shuffler")
     assert keys.opening
     opener, info = keys.opening.opener(), inner_info(stage.campaign, 1)
     assert [inner for inner in sealed(collection) if opener.open(inner, info) is not None] == []
-    analyzer = RoleKeys.load(stage.analyzer.folder / "analyzer.key", "analyzer")
+    analyzer = load_keys(stage.analyzer.folder / "analyzer.key", "analyzer")
     assert analyzer.opening and analyzer.opening.opener().open(sealed(collection)[0], info) is not None
 
 
@@ -175,7 +175,7 @@ def test_before_release_the_database_without_the_vault_names_nobody(collection: 
 def test_who_records_messages_and_gets_the_shufflers_key_later_can_link_them(collection: Collection) -> None:
     """What remains: the outer envelope is as safe as the shuffler's key, for as long as messages are recorded."""
     stage = collection.stage
-    keys = RoleKeys.load(stage.shuffler.folder / "shuffler.key", "shuffler")
+    keys = load_keys(stage.shuffler.folder / "shuffler.key", "shuffler")
     assert keys.opening
     envelope = open_envelope(stage.campaign, collection.sent[0].wire, keys.opening.opener())
     assert envelope.device == collection.sent[0].device.verifying_key()

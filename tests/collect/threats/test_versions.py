@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.collect.analyzer.world import ANALYZER, World, batch, campaign, seal
 
 from dovetail.collect.analyzer.unseal import unseal
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 
 def versions() -> tuple[Campaign, Campaign]:

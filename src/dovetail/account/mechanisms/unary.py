@@ -6,7 +6,7 @@ from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.mechanisms.finite_channel import worst_dataset
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail_device.rational import WORD
+from dovetail_protocol.exact_thresholds import WORD
 
 
 def unary_law(randomizer: Unary) -> BlanketLaw:

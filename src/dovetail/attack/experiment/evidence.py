@@ -14,7 +14,7 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail_device.rational import WORD
+from dovetail_protocol.exact_thresholds import WORD
 
 Support = NDArray[np.bool_]  # (n, k)
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dovetail.core.errors import ConfigError, DataError, UnreachableError
 from dovetail.core.extras import require
-from dovetail_device.endpoint import place_of
+from dovetail_protocol.endpoint import place_of
 
 SECONDS = 60.0
 

@@ -14,8 +14,8 @@ from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
-from dovetail_device.campaign import SIGNED, Campaign, draft
-from dovetail_device.keys import VerifyingKey
+from dovetail_protocol.campaign import SIGNED, Campaign, draft
+from dovetail_protocol.keys import VerifyingKey
 
 
 def register(app: typer.Typer) -> None:

@@ -9,10 +9,9 @@ import typer
 
 from dovetail.cli.collect.asking import Ask
 from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.collect.files import load_campaign, load_keys
 from dovetail.core.errors import ConfigError
 from dovetail.core.extras import require
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import RoleKeys
 
 
 def register(app: typer.Typer) -> None:
@@ -39,8 +38,8 @@ def _close(
     require("httpx", extra="serve")
     from dovetail.collect.shuffler.owner import close_statement
 
-    found = Campaign.load(campaign)
-    signing = RoleKeys.load(keys, "owner").signing
+    found = load_campaign(campaign)
+    signing = load_keys(keys, "owner").signing
     place = shuffler or found.endpoints.get("http")
     if signing is None or signing.verifying_key() != found.owner:
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.console.output import Json, print_json
+from dovetail.collect.files import load_keys, save_keys
 from dovetail.core.errors import ConfigError
-from dovetail_device.keys import Role, RoleKeys, SuiteName
+from dovetail_protocol.keys import Role, RoleKeys, SuiteName
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +39,7 @@ def _keys(
     dovetail collect keys shuffler --out shuffler.key --suite mlkem768-x25519
     """
     made = RoleKeys.generate(role, suite)
-    made.save(out)
+    save_keys(made, out)
     public = public_of(made)
     place = out.with_name(out.name + ".pub")
     place.write_text("".join(f'{name} = "{key}"\n' for name, key in public.items()))
@@ -65,7 +66,7 @@ def read_public(path: Path, role: Role) -> dict[str, str]:
     except (OSError, ValueError, RecursionError):
         raise ConfigError(f"{path}: no file of public keys that can be read.") from None
     if "role" in found:
-        return public_of(RoleKeys.load(path, role))
+        return public_of(load_keys(path, role))
     if found.keys() != public_of(RoleKeys.generate(role)).keys():
         raise ConfigError(f"{path} does not hold the public keys of the {role}, and nothing else.")
     return found

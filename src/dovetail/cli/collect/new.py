@@ -18,7 +18,7 @@ from dovetail.collect.toml import toml
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
 from dovetail.shuffle.fitting.summary import round_up
-from dovetail_device.campaign import draft
+from dovetail_protocol.campaign import draft
 
 Kind = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]
 NUMBERS = ("laplace", "budget_laplace")

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from dovetail.cli.collect.asking import Ask
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
+from dovetail.collect.files import secret_line
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.number_format import Unit, percent
-from dovetail_device.keys import secret_line
 
 TOKEN = "DOVETAIL_TOKEN"
 

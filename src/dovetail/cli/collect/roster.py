@@ -12,7 +12,7 @@ from dovetail.cli.collect.keys import read_public
 from dovetail.cli.console.output import Json, print_json
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import DataError
-from dovetail_device.keys import VerifyingKey
+from dovetail_protocol.keys import VerifyingKey
 
 roster = typer.Typer(
     name="roster",

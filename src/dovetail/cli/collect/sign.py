@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.console.output import Json, print_json, write_whole
+from dovetail.collect.files import load_keys
 from dovetail.core.errors import ConfigError, DovetailError
-from dovetail_device.campaign import Campaign, sign
-from dovetail_device.keys import RoleKeys
+from dovetail_protocol.campaign import Campaign, sign
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def _sign(
     Examples:
     dovetail collect sign campaign.toml --keys owner.key
     """
-    owner = RoleKeys.load(key, "owner")
+    owner = load_keys(key, "owner")
     assert owner.signing is not None  # every owner's file holds it
     try:
         signed = sign(campaign.read_bytes(), owner.signing)

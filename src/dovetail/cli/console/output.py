@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, OutputError, StorageError
 from dovetail.pipeline.run import Progress as ProgressFunction
 
@@ -83,7 +83,7 @@ def after_writing(target: Path) -> Iterator[None]:
 
 def entropy_of(seed: int | None) -> Entropy:
     """The operating system's randomness, unless a simulation was asked for."""
-    return device() if seed is None else simulation(seed)
+    return system_entropy() if seed is None else simulation(seed)
 
 
 def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any], *, force: bool) -> None:

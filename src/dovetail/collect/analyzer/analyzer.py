@@ -20,7 +20,7 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import logger
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.errors import DataError
-from dovetail_device.message import Rejected
+from dovetail_protocol.message import Rejected
 
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16

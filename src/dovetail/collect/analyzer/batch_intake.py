@@ -24,8 +24,8 @@ from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.clock import minute
 from dovetail.collect.store.protocol import Batch, Counted, Tally
 from dovetail.randomize.sampling.wire import from_device
-from dovetail_device.campaign import Campaign
-from dovetail_device.message import Rejected
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.message import Rejected
 
 MOST_REPORTS = 10**8  # in one batch
 MOST_ASIDE = 1000  # bad reports of one batch that are kept to be looked at; all of them are counted

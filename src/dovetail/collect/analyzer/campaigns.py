@@ -9,9 +9,9 @@ from itertools import pairwise
 from dovetail.collect.analyzer.unseal import Versions
 from dovetail.collect.campaign.versions import agree
 from dovetail.core.errors import ConfigError
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Opener, RoleKeys
-from dovetail_device.message import Rejected
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Opener, RoleKeys
+from dovetail_protocol.message import Rejected
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created
 
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.protocol import Counted
-from dovetail_device.message import Rejected
+from dovetail_protocol.message import Rejected
 
 
 class Metrics:

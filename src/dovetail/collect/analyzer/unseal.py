@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dovetail.core.stages import Reports
 from dovetail.randomize.sampling.wire import decode_reports
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Opener
-from dovetail_device.message import VERSION, inner_info, plain_bytes
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Opener
+from dovetail_protocol.message import VERSION, inner_info, plain_bytes
 
 _HEAD = 3  # version, public group
 KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is set aside

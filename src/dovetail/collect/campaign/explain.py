@@ -15,9 +15,9 @@ from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail.shuffle.fitting.summary import round_up
-from dovetail_device.campaign import Campaign
-from dovetail_device.message import wire_bytes
-from dovetail_device.rational import as_written
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.exact_thresholds import as_written
+from dovetail_protocol.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself

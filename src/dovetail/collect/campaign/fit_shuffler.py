@@ -14,7 +14,7 @@ from dovetail.pipeline.config.build import build_groups, build_shuffler, public_
 from dovetail.pipeline.config.run_config import parse_section
 from dovetail.pipeline.config.sections import GroupsSection, ShuffleSection
 from dovetail.pipeline.files.table import Survey, read_table
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 
 class Fitted(Protocol):

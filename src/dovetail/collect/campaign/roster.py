@@ -18,7 +18,7 @@ from typing import Self
 
 from dovetail.collect.logs import logger
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
-from dovetail_device.keys import VerifyingKey
+from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
 _LOG = logger("roster")

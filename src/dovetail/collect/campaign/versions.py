@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dovetail.core.errors import ConfigError
-from dovetail_device.campaign import Campaign
-from dovetail_device.message import inner_bytes
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.message import inner_bytes
 
 SHARED = ("owner", "mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise")
 

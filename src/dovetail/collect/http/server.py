@@ -31,7 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dovetail.collect.http.problems import Refusal, problem
 from dovetail.core.errors import ConfigError, OutputError, StorageError
-from dovetail_device.message import Rejected
+from dovetail_protocol.message import Rejected
 
 SECONDS = 10.0  # within which a request has arrived, head and body alike
 SLOWEST = 1 << 14  # bytes a second of long bodies, on average

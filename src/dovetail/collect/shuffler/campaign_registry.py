@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from dovetail.collect.campaign.versions import agree
 from dovetail.core.errors import ConfigError
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import Opener, RoleKeys, SigningKey
-from dovetail_device.message import wire_bytes
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import Opener, RoleKeys, SigningKey
+from dovetail_protocol.message import wire_bytes
 
 
 @dataclass(frozen=True)

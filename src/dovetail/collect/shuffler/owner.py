@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail.collect.http.problems import Refusal
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 _DOMAIN = b"dovetail close v1\0"
 

@@ -22,9 +22,9 @@ from dovetail.collect.shuffler.rounds.mixing import pack
 from dovetail.collect.shuffler.rounds.round_cache import Board
 from dovetail.collect.store.protocol import Accepted, Outcome
 from dovetail.core.errors import StorageError
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import VerifyingKey
-from dovetail_device.message import Envelope, Rejected, open_envelope, read_head
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.message import Envelope, Rejected, open_envelope, read_head
 
 ACCEPTED = "accepted"
 Fate = Outcome | Literal["lost"]  # "lost": the key of its round cannot be had, so that nothing was stored

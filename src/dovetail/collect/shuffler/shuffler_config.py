@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from dovetail.collect.campaign.fit_shuffler import fit
 from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.clock import Clock, SystemClock
+from dovetail.collect.files import secret_line
 from dovetail.collect.server_config import ServerConfig
 from dovetail.collect.shuffler.campaign_registry import Book
 from dovetail.collect.shuffler.delivery import HttpTransport
@@ -18,11 +19,10 @@ from dovetail.collect.shuffler.link_key_store import FileVault
 from dovetail.collect.shuffler.service import Service
 from dovetail.collect.shuffler.shuffler import Settings, Shuffler
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail.core.entropy import device
+from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.config.run_config import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
-from dovetail_device.endpoint import place_of
-from dovetail_device.keys import secret_line
+from dovetail_protocol.endpoint import place_of
 
 
 class MqttSection(Section):
@@ -83,7 +83,7 @@ def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
         settings=Settings(config.limits.per_device_per_minute, config.retention.days),
-        rng=device(),
+        rng=system_entropy(),
     )
     service = Service(shuffler, clock or SystemClock(), under_way=config.limits.megabytes_under_way << 20)
     return service, _subscribers(config, folder, service)

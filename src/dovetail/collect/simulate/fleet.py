@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dovetail.collect.simulate.faults import Chance, Crash, Role
 from dovetail.collect.simulate.world import World
 from dovetail.randomize.sampling.wire import from_device
-from dovetail_device.campaign import Campaign
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
-from dovetail_device.entropy import Words
-from dovetail_device.entropy import device as device_words
+from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import BudgetSpent, Outbox
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.words import Words
 
 Answers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
 
@@ -52,7 +52,9 @@ class Fleet:
             campaign.groups[chance.below(len(campaign.groups))] if campaign.groups else None for _ in range(count)
         ]
         keys = [device.signing.verifying_key() for device in world.devices if device.signing]
-        return cls(world, answers, tuple(groups), tuple(Outbox.in_memory(key) for key in keys), dying, device_words())
+        return cls(
+            world, answers, tuple(groups), tuple(Outbox.in_memory(key) for key in keys), dying, system_entropy()
+        )
 
     def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
         """What the analyst would like to know of these devices: shares of the symbols, or the mean."""

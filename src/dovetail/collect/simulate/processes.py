@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from dovetail.collect.files import save_keys
 from dovetail.collect.http import server as web
 from dovetail.collect.simulate.world import World
 from dovetail.collect.toml import Tables, toml
@@ -59,9 +60,9 @@ class Site:
         except OSError as error:
             raise OutputError(f"{self.folder}: cannot be written ({error.strerror}); name a new folder.") from None
         for keys in (world.owner, world.shuffler, world.analyzer):
-            keys.save(self.folder / f"{keys.role}.key")
+            save_keys(keys, self.folder / f"{keys.role}.key")
         for slot, keys in enumerate(world.devices):
-            keys.save(self.device(slot))
+            save_keys(keys, self.device(slot))
         world.roster().save(self.folder / "roster.csv")
 
     def device(self, slot: int) -> Path:

@@ -30,9 +30,9 @@ from dovetail.collect.simulate.watch import Verdict, Watch
 from dovetail.collect.simulate.world import START, World
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail.core.entropy import Entropy, device
+from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.pipeline.evaluate.estimates import LEVEL
-from dovetail_device.message import Rejected
+from dovetail_protocol.message import Rejected
 
 _STEPS = 8  # times within a round that the shuffler looks at its clock
 _TRIES = 40  # steps after the last round: every back-off is shorter than a round
@@ -230,7 +230,10 @@ def simulate(
     """
     chance = Chance(seed)
     simulation = Simulation(
-        world, dies=lambda _: chance.happens(faults.crash / 2), fate=lambda _: chance.fate(faults), rng=device()
+        world,
+        dies=lambda _: chance.happens(faults.crash / 2),
+        fate=lambda _: chance.fate(faults),
+        rng=system_entropy(),
     )
     fleet = Fleet.of(world, simulation.dying, chance)
     schedule = world.campaign.schedule

@@ -13,9 +13,9 @@ from hashlib import sha256
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.shuffler.link_key_store import Vault
 from dovetail.collect.store.protocol import Accepted, AnalyzerStore, ShufflerStore
-from dovetail_device.campaign import Campaign
-from dovetail_device.keys import OpeningKey
-from dovetail_device.message import Envelope, open_envelope
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import OpeningKey
+from dovetail_protocol.message import Envelope, open_envelope
 
 _KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports

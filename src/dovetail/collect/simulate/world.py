@@ -14,8 +14,8 @@ from dovetail.collect.campaign.roster import Entry, Roster
 from dovetail.collect.toml import Tables, toml
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError
-from dovetail_device.campaign import Campaign, draft, sign
-from dovetail_device.keys import RoleKeys
+from dovetail_protocol.campaign import Campaign, draft, sign
+from dovetail_protocol.keys import RoleKeys
 
 START = datetime(2030, 1, 1, tzinfo=UTC)  # of the first round under a frozen clock
 PERIOD = 3600.0  # seconds, of a simulated round

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.core.entropy import Entropy, device, simulation
+from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ParameterError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
 from dovetail.pipeline.config.run_config import RunConfig
@@ -131,4 +131,4 @@ def public_points(section: GroupsSection | None, survey: Survey) -> Points | Non
 
 def fresh(config: RunConfig) -> Entropy:
     """The door to randomness that this run goes through."""
-    return device() if config.seed is None else simulation(config.seed)
+    return system_entropy() if config.seed is None else simulation(config.seed)

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from dovetail_device.mechanisms import Mechanism
+from dovetail_protocol.mechanisms import Mechanism
 
 
 def adopt(randomizer: Any, mechanism: Mechanism) -> None:

@@ -14,9 +14,9 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
-from dovetail_device import mechanisms
-from dovetail_device.mechanisms import Mechanism
-from dovetail_device.mechanisms.laplace import FARTHEST
+from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import Mechanism
+from dovetail_protocol.mechanisms.laplace import FARTHEST
 
 Encoded = NDArray[np.uint8]  # (n, report_bytes)
 Valid = NDArray[np.bool_]  # (n,)

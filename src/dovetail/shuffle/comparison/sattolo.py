@@ -38,8 +38,8 @@ class Sattolo(Shuffler):
 
     Examples
     --------
-    >>> from dovetail.core.entropy import device
-    >>> Sattolo(2).permutation(device())
+    >>> from dovetail.core.entropy import system_entropy
+    >>> Sattolo(2).permutation(system_entropy())
     array([1, 0])
     >>> Sattolo(2).guarantee.protects
     False

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
-from dovetail_device.rational import GeometricLaw
+from dovetail_protocol.exact_thresholds import GeometricLaw
 
 Digits = NDArray[np.int32]  # (n,)
 Starts = NDArray[np.int64]  # (blocks + 1,), from 0 to n

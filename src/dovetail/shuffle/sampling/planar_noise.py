@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.geometric import discrete_laplace
-from dovetail_device.rational import WORD, exp_bracket
+from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 Plane = NDArray[np.int64]  # (n, 2)
 

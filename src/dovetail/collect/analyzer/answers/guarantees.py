@@ -22,8 +22,8 @@ from dovetail.core.stages import Randomizer
 from dovetail.randomize.sampling.wire import from_device
 from dovetail.report.document import Missing
 from dovetail.shuffle.fitting.summary import round_up
-from dovetail_device.campaign import Campaign
-from dovetail_device.rational import as_written
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.exact_thresholds import as_written
 
 FEW = 8  # different batch sizes that are composed; more are rounded down to as many
 

@@ -18,7 +18,7 @@ from dovetail.estimate.simplex import nearest_shares
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
 from dovetail.randomize.sampling.wire import from_device
 from dovetail.report.document import Missing, Shares, central_document, plain
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 Document = dict[str, Any]
 

@@ -18,7 +18,7 @@ from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
 from dovetail.pipeline.files.table import read_table
 from dovetail.randomize.sampling.wire import decode_reports, from_device
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 Labels = NDArray[np.int64]  # (n,)
 Placed = Iterable[tuple[int, bytes]]  # roster slot, and the valid report that lies there, empty for a bad one

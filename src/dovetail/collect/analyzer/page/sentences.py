@@ -9,7 +9,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 
 class Line(NamedTuple):

@@ -18,8 +18,8 @@ from dovetail.collect.http.server import application, read_limited
 from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, refuse
 from dovetail.collect.shuffler.service import Service
-from dovetail_device.campaign import Campaign
-from dovetail_device.message import Rejected
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.message import Rejected
 
 MOST_IN_BATCH = 1000  # messages
 _LENGTH = 4  # bytes before each message of a batch

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from dovetail.collect.shuffler.endpoints.counters import coarse
 from dovetail.collect.shuffler.rounds import calendar
 from dovetail.collect.shuffler.shuffler import Shuffler
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 Label = TypeVar("Label")
 

@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from dovetail.collect.logs import logger
 from dovetail.collect.shuffler.service import Service
 from dovetail.collect.shuffler.writer import Answers
-from dovetail_device.endpoint import MQTT_PORTS, place_of, topic
+from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
 
 _LOG = logger("shuffler.mqtt")
 _QOS = 1

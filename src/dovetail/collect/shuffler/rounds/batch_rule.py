@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dovetail.collect.store.protocol import State
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 Place = State | Literal["unopened"]
 Event = Literal["begins", "over", "next closed", "counted", "built", "restarted", "delivered", "failed"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dovetail.collect.store.protocol import Round
-from dovetail_device.campaign import Campaign
+from dovetail_protocol.campaign import Campaign
 
 Rounds = Mapping[int, Round]  # by number
 

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from dovetail_device.checks import privacy_budget, whole
-from dovetail_device.entropy import Words
-from dovetail_device.mechanisms.base import Mechanism
-from dovetail_device.mechanisms.krr import respond
-from dovetail_device.mechanisms.symbols import pack, size, symbol, unpack
-from dovetail_device.rational import exp_floor, krr_masses
+from dovetail_protocol.checks import privacy_budget, whole
+from dovetail_protocol.exact_thresholds import exp_floor, krr_masses
+from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanisms.krr import respond
+from dovetail_protocol.mechanisms.symbols import pack, size, symbol, unpack
+from dovetail_protocol.words import Words
 
 
 @final

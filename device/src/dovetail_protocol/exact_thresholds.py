@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from dovetail_device.errors import ParameterError
+from dovetail_protocol.errors import ParameterError
 
 _DIGIT = 12  # bits that small rates split off a geometric number at a time
 _LONGEST_TAIL = 8192  # values after which the tail of a geometric law must hold less than e^-45 to need no splitting

@@ -14,13 +14,13 @@ device.
 
 from __future__ import annotations
 
-import os
+import secrets
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dovetail_device.campaign import Campaign
-from dovetail_device.errors import DovetailError
-from dovetail_device.keys import OVERHEAD, Opener, SigningKey, VerifyingKey
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.errors import DovetailError
+from dovetail_protocol.keys import OVERHEAD, Opener, SigningKey, VerifyingKey
 
 VERSION = 1
 MAGIC = b"DVTL"
@@ -88,7 +88,7 @@ def seal(
     if len(plaintext) != plain_bytes(campaign):
         raise Rejected("malformed", f"a report of {campaign.id} has {plain_bytes(campaign)} bytes.")
     _check_round(campaign, round)
-    report_id = os.urandom(_ID) if report_id is None else report_id
+    report_id = secrets.token_bytes(_ID) if report_id is None else report_id
     if len(report_id) != _ID:
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
     inner = campaign.analyzer.seal(plaintext, inner_info(campaign, round))

@@ -7,10 +7,9 @@ owner only. Secrets have a mute repr and appear in no error.
 from __future__ import annotations
 
 import base64
-import os
+import secrets
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NoReturn, Self, get_args
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -26,7 +25,7 @@ from cryptography.hazmat.primitives.hpke import (
     Suite,
 )
 
-from dovetail_device.errors import ConfigError, OutputError, UnsupportedError
+from dovetail_protocol.errors import ConfigError, UnsupportedError
 
 SuiteName = Literal["x25519", "mlkem768-x25519"]
 Role = Literal["owner", "device", "shuffler", "analyzer"]
@@ -108,7 +107,7 @@ class OpeningKey:
 
     @classmethod
     def generate(cls, suite: str = "x25519") -> Self:
-        return cls(suite, os.urandom(_SECRET_BYTES[suite]))
+        return cls(suite, secrets.token_bytes(_SECRET_BYTES[suite]))
 
     def sealing_key(self) -> SealingKey:
         curve = self._curve().public_key().public_bytes_raw()
@@ -187,7 +186,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> Self:
-        return cls(os.urandom(32))
+        return cls(secrets.token_bytes(32))
 
     def verifying_key(self) -> VerifyingKey:
         return VerifyingKey(self._key().public_key().public_bytes_raw())
@@ -216,67 +215,40 @@ class RoleKeys:
             OpeningKey.generate(suite) if "opening" in _HOLDS[role] else None,
         )
 
-    def save(self, path: Path) -> None:
-        """Write a file that only its owner can read; an existing file is refused, because keys are not replaced."""
-        lines = [f'role = "{self.role}"']
+    def to_text(self) -> str:
+        """The key file: for its owner's eyes only."""
+        lines = [
+            "# Dovetail secret keys: keep them where their role runs, and nowhere else.",
+            f'role = "{self.role}"',
+        ]
         if self.signing:
             lines += [f'signing = "ed25519:{text(self.signing.secret)}"']
         if self.opening:
             lines += [f'opening = "{self.opening.suite}:{text(self.opening.secret)}"']
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise OutputError(f"{path} exists; keys are never overwritten, choose another name.") from None
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write("# Dovetail secret keys: keep them where their role runs, and nowhere else.\n")
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        return "\n".join(lines) + "\n"
 
     @classmethod
-    def load(cls, path: Path, role: Role) -> Self:
-        """The keys of `role`; a file of another role is refused, so that no process holds what it must not know."""
+    def parse(cls, content: str, *, name: str, role: Role) -> Self:
+        """The keys of `role` in the file `name`; one of another role is refused: nobody holds what is not theirs."""
         try:
-            found, mode = tomllib.loads(path.read_text()), path.stat().st_mode
-        except FileNotFoundError:
-            maker = "dovetail-device keys" if role == "device" else "dovetail collect keys"
-            raise ConfigError(f"{path}: no such key file; `{maker}` makes one.") from None
-        except PermissionError:
-            raise ConfigError(f"{path}: this user must not read it; run as the user that owns the key.") from None
-        except (ValueError, RecursionError, OSError):
-            raise ConfigError(f"{path} is not a key file that can be read.") from None
+            found = tomllib.loads(content)
+        except (ValueError, RecursionError):
+            raise ConfigError(f"{name} is not a key file that can be read.") from None
         holder = found.pop("role", None)
         if holder not in get_args(Role):
-            raise ConfigError(f"{path} is not a key file: it names no role.")
+            raise ConfigError(f"{name} is not a key file: it names no role.")
         if holder != role:
-            raise ConfigError(f"{path} holds keys of the {holder}, which the {role} must never hold.")
-        if mode & 0o007:
-            raise ConfigError(f"{path} is open to everybody on this machine; make it private with chmod 600.")
+            raise ConfigError(f"{name} holds keys of the {holder}, which the {role} must never hold.")
         if found.keys() != _HOLDS[role]:
             raise ConfigError(
-                f"{path} must hold {' and '.join(sorted(_HOLDS[role]))} of the {role}, and nothing else."
+                f"{name} must hold {' and '.join(sorted(_HOLDS[role]))} of the {role}, and nothing else."
             )
         signing = opening = None
         if "signing" in found:
-            signing = SigningKey(_split(f"{path}: signing", found["signing"], {"ed25519": 32})[1])
+            signing = SigningKey(_split(f"{name}: signing", found["signing"], {"ed25519": 32})[1])
         if "opening" in found:
-            opening = OpeningKey(*_split(f"{path}: opening", found["opening"], _SECRET_BYTES))
+            opening = OpeningKey(*_split(f"{name}: opening", found["opening"], _SECRET_BYTES))
         return cls(role, signing, opening)
-
-
-def secret_line(path: Path, what: str) -> str:
-    """The only line of a file that nobody else can read, such as "a password"; no error repeats it."""
-    try:
-        lines, mode = path.read_text(encoding="utf-8").splitlines(), path.stat().st_mode
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{path}: no file with {what} that can be read.") from None
-    if mode & 0o007:
-        raise ConfigError(f"{path} is open to everybody on this machine; make it private with chmod 600.")
-    if len(lines) != 1 or not lines[0].strip():
-        raise ConfigError(f"{path} must hold {what} in one line, and nothing else.")
-    return lines[0].strip()
 
 
 def _split(name: str, encoded: object, lengths: dict[str, int]) -> tuple[str, bytes]:

@@ -14,15 +14,14 @@ import tomllib
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from dovetail_device.endpoint import place_of
-from dovetail_device.errors import ConfigError, DovetailError
-from dovetail_device.keys import SealingKey, SigningKey, VerifyingKey, raw, text
-from dovetail_device.mechanisms import Mechanism, mechanism
-from dovetail_device.rational import as_written
-from dovetail_device.section import Section
+from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.errors import ConfigError, DovetailError
+from dovetail_protocol.exact_thresholds import as_written
+from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
+from dovetail_protocol.mechanisms import Mechanism, mechanism
+from dovetail_protocol.toml_section import Section
 
 SCHEMA = 1
 MOST_ROUNDS = 1 << 31
@@ -96,7 +95,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A verified campaign. `load` and `parse` are the only ways to get one; both check the owner's signature."""
+    """A verified campaign. `parse` is the only way to get one; it checks the owner's signature."""
 
     id: str
     version: int
@@ -132,18 +131,6 @@ class Campaign:
     def affordable(self) -> int:
         """How many reports one device sends at most: so many its budget pays for."""
         return as_written(self.promise.device_budget) // as_written(self.mechanism.epsilon)
-
-    @classmethod
-    def load(cls, path: Path, owner: VerifyingKey | None = None) -> Campaign:
-        """The campaign of a file, with one-line errors that name it."""
-        try:
-            return cls.parse(path.read_bytes(), owner)
-        except FileNotFoundError:
-            raise ConfigError(f"{path}: no such campaign file.") from None
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
-        except DovetailError as error:
-            raise ConfigError(f"{path}: {error}") from None
 
     @classmethod
     def parse(cls, signed: bytes, owner: VerifyingKey | None = None) -> Campaign:

@@ -8,15 +8,15 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
-from dovetail_device.checks import refuse
-from dovetail_device.errors import ParameterError
-from dovetail_device.mechanisms.base import Mechanism
-from dovetail_device.mechanisms.budget_laplace import BudgetLaplace
-from dovetail_device.mechanisms.hadamard import Hadamard
-from dovetail_device.mechanisms.krr import KRR
-from dovetail_device.mechanisms.laplace import Laplace
-from dovetail_device.mechanisms.local_hashing import LocalHashing
-from dovetail_device.mechanisms.unary import Unary
+from dovetail_protocol.checks import refuse
+from dovetail_protocol.errors import ParameterError
+from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanisms.budget_laplace import BudgetLaplace
+from dovetail_protocol.mechanisms.hadamard import Hadamard
+from dovetail_protocol.mechanisms.krr import KRR
+from dovetail_protocol.mechanisms.laplace import Laplace
+from dovetail_protocol.mechanisms.local_hashing import LocalHashing
+from dovetail_protocol.mechanisms.unary import Unary
 
 __all__ = [
     "KRR",

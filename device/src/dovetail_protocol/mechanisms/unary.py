@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
-from dovetail_device.checks import privacy_budget, refuse, whole
-from dovetail_device.entropy import Words
-from dovetail_device.errors import DataError
-from dovetail_device.mechanisms.base import Mechanism
-from dovetail_device.mechanisms.symbols import exactly, symbol
-from dovetail_device.rational import unary_masses
+from dovetail_protocol.checks import privacy_budget, refuse, whole
+from dovetail_protocol.errors import DataError
+from dovetail_protocol.exact_thresholds import unary_masses
+from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanisms.symbols import exactly, symbol
+from dovetail_protocol.words import Words
 
 
 @final

@@ -3,7 +3,7 @@
 from numbers import Real
 from typing import Any
 
-from dovetail_device.errors import DataError
+from dovetail_protocol.errors import DataError
 
 
 def symbol(value: Any, count: int, *, name: str = "value") -> int:

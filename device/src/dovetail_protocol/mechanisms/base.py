@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from dovetail_device.entropy import Words
+from dovetail_protocol.words import Words
 
 
 class Mechanism(ABC):

@@ -4,7 +4,7 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-from dovetail_device.errors import ParameterError
+from dovetail_protocol.errors import ParameterError
 
 
 def refuse(name: str, wanted: str, got: object) -> ParameterError:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
-from dovetail_device import checks
-from dovetail_device.errors import ConfigError, ParameterError
+from dovetail_protocol import checks
+from dovetail_protocol.errors import ConfigError, ParameterError
 
 _MISSING: Any = object()
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from dovetail_device.checks import privacy_budget, whole
-from dovetail_device.entropy import Words
-from dovetail_device.mechanisms.base import Mechanism
-from dovetail_device.mechanisms.symbols import pack, size, symbol, unpack
-from dovetail_device.rational import krr_masses
+from dovetail_protocol.checks import privacy_budget, whole
+from dovetail_protocol.exact_thresholds import krr_masses
+from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanisms.symbols import pack, size, symbol, unpack
+from dovetail_protocol.words import Words
 
 
 @final

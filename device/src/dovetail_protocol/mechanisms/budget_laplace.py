@@ -5,12 +5,12 @@ from fractions import Fraction
 from math import floor
 from typing import Any, ClassVar, Literal, final, get_args
 
-from dovetail_device.checks import probability, refuse
-from dovetail_device.entropy import Words
-from dovetail_device.errors import DataError, UnsupportedError
-from dovetail_device.mechanisms.base import Mechanism
-from dovetail_device.mechanisms.laplace import Laplace
-from dovetail_device.rational import exp_bracket
+from dovetail_protocol.checks import probability, refuse
+from dovetail_protocol.errors import DataError, UnsupportedError
+from dovetail_protocol.exact_thresholds import exp_bracket
+from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanisms.laplace import Laplace
+from dovetail_protocol.words import Words
 
 Precision = Literal["guaranteed", "published"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, urlsplit
 
-from dovetail_device.errors import ConfigError
+from dovetail_protocol.errors import ConfigError
 
 MQTT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 
