@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
-from dovetail.attack.de_finetti import DeFinetti
+from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.result import Attacker, mount
 from dovetail.attack.experiment.voters import voters
-from dovetail.attack.majority_vote import MajorityVote
-from dovetail.attack.subset_reidentification import SubsetSearch, reidentify_subset, subset_bound
+from dovetail.attack.majority import MajorityVote
+from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.hadamard import Hadamard

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from studies.resumable import Cell, Row, resumed
 
 from dovetail.attack.experiment.result import VULNERABLE_AT
-from dovetail.attack.majority_vote import MajorityVote
+from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy, Permutation, simulation
 from dovetail.core.stages import Shuffler
 from dovetail.estimate.local import CalibratedTrees, GroupShares, local_error

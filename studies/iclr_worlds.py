@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from studies.iclr import Points, World
 
 from dovetail.attack.experiment.voters import Places, voters
-from dovetail.attack.majority_vote import MajorityVote
+from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.twitch import friendship_axes

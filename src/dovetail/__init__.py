@@ -54,13 +54,13 @@ _HOME = {
     "dovetail.account.closed_form.listing": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
     "dovetail.leak.exact.fractions": ("exact_vulnerability",),
-    "dovetail.attack.majority_vote": ("MajorityVote",),
+    "dovetail.attack.majority": ("MajorityVote",),
     "dovetail.attack.experiment.voters": ("voters",),
-    "dovetail.attack.reidentification_forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
+    "dovetail.attack.reidentify.forest": ("ForestAttack", "Records", "reidentify", "release_rounds"),
     "dovetail.attack.experiment.result": ("Attacked", "mount"),
     "dovetail.attack.correlation": ("Correlation", "Smoothness", "learn_smoothness"),
-    "dovetail.attack.de_finetti": ("DeFinetti",),
-    "dovetail.attack.subset_reidentification": (
+    "dovetail.attack.definetti": ("DeFinetti",),
+    "dovetail.attack.reidentify.subset": (
         "SubsetSearch",
         "best_subset_success",
         "reidentify_subset",
@@ -191,12 +191,12 @@ if TYPE_CHECKING:
     from dovetail.account.interop import renyi_curve, to_dp_accounting
     from dovetail.account.order_privacy.posterior_odds import posterior_interval, reidentification_bound
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
-    from dovetail.attack.de_finetti import DeFinetti
+    from dovetail.attack.definetti import DeFinetti
     from dovetail.attack.experiment.result import Attacked, mount
     from dovetail.attack.experiment.voters import voters
-    from dovetail.attack.majority_vote import MajorityVote
-    from dovetail.attack.reidentification_forest import ForestAttack, Records, reidentify, release_rounds
-    from dovetail.attack.subset_reidentification import (
+    from dovetail.attack.majority import MajorityVote
+    from dovetail.attack.reidentify.forest import ForestAttack, Records, reidentify, release_rounds
+    from dovetail.attack.reidentify.subset import (
         SubsetSearch,
         best_subset_success,
         reidentify_subset,

@@ -17,7 +17,7 @@ import polars as pl
 from studies.record import command, picture, record
 from studies.table1.loads import Fleet, sensor_months, synthetic
 
-from dovetail.attack.reidentification_forest import (
+from dovetail.attack.reidentify.forest import (
     ForestAttack,
     Records,
     ReidentificationResult,

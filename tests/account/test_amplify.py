@@ -32,6 +32,7 @@ class Fixed(Randomizer):
     """A randomizer that is nothing but its promise."""
 
     name = "fixed"
+    report_bits = 0
 
     def __init__(self, promise: LocalDP) -> None:
         self.promise = promise

@@ -7,7 +7,6 @@ from tests.attack.planted import planted
 from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.attack.correlation import Correlation, Smoothness, _few_at_a_place, learn_smoothness
-from dovetail.attack.experiment.evidence import indicators
 from dovetail.attack.experiment.result import mount
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -36,7 +35,7 @@ def attacker(
 def test_it_is_the_gaussian_process_regression_of_scikit_learn(rng: Entropy) -> None:
     process = pytest.importorskip("sklearn.gaussian_process")
     randomizer = KRR(4, 2.0)
-    seen = indicators(randomizer, randomizer.randomize(QUARTER, rng))
+    seen = randomizer.indicators(randomizer.randomize(QUARTER, rng))
     channel, k = randomizer.channel(), 4
     noise = k * float(channel.inverse_variance(np.full(k, 1 / k))[0]) / (1 - 1 / k)
     model = process.GaussianProcessRegressor(process.kernels.RBF(0.2), alpha=noise, optimizer=None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.statistics import expect_mean
 
-from dovetail.attack.de_finetti import DeFinetti
+from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.result import mount
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError

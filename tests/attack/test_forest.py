@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.statistics import FALSE_ALARM, expect_coverage, rng_of
 
-from dovetail.attack.reidentification_forest import (
+from dovetail.attack.reidentify.forest import (
     ForestAttack,
     Records,
     ReidentificationResult,

@@ -9,7 +9,7 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_coverage, expect
 
 from dovetail.attack.experiment.result import Attacked, mount, score
 from dovetail.attack.experiment.voters import voters
-from dovetail.attack.majority_vote import MajorityVote, _vote
+from dovetail.attack.majority import MajorityVote, _vote
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Shuffler

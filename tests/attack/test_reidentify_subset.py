@@ -10,7 +10,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.account.order_privacy.posterior_odds import reidentification_bound
 from dovetail.attack.experiment.result import Attacked
-from dovetail.attack.subset_reidentification import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
+from dovetail.attack.reidentify.subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError

@@ -133,7 +133,7 @@ def test_the_description_names_every_loader_and_its_columns(tmp_path: Path) -> N
     here = Path(__file__).parents[2]
     text = (here / "docs" / "datasets.md").read_text()
     rows = {row[0].strip("` "): row[1:] for row in re.findall(r"^\| (`\w+\.\w+`)(.*)\|(.*)\|(.*)\|$", text, re.M)}
-    modules = {path.stem for path in (here / "src/dovetail/datasets").glob("*.py")} - {"__init__", "home"}
+    modules = {path.stem for path in (here / "src/dovetail/datasets").glob("*.py")} - {"__init__", "download"}
     assert {name.partition(".")[0] for name in rows} == modules
     files = {"adult.data": PERSON, "DE_target.csv": TARGET, "DE_edges.csv": "from,to\n0,2\n", "housing.csv": HOUSES}
     files["base.txt"] = DISCHARGES

@@ -191,7 +191,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("rounds.count", 1 << 40, "`rounds.count`"),
     ("rounds.count", 1.5, "`rounds.count`"),
     ("rounds.grace_seconds", -1.0, "`rounds.grace_seconds`"),
-    ("rounds.counts", 3, "did you mean `count`"),
+    ("rounds.counts", 3, "did you mean 'count'"),
     ("batch.minimum", 0, "`batch.minimum`"),
     ("batch.small", "keep", "wait, merge, drop"),
     ("batch.late", "never", "refuse, next"),
@@ -231,7 +231,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("endpoints", {"mqtt": "http://h"}, "`endpoints.mqtt` must be mqtt://host:port or mqtts://host:port"),
     ("endpoints", {"coap": "coap://x"}, "endpoints.coap"),
     ("batch", 3, r"\[batch\]"),
-    ("qestion", "x", "did you mean `question`"),
+    ("qestion", "x", "did you mean 'question'"),
 ]
 
 

@@ -11,24 +11,30 @@ from tests.device.words import ChosenBits, SimulatedBits
 from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
+from dovetail.core.registries import RANDOMIZERS
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.sampling.wire import decode_reports, from_device
+from dovetail.randomize.sampling.from_device import decode_reports, from_device
 from dovetail.randomize.unary import Unary
 from dovetail_device.entropy import system_entropy
-from dovetail_protocol import mechanisms
 from dovetail_protocol.errors import DataError, ParameterError
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
-from dovetail_protocol.mechanisms import MECHANISMS, Mechanism, mechanism
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.mechanisms import budget_laplace as budget_mechanism
+from dovetail_protocol.mechanisms import hadamard as hadamard_mechanism
+from dovetail_protocol.mechanisms import kind_of, mechanism, names
+from dovetail_protocol.mechanisms import krr as krr_mechanism
+from dovetail_protocol.mechanisms import laplace as laplace_mechanism
+from dovetail_protocol.mechanisms import local_hashing as local_hashing_mechanism
 from dovetail_protocol.mechanisms.krr import respond
 from dovetail_protocol.mechanisms.laplace import FARTHEST, geometric
 from dovetail_protocol.mechanisms.unary import coins
 
-KINDS = [KRR, Hadamard, Unary, LocalHashing, Laplace, BudgetLaplace]
-RANDOMIZERS = [
+KINDS: list[Any] = list(RANDOMIZERS)
+EXAMPLES = [
     *(example for kind in KINDS for example in kind.examples()),
     KRR(300, 2.0),
     Hadamard(1000, 2.0),
@@ -36,7 +42,7 @@ RANDOMIZERS = [
     LocalHashing(50, 6.0),
     Laplace(-1.0, 1.0, 3.0),
 ]
-MECHANISM = [randomizer.device for randomizer in RANDOMIZERS]
+MECHANISM = [randomizer.device for randomizer in EXAMPLES]
 TABULATED = [r for kind in (KRR, Hadamard) for r in kind.examples()]
 DRAWS = 3000
 
@@ -54,7 +60,7 @@ def refusal(call: Any, *arguments: Any) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+@pytest.mark.parametrize("randomizer", EXAMPLES, ids=repr)
 def test_a_mechanism_and_its_randomizer_are_one_object_for_two_ends(randomizer: Any) -> None:
     assert from_device(randomizer.device) == randomizer
     assert from_device(randomizer.device).device == randomizer.device
@@ -63,7 +69,9 @@ def test_a_mechanism_and_its_randomizer_are_one_object_for_two_ends(randomizer: 
 
 
 def test_every_name_is_registered_once() -> None:
-    assert {kind.name: kind.examples()[0].device.__class__ for kind in KINDS} == MECHANISMS
+    assert {kind.name: kind.examples()[0].device.__class__ for kind in KINDS} == {
+        name: kind_of(name) for name in names()
+    }
 
 
 @pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
@@ -76,7 +84,7 @@ def test_reports_have_the_law_of_the_channel(randomizer: Any, rng: Entropy) -> N
 
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_the_steps_of_randomized_response_are_exactly_its_masses(k: int) -> None:
-    keep, lie = masses = mechanisms.KRR(k, 1.3).masses
+    keep, lie = masses = krr_mechanism.KRR(k, 1.3).masses
     assert keep + (k - 1) * lie == WORD
     edges = [0, *(keep + j * lie for j in range(k))]  # the words of report j: edges[j] .. edges[j + 1] - 1
     for report, (first, after) in enumerate(pairwise(edges)):
@@ -136,9 +144,9 @@ def test_reports_have_one_length_and_survive_the_way(mechanism: Mechanism, rng: 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 1.4, 2.1, 5.0, 10.9])
 def test_sizes_are_those_of_the_papers(epsilon: float) -> None:
-    assert mechanisms.LocalHashing(5, epsilon).g == round(np.exp(epsilon)) + 1
+    assert local_hashing_mechanism.LocalHashing(5, epsilon).g == round(np.exp(epsilon)) + 1
     for k in (2, 3, 100, 1 << 20):
-        hadamard = mechanisms.Hadamard(k, epsilon)
+        hadamard = hadamard_mechanism.Hadamard(k, epsilon)
         assert hadamard.blocks == 2 ** max(0, np.ceil(np.log2(min(np.exp(epsilon), 2 * k))) - 1)
         assert hadamard.width == 2 ** np.ceil(np.log2(k // hadamard.blocks + (k % hadamard.blocks > 0) + 1))
 
@@ -148,14 +156,14 @@ def test_sizes_next_to_a_power_of_two_come_from_exact_arithmetic(j: int) -> None
     epsilon = j * np.log(2.0)  # next to a budget where e^epsilon is a power of two
     low, high = exp_bracket(Fraction(float(epsilon)))
     assert low > 1 << j or high < 1 << j
-    assert mechanisms.Hadamard(1 << 25, epsilon).blocks == (1 << j if low > 1 << j else 1 << j - 1)
+    assert hadamard_mechanism.Hadamard(1 << 25, epsilon).blocks == (1 << j if low > 1 << j else 1 << j - 1)
 
 
-@pytest.mark.parametrize("kind", [mechanisms.KRR, mechanisms.Hadamard])
+@pytest.mark.parametrize("kind", [krr_mechanism.KRR, hadamard_mechanism.Hadamard])
 @pytest.mark.parametrize("k", [2, 255, 256, 257, 65_536, 1 << 31])
 def test_the_first_and_last_report_fit_and_the_next_does_not(kind: Any, k: int) -> None:
     mechanism = kind(k, 6.0)
-    last = (k if kind is mechanisms.KRR else mechanism.blocks * mechanism.width) - 1
+    last = (k if kind is krr_mechanism.KRR else mechanism.blocks * mechanism.width) - 1
     for report in (0, last):
         assert mechanism.decode(mechanism.encode(report)) == report
         assert len(mechanism.encode(report)) == mechanism.report_bytes
@@ -165,7 +173,7 @@ def test_the_first_and_last_report_fit_and_the_next_does_not(kind: Any, k: int) 
 
 
 def test_noise_beyond_eight_bytes_is_cut_off() -> None:
-    laplace = mechanisms.Laplace(0.0, 1.0, 1.0)
+    laplace = laplace_mechanism.Laplace(0.0, 1.0, 1.0)
     for report, sent in ((FARTHEST + 1, FARTHEST), (-(10**30), -FARTHEST), (np.int64(-5), -5)):
         assert laplace.decode(laplace.encode(report)) == sent
     for wrong in (1.0, True, "3", None):
@@ -181,7 +189,7 @@ def test_bytes_of_another_length_or_type_are_refused(mechanism: Mechanism) -> No
         assert f"must be {size:,} bytes" in refusal(mechanism.decode, data)
 
 
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+@pytest.mark.parametrize("randomizer", EXAMPLES, ids=repr)
 def test_many_reports_are_decoded_as_one_by_one(randomizer: Any, rng: Entropy) -> None:
     mechanism = randomizer.device
     sent = [
@@ -246,19 +254,19 @@ def test_clamping_is_decided_as_the_threshold_says(lower: float, upper: float, p
 
 
 def test_a_value_that_dwarfs_its_range_is_precise_at_any_budget() -> None:
-    assert not mechanisms.BudgetLaplace(1e300, 1e300 + 2e284, 1e-6, 0.5, 0.9).clamps
+    assert not budget_mechanism.BudgetLaplace(1e300, 1e300 + 2e284, 1e-6, 0.5, 0.9).clamps
 
 
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("kr", {}, r"`mechanism` must be one of krr, .* \(nearest: krr\), got 'kr'\."),
+        ("kr", {}, r"`mechanism` must be one of .*krr.*, got 'kr'; did you mean 'krr'\?"),
         (None, {}, "`mechanism` must be one of"),
         (["krr"], {}, "`mechanism` must be one of"),
         (
             "krr",
             {"k": 3, "epsilom": 1.0},
-            r"krr has no parameter `epsilom`; it takes k, epsilon \(nearest: epsilon\)\.",
+            r"krr has no parameter `epsilom`; it takes k, epsilon; did you mean 'epsilon'\?",
         ),
         ("krr", {"k": 3}, r"krr needs the parameter `epsilon`\."),
         ("krr", {"k": 3, "epsilon": -1}, r"`epsilon` must be"),
@@ -271,7 +279,7 @@ def test_a_mechanism_that_nobody_knows_is_refused_with_the_nearest(name: Any, pa
 
 
 def test_mechanisms_are_made_by_name() -> None:
-    assert mechanism("laplace", lower=0, upper=1, epsilon=1) == mechanisms.Laplace(0.0, 1.0, 1.0)
+    assert mechanism("laplace", lower=0, upper=1, epsilon=1) == laplace_mechanism.Laplace(0.0, 1.0, 1.0)
 
 
 def test_numbers_below_a_bound_are_drawn_by_rejection() -> None:

@@ -1,6 +1,7 @@
-"""The device's package runs where there is nothing but Python and `cryptography`."""
+"""The device's packages run where there is nothing but Python and `cryptography`; the protocol does no I/O."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 
 import dovetail_device
+import dovetail_protocol
 
-ROOT = Path(dovetail_device.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
-ALLOWED = set(sys.stdlib_module_names) | {"cryptography", "dovetail_device"}
+DEVICE, PROTOCOL = (Path(str(package.__file__)).parent for package in (dovetail_device, dovetail_protocol))
+FILES = sorted([*DEVICE.rglob("*.py"), *PROTOCOL.rglob("*.py")])
+ALLOWED = set(sys.stdlib_module_names) | {"cryptography", "dovetail_device", "dovetail_protocol"}
+DOORS = {"os", "io", "pathlib", "shutil", "tempfile", "socket", "ssl", "sqlite3", "time", "subprocess"}
 OPTIONAL = {"mqtt.py": {"paho"}}  # the extra of the same name
 
 PROGRAM = """
@@ -31,19 +34,31 @@ for name, parameters in {
 """
 
 
-def foreign(source: str) -> set[str]:
-    """Packages that a file imports from outside the allowed ones, at the top or inside functions."""
+def imported(source: str) -> set[str]:
+    """Modules that a file imports, at the top or inside functions."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
-            names.add((node.module or "").split(".")[0])
-    return names - ALLOWED
+            names.add(node.module or "")
+    return names
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def foreign(source: str) -> set[str]:
+    """Packages that a file imports from outside the allowed ones."""
+    return {name.split(".")[0] for name in imported(source)} - ALLOWED
+
+
+@pytest.mark.parametrize("path", sorted(PROTOCOL.rglob("*.py")), ids=lambda path: path.name)
+def test_the_protocol_opens_no_file_socket_or_clock_and_knows_no_device(path: Path) -> None:
+    used = {name.split(".")[0] for name in imported(path.read_text())}
+    assert not used & DOORS and "dovetail_device" not in used
+    assert not re.search(r"(?<!def )(?<!\.)\bopen\(", path.read_text())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_device_needs_only_the_standard_library_and_cryptography(path: Path) -> None:
     assert foreign(path.read_text()) <= OPTIONAL.get(path.name, set())
 

@@ -12,7 +12,7 @@ def test_a_key_is_read_once_it_is_asked_for_and_the_rest_is_refused() -> None:
     section = Section("batch", {"minimum": 3, "smal": "wait"})
     assert section.whole("minimum", least=1) == 3
     assert section.text("small", "wait") == "wait"
-    with pytest.raises(ConfigError, match=r"`batch\.smal` is not a key of a campaign; did you mean `small`\?"):
+    with pytest.raises(ConfigError, match=r"`batch\.smal` is not a key of a campaign; did you mean 'small'\?"):
         section.finish()
 
 

@@ -14,10 +14,9 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.estimate.mean import MeanEstimator
-from dovetail.randomize.budget_laplace import BudgetLaplace
 
 TRIALS, PEOPLE = 400, 1000
-RANDOMIZERS = [*FREQUENCY, *NUMERIC, *BudgetLaplace.examples()]
+RANDOMIZERS = [*FREQUENCY, *NUMERIC]
 
 
 def estimator_of(randomizer: Any) -> Any:

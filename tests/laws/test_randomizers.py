@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.randomize.chosen import FREQUENCY, NUMERIC, TABULATED, all_reports, columns, one_by_one
+from tests.randomize.chosen import FREQUENCY, KINDS, TABULATED, one_by_one
 from tests.statistics import expect_law, expect_mean
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.randomize.budget_laplace import BudgetLaplace
+from dovetail.core.registries import RANDOMIZERS
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
@@ -20,6 +20,7 @@ from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 DRAWS = 100_000
 HASHING = list(LocalHashing.examples())
+LAPLACE = list(Laplace.examples())
 EXTREMES = [1e-6, 0.1, 1.0, 10.5, 44.0, 100.0, 700.0]
 
 
@@ -37,7 +38,7 @@ def test_reports_have_the_law_of_the_channel(randomizer: Any, rng: Entropy) -> N
     law = randomizer.channel().matrix()
     for x in {0, 1, randomizer.k - 1}:
         reports = randomizer.randomize(np.full(DRAWS, x), rng)
-        expect_law(np.bincount(columns(randomizer, reports), minlength=law.shape[1]), law[x])
+        expect_law(np.bincount(randomizer.columns(reports), minlength=law.shape[1]), law[x])
 
 
 @pytest.mark.parametrize("randomizer", HASHING, ids=repr)
@@ -55,7 +56,7 @@ def test_hashes_of_two_symbols_are_independent_and_uniform(randomizer: LocalHash
     expect_law(np.bincount(first * g + last, minlength=g * g), np.full(g * g, 1.0 / g**2))
 
 
-@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+@pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)
 def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Laplace, rng: Entropy) -> None:
     for value in (randomizer.lower, randomizer.lower + 0.7 * (randomizer.upper - randomizer.lower), randomizer.upper):
         centre = int(randomizer.nearest([value])[0])
@@ -67,7 +68,7 @@ def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Laplace, rn
         expect_law([below, *seen, above], [(1 - law.sum()) / 2, *law, (1 - law.sum()) / 2])
 
 
-@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+@pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)
 def test_numeric_laws_sum_to_one_and_decode_without_bias(randomizer: Laplace) -> None:
     reports = np.arange(-3000, 3000)
     for point in range(randomizer.steps + 1):
@@ -79,7 +80,7 @@ def test_numeric_laws_sum_to_one_and_decode_without_bias(randomizer: Laplace) ->
         assert law @ around**2 == pytest.approx(randomizer.noise_variance, rel=1e-9)
 
 
-@pytest.mark.parametrize("randomizer", NUMERIC, ids=repr)
+@pytest.mark.parametrize("randomizer", LAPLACE, ids=repr)
 def test_numeric_guarantees_are_pure_and_exact(randomizer: Laplace) -> None:
     assert randomizer.rate * randomizer.steps == Fraction(randomizer.guarantee.epsilon)
     reports = np.arange(-50, 80)
@@ -118,14 +119,14 @@ def test_published_channels_keep_the_guarantee(randomizer: Any) -> None:
 @pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
 def test_inversion_is_exactly_unbiased(randomizer: Any) -> None:
     law = randomizer.channel().matrix()
-    expectation = law @ one_by_one(randomizer, all_reports(randomizer))
+    expectation = law @ one_by_one(randomizer, randomizer.all_reports())
     np.testing.assert_allclose(expectation, np.eye(randomizer.k), atol=1e-10)
 
 
 @pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
 def test_variance_equals_enumeration(randomizer: Any) -> None:
     law = randomizer.channel().matrix()
-    single = one_by_one(randomizer, all_reports(randomizer))
+    single = one_by_one(randomizer, randomizer.all_reports())
     per_value = law @ single**2 - (law @ single) ** 2  # (k, k): people with fixed values
     corner = np.eye(randomizer.k)
     for shares in (*corner, corner.mean(axis=0), np.arange(randomizer.k) * 2.0 / (randomizer.k * (randomizer.k - 1))):
@@ -175,21 +176,21 @@ def test_values_of_any_whole_type_are_accepted_and_others_refused(randomizer: An
             randomizer.randomize(bad, rng)
 
 
-@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan"), 1e-300, 1e300, True, "1"])
 def test_budgets_outside_the_range_are_refused(kind: Any, epsilon: Any) -> None:
     with pytest.raises(ParameterError, match="`epsilon`"):
         kind(k=4, epsilon=epsilon)
 
 
-@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("k", [1, 0, -3, 2.5, (1 << 31) + 1, True, "3"])
 def test_domain_sizes_outside_the_range_are_refused(kind: Any, k: Any) -> None:
     with pytest.raises(ParameterError, match="`k` must be"):
         kind(k=k, epsilon=1.0)
 
 
-@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing, Laplace, BudgetLaplace])
+@pytest.mark.parametrize("kind", list(RANDOMIZERS), ids=lambda kind: kind.name)
 def test_examples_and_names_are_complete(kind: Any) -> None:
     assert len(kind.examples()) >= 3 and isinstance(kind.name, str)
     assert len(set(kind.examples())) == len(kind.examples())

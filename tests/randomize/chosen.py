@@ -7,21 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
-from dovetail.core.stages import FrequencyRandomizer
-from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 
 FREQUENCY: list[FrequencyRandomizer] = [
-    *KRR.examples(),
-    *Hadamard.examples(),
-    *Unary.examples(),
-    *LocalHashing.examples(),
+    example for kind in RANDOMIZERS if issubclass(kind, FrequencyRandomizer) for example in kind.examples()
 ]
-TABULATED = [r for r in FREQUENCY if not isinstance(r, LocalHashing)]
-NUMERIC = list(Laplace.examples())
+NUMERIC: list[NumericRandomizer] = [
+    example for kind in RANDOMIZERS if issubclass(kind, NumericRandomizer) for example in kind.examples()
+]
+KINDS: list[type[FrequencyRandomizer]] = [kind for kind in RANDOMIZERS if issubclass(kind, FrequencyRandomizer)]
+
+
+def tabulated(randomizer: FrequencyRandomizer) -> bool:
+    """Whether its channel has a matrix."""
+    try:
+        return randomizer.channel().matrix().size > 0
+    except UnsupportedError:
+        return False
+
+
+TABULATED = [randomizer for randomizer in FREQUENCY if tabulated(randomizer)]
 
 
 class Chosen(Entropy):
@@ -36,21 +43,6 @@ class Chosen(Entropy):
         given, self.left = self.left[:count], self.left[count:]
         assert len(given) == count, "the test chose too few words"
         return np.array(given, dtype=np.uint64)
-
-
-def all_reports(randomizer: FrequencyRandomizer) -> NDArray[Any]:
-    """Every possible report, in the order of the channel's columns."""
-    if isinstance(randomizer, Unary):
-        bits = np.arange(1 << randomizer.k)[:, None] >> np.arange(randomizer.k) & 1
-        return np.packbits(bits.astype(np.uint8), axis=1)
-    return np.arange(randomizer.channel().shape[1])
-
-
-def columns(randomizer: FrequencyRandomizer, reports: NDArray[Any]) -> NDArray[np.int64]:
-    """The channel's column of each report."""
-    if isinstance(randomizer, Unary):
-        return np.unpackbits(reports, axis=1)[:, : randomizer.k] @ (1 << np.arange(randomizer.k))
-    return reports
 
 
 def one_by_one(randomizer: FrequencyRandomizer, reports: NDArray[Any]) -> NDArray[np.float64]:

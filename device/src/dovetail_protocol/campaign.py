@@ -20,7 +20,8 @@ from dovetail_protocol.endpoint import place_of
 from dovetail_protocol.errors import ConfigError, DovetailError
 from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
-from dovetail_protocol.mechanisms import Mechanism, mechanism
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.mechanisms import mechanism
 from dovetail_protocol.toml_section import Section
 
 SCHEMA = 1

@@ -1,15 +1,31 @@
 """Range checks for parameters, with one form of message; free of numpy."""
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 from dovetail_protocol.errors import ParameterError
 
 
-def refuse(name: str, wanted: str, got: object) -> ParameterError:
+def refuse(name: str, wanted: str, got: object, *, hint: str = "") -> ParameterError:
     """The error for a parameter outside its range, ready to be raised."""
-    return ParameterError(f"`{name}` must be {wanted}, got {got!r}.")
+    return ParameterError(f"`{name}` must be {wanted}, got {got!r}{hint}{'' if hint.endswith('?') else '.'}")
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """A hint for an unknown name: the nearest known one, or what is known.
+
+    >>> nearest("kr", ["krr", "unary"])
+    "; did you mean 'krr'?"
+    """
+    names = list(known)
+    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"; known: {', '.join(names[:12])}{more}" if names else ""
 
 
 def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:

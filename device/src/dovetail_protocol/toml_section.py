@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any
 
 from dovetail_protocol import checks
@@ -84,9 +83,9 @@ class Section:
         """Refuse keys that nobody asked for."""
         for key in self._found:
             if key not in self._known:
-                near = get_close_matches(key, self._known, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(self._known))}."
-                raise ConfigError(f"`{_line(self._path(key))}` is not a key of a campaign; {hint}")
+                hint = checks.nearest(key, sorted(self._known))
+                end = "" if hint.endswith("?") else "."
+                raise ConfigError(f"`{_line(self._path(key))}` is not a key of a campaign{hint}{end}")
 
     def _read(self, key: str, default: Any, check: Callable[[str, Any], Any]) -> Any:
         found = self._take(key, default)

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from dovetail.attack.experiment.evidence import indicators
 from dovetail.attack.experiment.result import Guesses, People, columns, most, people
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy
@@ -128,7 +127,7 @@ class Correlation:
         return cls(randomizer, who, csr_array((rows.ravel(), found.ravel(), ends), shape=(who.size, n)))
 
     def guess(self, reports: Reports, rng: Entropy) -> Guesses:
-        seen = indicators(self.randomizer, reports)
+        seen = self.randomizer.indicators(reports)
         if len(seen) != self.weights.shape[1]:
             raise DataError(f"`reports` must be {self.weights.shape[1]:,}, one for each place, got {len(seen):,}.")
         mean = seen.mean(axis=0)
@@ -165,7 +164,7 @@ def learn_smoothness(
     Approximating likelihoods for large spatial data sets.
     """
     places = columns("points", points)
-    seen = indicators(randomizer, reports)
+    seen = randomizer.indicators(reports)
     if len(seen) != len(places):
         raise DataError(f"`reports` must be {len(places):,}, one for each place, got {len(seen):,}.")
     centred = seen - seen.mean(axis=0)

@@ -11,9 +11,9 @@ import polars as pl
 import typer
 
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.core.checks import nearest as nearest_name
 from dovetail.core.errors import DataError, OutputError, ParameterError
 from dovetail.pipeline.config.build import build_shuffler, mechanism_of
-from dovetail.pipeline.config.run_config import nearest as nearest_name
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.report.document import Missing, plain
 from dovetail.shuffle.groups.groups import Groups

@@ -14,8 +14,8 @@ import polars as pl
 import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError, OutputError, ParameterError
-from dovetail.pipeline.config.run_config import nearest
 
 HOME = Path(__file__).parents[3] / "studies"
 

@@ -1,5 +1,5 @@
 """The range checks of `dovetail_protocol.checks` by this package's own name: both ends refuse in the same words."""
 
-from dovetail_protocol.checks import positive, privacy_budget, probability, real, refuse, share, whole
+from dovetail_protocol.checks import nearest, positive, privacy_budget, probability, real, refuse, share, whole
 
-__all__ = ["positive", "privacy_budget", "probability", "real", "refuse", "share", "whole"]
+__all__ = ["nearest", "positive", "privacy_budget", "probability", "real", "refuse", "share", "whole"]

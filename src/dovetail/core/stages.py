@@ -7,29 +7,42 @@ on the device and at the analyst.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self, final
+from dataclasses import fields
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.channel import Channel
+from dovetail.core.bracket import Bracket
+from dovetail.core.channel import MOST_CELLS, Channel
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
+from dovetail.core.registry import Declared
+from dovetail.core.settings import Parameter, parameters_of
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.mechanisms import mechanism
 
 Reports = NDArray[Any]  # (n,) or (n, width): one row per person
 Labels = NDArray[np.int64]  # (n,), 0..g-1
+Encoded = NDArray[np.uint8]  # (n, bytes)
+Valid = NDArray[np.bool_]  # (n,)
+Support = NDArray[np.bool_]  # (n, k)
 
 
-class Randomizer(ABC):
+class Randomizer(Declared):
     """Turns one person's value into one report.
+
+    A concrete one is a frozen dataclass whose fields are its domain, `epsilon` and its own settings.
 
     Laws: reports of different people are independent; `guarantee` holds for the realized integer thresholds, not
     for idealized probabilities; the law of a report is exactly the published channel or log density.
     """
 
-    name: ClassVar[str]
+    question: ClassVar[Literal["frequency", "mean"]]
+    domain: ClassVar[frozenset[str]]  # fields that the data decide
+    largest_epsilon: ClassVar[float] = 700.0  # nats that a report can be made with
 
     @property
     @abstractmethod
@@ -40,10 +53,37 @@ class Randomizer(ABC):
     def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         """Reports for `values`, in the same order; values outside the domain raise DataError."""
 
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """Size of one report."""
+
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
         """Small instances on which the laws are tested."""
+
+    @classmethod
+    def settings(cls) -> tuple[Parameter, ...]:
+        return parameters_of(cls, without=cls.domain | {"epsilon"})
+
+    @property
+    def accounted(self) -> Randomizer | Channel:
+        """What has the same privacy loss, and for which a law may be known: noise before clamping, or the channel."""
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        """What a privacy report says of it besides name, epsilon and parameters."""
+        return {}
+
+    @property
+    def device(self) -> Mechanism:
+        """The same for one value at a time, which a device can run and a campaign can name."""
+        return mechanism(self.name, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        """Reports that devices have encoded (n, bytes), and which rows (n,) are reports at all."""
+        raise UnsupportedError(f"randomizer {self.name!r} has no form for devices, so no campaign can use it.")
 
 
 class FrequencyRandomizer(Randomizer):
@@ -52,6 +92,10 @@ class FrequencyRandomizer(Randomizer):
     Laws: `tally` ignores order and adds over concatenation; `invert(tally)` is unbiased for the shares of the
     symbols among exactly these people; its variance per report is `variance(shares)`.
     """
+
+    question = "frequency"
+    domain = frozenset({"k"})
+    names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
 
     k: int
 
@@ -75,12 +119,76 @@ class FrequencyRandomizer(Randomizer):
     def check_reports(self, reports: ArrayLike) -> Reports:
         """`reports` as a valid array; DataError with the first offenders otherwise."""
 
+    @property
+    def accounted(self) -> Randomizer | Channel:
+        return self.channel()
+
+    def all_reports(self) -> Reports:
+        """Every report that can be sent, in the order of the channel's columns."""
+        return np.arange(self.channel().shape[1])
+
+    def columns(self, reports: Reports) -> NDArray[np.int64]:
+        """The channel's column (n,) of each report."""
+        return np.asarray(self.check_reports(reports), dtype=np.int64)
+
+    @final
+    def support(self, reports: ArrayLike) -> Support:
+        r"""Which values (n, k) each report speaks for: those that make it likelier, all by the same factor.
+
+        .. math:: \Pr[y \mid x] = c(y)\, e^{\lambda\, S(y, x)}, \qquad S(y, x) \in \{0, 1\}
+
+        So the likeliest common value of some people is the one that most of their reports support. lambda is
+        `support_log_odds`. UnsupportedError for a randomizer without this form, and above ten million cells.
+        """
+        given, k = self.check_reports(reports), self.k
+        if len(given) * k > MOST_CELLS:
+            raise UnsupportedError(
+                f"{len(given):,} reports about {k:,} values exceed {MOST_CELLS:,} cells; join values."
+            )
+        return self._support(given)
+
+    def _support(self, reports: Reports) -> Support:
+        """`support` of valid reports; this one reads it off a channel whose columns hold two probabilities each."""
+        law = self.channel().matrix()
+        high, low = law.max(axis=0), law.min(axis=0)
+        supported = law > (high + low) / 2
+        if not np.allclose(np.where(supported, high, low), law, rtol=1e-9, atol=0.0):
+            raise UnsupportedError(f"Reports of {self.label} do not support values; use krr, hadamard or unary.")
+        return np.asarray(supported[:, self.columns(reports)].T)
+
+    @property
+    def support_log_odds(self) -> float:
+        """lambda: by how much a value that a report supports is likelier than one that it does not; nats."""
+        return self.channel().epsilon
+
+    def indicators(self, reports: Reports) -> NDArray[np.float64]:
+        """Unbiased indicators (n, k) of each sender's value: their mean given x is 1 at x, and 0 elsewhere."""
+        seen = self.support(reports)
+        return self.invert(seen, np.ones(len(seen)))
+
+    @classmethod
+    def breaks(cls, k: int) -> tuple[float, ...]:
+        """Ascending epsilons after which the shape changes and the error jumps up; it falls in between."""
+        return ()
+
+    @classmethod
+    def burden(cls, k: int, n: int) -> str:
+        """Why a planner does not recommend it for this many values and people, although it would do; mostly empty."""
+        return ""
+
+    def own_report_leakage(self) -> Bracket | None:
+        """What one report adds to a blind guess of its owner's value, where the channel has no matrix."""
+        return None
+
 
 class NumericRandomizer(Randomizer):
     """A randomizer of one number in [lower, upper] on a public grid; a report is a whole number of grid steps.
 
     Laws: `decode(report)` is unbiased for the value rounded to the grid; `log_density` is its exact law.
     """
+
+    question = "mean"
+    domain = frozenset({"lower", "upper", "grid"})
 
     lower: float
     upper: float
@@ -102,6 +210,10 @@ class NumericRandomizer(Randomizer):
     @abstractmethod
     def rounding(self) -> float:
         """Largest absolute difference between a value and its grid point."""
+
+    @property
+    def report_bits(self) -> int:
+        return 64
 
 
 class Shuffler(ABC):

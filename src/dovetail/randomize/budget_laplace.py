@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, floor, inf, log, log1p, sinh
-from typing import ClassVar, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,12 @@ from scipy.optimize import brentq
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.core.settings import Share
+from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.sampling.domain import symbols
 from dovetail.randomize.sampling.parameters import adopt
-from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import budget_laplace
 from dovetail_protocol.mechanisms.budget_laplace import Precision
 
 _UP = 1.0 + 1e-12  # far beyond the rounding of a root
@@ -75,19 +76,20 @@ class BudgetLaplace(NumericRandomizer):
     lower: float
     upper: float
     epsilon: float
-    beta: float
-    rho: float
+    beta: Share
+    rho: Share
     precision: Precision = "guaranteed"
     grid: float | None = None
     name: ClassVar[str] = "budget_laplace"
+    label: ClassVar[str] = "Laplace noise"
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.BudgetLaplace:
+    def device(self) -> budget_laplace.BudgetLaplace:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.BudgetLaplace(
+        return budget_laplace.BudgetLaplace(
             self.lower, self.upper, self.epsilon, self.beta, self.rho, precision=self.precision, grid=self.grid
         )
 
@@ -152,6 +154,28 @@ class BudgetLaplace(NumericRandomizer):
 
         most = -log1p(-self.rho) / (k + 0.5)
         return self.steps * float(brentq(excess, 0.0, most * _UP, xtol=1e-300, rtol=1e-15)) * _UP
+
+    @property
+    def accounted(self) -> Laplace:
+        return self.noise  # clamped or not: reports beyond an end say as much as the end itself
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        steps, valid = self.noise.decode_bytes(encoded)
+        return steps, valid & (steps >= 0) & (steps <= self.steps) if self.clamps else valid
+
+    def facts(self) -> dict[str, Any]:
+        """What one report achieves at both ends of the range, beside what was asked for, and what it would take."""
+        ends = [self.lower, self.upper]
+        precision = {
+            "beta": self.beta,
+            "rho": self.rho,
+            "values": ends,
+            "achieved": [self.precision_at(value) for value in ends],
+            "clamps": self.clamps,
+            "guaranteed_threshold": self.guaranteed_threshold,
+            "published_threshold": self.published_threshold,
+        }
+        return {"precision": precision}
 
     def precision_at(self, value: float) -> float:
         r"""Pr[|z - x| <= beta |x|] for the report z as it is sent: exact sums of the discrete law.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, log2
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -12,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.channel import HadamardChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Valid
+from dovetail.randomize.sampling.bytes import numbers_below
 from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import Symbols, symbols
-from dovetail.randomize.sampling.parameters import adopt
+from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import hadamard
 
 
 @final
@@ -57,14 +59,15 @@ class Hadamard(FrequencyRandomizer):
     k: int
     epsilon: float
     name: ClassVar[str] = "hadamard"
+    label: ClassVar[str] = "Hadamard response"
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.Hadamard:
+    def device(self) -> hadamard.Hadamard:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.Hadamard(self.k, self.epsilon)
+        return hadamard.Hadamard(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -107,6 +110,22 @@ class Hadamard(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.channel().inverse_variance(shares)
+
+    @property
+    def report_bits(self) -> int:
+        return int(log2(self.blocks * self.width))
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        return numbers_below(self.blocks * self.width, encoded)
+
+    def indicators(self, reports: Reports) -> NDArray[np.float64]:
+        kinds, which = np.unique(self.check_reports(reports), return_inverse=True)
+        channel = self.channel()
+        return np.asarray(channel.invert(kinds[:, None] == np.arange(channel.shape[1]))[which])
+
+    @classmethod
+    def breaks(cls, k: int) -> tuple[float, ...]:
+        return tuple(log(2.0**power) * JUST_BELOW for power in range(1, (2 * k - 1).bit_length()))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

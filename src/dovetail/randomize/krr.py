@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
+from dovetail.randomize.sampling.bytes import numbers_below
 from dovetail.randomize.sampling.domain import symbols, whole_numbers
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import krr
 
 
 @final
@@ -54,14 +55,16 @@ class KRR(FrequencyRandomizer):
     k: int
     epsilon: float
     name: ClassVar[str] = "krr"
+    label: ClassVar[str] = "k-ary randomized response"
+    names_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.KRR:
+    def device(self) -> krr.KRR:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.KRR(self.k, self.epsilon)
+        return krr.KRR(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -84,6 +87,16 @@ class KRR(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.channel().inverse_variance(shares)
+
+    @property
+    def report_bits(self) -> int:
+        return (self.k - 1).bit_length()
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        return numbers_below(self.k, encoded)
+
+    def _support(self, reports: Reports) -> Support:
+        return np.asarray(reports[:, None] == np.arange(self.k))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

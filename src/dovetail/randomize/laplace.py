@@ -15,11 +15,12 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
+from dovetail.randomize.sampling.bytes import whole_words
 from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import numbers
 from dovetail.randomize.sampling.parameters import adopt
-from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import laplace
 
 
 @final
@@ -61,14 +62,15 @@ class Laplace(NumericRandomizer):
     epsilon: float
     grid: float | None = None
     name: ClassVar[str] = "laplace"
+    label: ClassVar[str] = "Laplace noise"
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.Laplace:
+    def device(self) -> laplace.Laplace:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.Laplace(self.lower, self.upper, epsilon=self.epsilon, grid=self.grid)
+        return laplace.Laplace(self.lower, self.upper, epsilon=self.epsilon, grid=self.grid)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -120,6 +122,10 @@ class Laplace(NumericRandomizer):
     @property
     def rounding(self) -> float:
         return self.step / 2
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        steps = whole_words(encoded).view(np.int64)
+        return steps, (steps >= -laplace.FARTHEST) & (steps <= laplace.FARTHEST)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 from typing import Any, ClassVar, Never, Self, final
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.bracket import Bracket
 from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
+from dovetail.randomize.sampling.bytes import numbers_below, whole_words
 from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import offenders, symbols
-from dovetail.randomize.sampling.parameters import adopt
+from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail.randomize.sampling.randomized_response import respond
-from dovetail_protocol import mechanisms
+from dovetail_protocol.mechanisms import local_hashing
 
 Seeds = NDArray[np.uint64]  # (n,)
+
+MOST_BUCKETS = 64  # with more of them less than 1 % is lost at a break
+MOST_HASHES = 1e12  # an hour of tallying, at about four nanoseconds a hash
 
 _HALF = np.uint64(32)
 
@@ -66,14 +72,16 @@ class LocalHashing(FrequencyRandomizer):
     k: int
     epsilon: float
     name: ClassVar[str] = "local_hashing"
+    label: ClassVar[str] = "local hashing"
+    largest_epsilon: ClassVar[float] = 11.0
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.LocalHashing:
+    def device(self) -> local_hashing.LocalHashing:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.LocalHashing(self.k, self.epsilon)
+        return local_hashing.LocalHashing(self.k, self.epsilon)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -137,6 +145,49 @@ class LocalHashing(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._pure.variance(shares)
+
+    @property
+    def report_bits(self) -> int:
+        return 128 + (self.g - 1).bit_length()
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        buckets, valid = numbers_below(self.g, encoded[:, 16:])
+        seeds = (whole_words(encoded[:, :8]), whole_words(encoded[:, 8:16]))
+        return np.stack([*seeds, buckets.astype(np.uint64)], axis=1), valid
+
+    @property
+    def accounted(self) -> Self:
+        return self  # its law is that of g-ary randomized response on the hash
+
+    def _support(self, reports: Reports) -> Support:
+        seeds, named = reports[:, :2], reports[:, 2].astype(np.int64)
+        return np.column_stack([self.hash(np.full(len(reports), value), seeds) == named for value in range(self.k)])
+
+    @property
+    def support_log_odds(self) -> float:
+        return self.hash_channel().epsilon
+
+    @classmethod
+    def breaks(cls, k: int) -> tuple[float, ...]:
+        return tuple(log(g - 0.5) * JUST_BELOW for g in range(2, MOST_BUCKETS))
+
+    @classmethod
+    def burden(cls, k: int, n: int) -> str:
+        return f"the tally would take n k = {n * k:.3g} hashes" if n * k > MOST_HASHES else ""
+
+    def own_report_leakage(self) -> Bracket:
+        r"""A public hash function and a randomized bucket add at most what g-ary randomized response does.
+
+        .. math:: V - \frac1k = \frac{p - s}{k} (E[m] - 1), \qquad
+                  \frac{k}{1 + (k - 1) c} \le E[m] \le \min(g, k)
+
+        with m the number of buckets that some value hashes to. Lower end: m >= k^2 / sum of squared bucket counts,
+        whose mean is k + k (k - 1) c for pairwise independent hashes that collide with probability c.
+        """
+        k, g, law = self.k, self.g, self.hash_channel()
+        collide = (1.0 + 1e-9) / g  # at most 1/g + g 2^-64, and g < 2^17
+        used = max(1.0, k / (1.0 + (k - 1) * collide))
+        return Bracket(law.contrast * (used - 1.0) / k, law.contrast * (min(g, k) - 1.0) / k)
 
     @property
     def _pure(self) -> Pure:

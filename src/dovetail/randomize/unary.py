@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -14,15 +15,16 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
 from dovetail.randomize.sampling.bernoulli import coins
 from dovetail.randomize.sampling.chunks import chunks
 from dovetail.randomize.sampling.domain import offenders, symbols
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
-from dovetail_protocol import mechanisms
 from dovetail_protocol.exact_thresholds import WORD
+from dovetail_protocol.mechanisms import unary
 
+MOST_BITS = 1 << 16  # of a report that a planner recommends
 _BYTES = 1 << 18  # random bytes drawn at once
 
 
@@ -64,14 +66,15 @@ class Unary(FrequencyRandomizer):
     epsilon: float
     encoding: Literal["optimized", "symmetric"] = "optimized"
     name: ClassVar[str] = "unary"
+    label: ClassVar[str] = "unary encoding"
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
 
     @property
-    def device(self) -> mechanisms.Unary:
+    def device(self) -> unary.Unary:
         """The same for one value at a time: the mechanism of a device, which owns the parameters."""
-        return mechanisms.Unary(self.k, self.epsilon, self.encoding)
+        return unary.Unary(self.k, self.epsilon, self.encoding)
 
     @property
     def guarantee(self) -> LocalDP:
@@ -135,6 +138,36 @@ class Unary(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._pure.variance(shares)
+
+    @property
+    def report_bits(self) -> int:
+        return 8 * self._width
+
+    def decode_bytes(self, encoded: Encoded) -> tuple[Reports, Valid]:
+        return encoded, encoded[:, -1] & ((1 << self.device.padding) - 1) == 0
+
+    @property
+    def accounted(self) -> Self:
+        return self  # its bits are independent: the law needs no channel of k 2^k cells
+
+    def all_reports(self) -> Reports:
+        bits = np.arange(1 << self.k)[:, None] >> np.arange(self.k) & 1
+        return np.packbits(bits.astype(np.uint8), axis=1)
+
+    def columns(self, reports: Reports) -> NDArray[np.int64]:
+        return np.asarray(np.unpackbits(reports, axis=1)[:, : self.k] @ (1 << np.arange(self.k)))
+
+    def _support(self, reports: Reports) -> Support:
+        return np.unpackbits(reports, axis=1, count=self.k).astype(np.bool_)
+
+    @property
+    def support_log_odds(self) -> float:
+        p, q = self.masses
+        return log(p * (WORD - q)) - log(q * (WORD - p))
+
+    @classmethod
+    def burden(cls, k: int, n: int) -> str:
+        return f"a report would have {k:,} bits" if k > MOST_BITS else ""
 
     @property
     def _pure(self) -> Pure:

@@ -11,7 +11,7 @@ import dovetail as dt
 from dovetail.collect.analyzer.answers.estimates import window
 from dovetail.collect.analyzer.tallies import add, by_group, dense, spread_out, tally
 from dovetail.collect.http.problems import Refusal
-from dovetail.randomize.sampling.wire import from_device
+from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.entropy import system_entropy
 
 UNARY = 'name = "unary"\nk = 20\nepsilon = 2.0'

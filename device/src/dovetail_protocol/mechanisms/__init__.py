@@ -1,38 +1,33 @@
-"""Local randomizers of one value: the parameters and exact samplers that both ends share.
+"""Local randomizers of one value, one file each, named after the mechanism: parameters and exact samplers.
 
-The analyst's randomizers take their parameters from these classes and add arrays to them.
+The analyst's randomizers take their parameters from these classes and add arrays to them. What all of them share
+lives one folder up.
 """
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+import pkgutil
+from functools import cache
+from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from dovetail_protocol.checks import refuse
+from dovetail_protocol.checks import nearest, refuse
 from dovetail_protocol.errors import ParameterError
-from dovetail_protocol.mechanisms.base import Mechanism
-from dovetail_protocol.mechanisms.budget_laplace import BudgetLaplace
-from dovetail_protocol.mechanisms.hadamard import Hadamard
-from dovetail_protocol.mechanisms.krr import KRR
-from dovetail_protocol.mechanisms.laplace import Laplace
-from dovetail_protocol.mechanisms.local_hashing import LocalHashing
-from dovetail_protocol.mechanisms.unary import Unary
+from dovetail_protocol.mechanism import Mechanism
 
-__all__ = [
-    "KRR",
-    "MECHANISMS",
-    "BudgetLaplace",
-    "Hadamard",
-    "Laplace",
-    "LocalHashing",
-    "Mechanism",
-    "Unary",
-    "mechanism",
-]
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in (KRR, Hadamard, Unary, LocalHashing, Laplace, BudgetLaplace)
-}
+@cache
+def names() -> tuple[str, ...]:
+    """Names of all mechanisms that a device can run."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+def kind_of(name: str) -> type[Mechanism]:
+    """The mechanism of this name; an unknown one is refused with the nearest known one."""
+    if not isinstance(name, str) or name not in names():
+        raise refuse("mechanism", f"one of {', '.join(names())}", name, hint=nearest(name, names()))
+    module = import_module(f"{__name__}.{name}")
+    kind: type[Mechanism] = next(found for found in vars(module).values() if getattr(found, "name", None) == name)
+    return kind
 
 
 def mechanism(name: str, **parameters: Any) -> Mechanism:
@@ -41,14 +36,12 @@ def mechanism(name: str, **parameters: Any) -> Mechanism:
     >>> mechanism("krr", k=4, epsilon=1.0)
     KRR(k=4, epsilon=1.0)
     """
-    kind = MECHANISMS.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise refuse("mechanism", f"one of {', '.join(MECHANISMS)}{_nearest(name, MECHANISMS)}", name)
+    kind = kind_of(name)
     known = signature(kind).parameters
     for given in parameters:
         if given not in known:
             raise ParameterError(
-                f"{name} has no parameter `{given}`; it takes {', '.join(known)}{_nearest(given, known)}."
+                f"{name} has no parameter `{given}`; it takes {', '.join(known)}{_near(given, known)}"
             )
     for wanted, parameter in known.items():
         if parameter.default is parameter.empty and wanted not in parameters:
@@ -56,5 +49,6 @@ def mechanism(name: str, **parameters: Any) -> Mechanism:
     return kind(**parameters)
 
 
-def _nearest(given: object, known: Iterable[str]) -> str:
-    return f" (nearest: {get_close_matches(str(given), known, n=1, cutoff=0.0)[0]})"
+def _near(given: str, known: Any) -> str:
+    hint = nearest(given, known)
+    return hint if hint.endswith("?") else "."

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, final, get_args
 from dovetail_protocol.checks import probability, refuse
 from dovetail_protocol.errors import DataError, UnsupportedError
 from dovetail_protocol.exact_thresholds import exp_bracket
-from dovetail_protocol.mechanisms.base import Mechanism
+from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms.laplace import Laplace
 from dovetail_protocol.words import Words
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, final
 from dovetail_protocol.checks import positive, privacy_budget, real, refuse
 from dovetail_protocol.errors import DataError
 from dovetail_protocol.exact_thresholds import geometric_digits
-from dovetail_protocol.mechanisms.base import Mechanism
-from dovetail_protocol.mechanisms.symbols import exactly
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.symbols import exactly
 from dovetail_protocol.words import Words
 
 FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700

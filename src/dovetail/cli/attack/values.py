@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from dovetail.attack.experiment.result import Attacked, mount
-from dovetail.attack.subset_reidentification import SubsetSearch, reidentify_subset, subset_bound
+from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.console.options import given
 from dovetail.cli.console.output import (
     Force,

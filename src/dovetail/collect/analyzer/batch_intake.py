@@ -23,7 +23,7 @@ from dovetail.collect.analyzer.unseal import Opened, Versions, unseal
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.clock import minute
 from dovetail.collect.store.protocol import Batch, Counted, Tally
-from dovetail.randomize.sampling.wire import from_device
+from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import Rejected
 

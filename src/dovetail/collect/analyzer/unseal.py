@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.stages import Reports
-from dovetail.randomize.sampling.wire import decode_reports
+from dovetail.randomize.sampling.from_device import decode_reports
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
 from dovetail_protocol.message import VERSION, inner_info, plain_bytes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dovetail.collect.simulate.faults import Chance, Crash, Role
 from dovetail.collect.simulate.world import World
-from dovetail.randomize.sampling.wire import from_device
+from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
 from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import BudgetSpent, Outbox

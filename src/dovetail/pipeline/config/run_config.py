@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from dovetail.core.checks import nearest
 from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.sections import (
     NUMERIC,
@@ -103,15 +103,6 @@ class RunConfig(Section):
                 f"[promise] cap must be at least the {self.randomize.epsilon:g} nats of one report, "
                 f"got {self.promise.cap!r}"
             )
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """A hint that names the nearest known word, or lists what is known."""
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    more = f" and {len(known) - 12} more" if len(known) > 12 else ""
-    return f"; known: {', '.join(known[:12])}{more}" if known else ""
 
 
 def load_config(path: str | Path) -> RunConfig:

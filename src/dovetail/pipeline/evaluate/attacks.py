@@ -9,10 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
-from dovetail.attack.de_finetti import DeFinetti
+from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.result import Attacked, Attacker, mount
 from dovetail.attack.experiment.voters import voters
-from dovetail.attack.majority_vote import MajorityVote
+from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler

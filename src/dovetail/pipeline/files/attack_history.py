@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.reidentification_forest import Records
+from dovetail.attack.reidentify.forest import Records
+from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
-from dovetail.pipeline.config.run_config import nearest
 from dovetail.pipeline.files.table import numeric, read_table, refuse_missing
 
 MOST_PARTS = 10  # into which a single release is cut

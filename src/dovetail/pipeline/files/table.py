@@ -13,9 +13,9 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
+from dovetail.core.checks import nearest
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.pipeline.config.run_config import nearest
 from dovetail.pipeline.config.sections import DataSection
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)

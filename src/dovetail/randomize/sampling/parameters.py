@@ -3,7 +3,9 @@
 from dataclasses import fields
 from typing import Any
 
-from dovetail_protocol.mechanisms import Mechanism
+from dovetail_protocol.mechanism import Mechanism
+
+JUST_BELOW = 1.0 - 1e-12  # of an epsilon at which a mechanism changes its shape
 
 
 def adopt(randomizer: Any, mechanism: Mechanism) -> None:

@@ -19,7 +19,7 @@ from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import Randomizer
-from dovetail.randomize.sampling.wire import from_device
+from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing
 from dovetail.shuffle.fitting.summary import round_up
 from dovetail_protocol.campaign import Campaign

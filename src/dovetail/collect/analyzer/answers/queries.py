@@ -16,7 +16,7 @@ from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import nearest_shares
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
-from dovetail.randomize.sampling.wire import from_device
+from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing, Shares, central_document, plain
 from dovetail_protocol.campaign import Campaign
 

@@ -17,7 +17,7 @@ from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
 from dovetail.pipeline.files.table import read_table
-from dovetail.randomize.sampling.wire import decode_reports, from_device
+from dovetail.randomize.sampling.from_device import decode_reports, from_device
 from dovetail_protocol.campaign import Campaign
 
 Labels = NDArray[np.int64]  # (n,)

@@ -195,7 +195,9 @@ def _row(batch: Document) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     return Environment(
-        loader=ChoiceLoader([PackageLoader("dovetail.collect.analyzer"), PackageLoader("dovetail.report")]),
+        loader=ChoiceLoader(
+            [PackageLoader("dovetail.collect.analyzer.page"), PackageLoader("dovetail.report.render")]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, hypergeom
 
 from dovetail.account.order_privacy.posterior_odds import exact_alpha, reidentification_bound
-from dovetail.attack.experiment.evidence import log_odds, supports
 from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
@@ -141,10 +140,10 @@ class SubsetSearch:
 
     def guess(self, reports: Reports, rng: Entropy) -> People:
         """The k places named."""
-        seen = supports(self.randomizer, reports)
+        seen = self.randomizer.support(reports)
         if seen.shape != self.inside.shape:
             raise DataError(f"`reports` must be {len(self.inside):,}, one for each place, got {len(seen):,}.")
-        likelihood = np.where(seen, 1.0, math.exp(-log_odds(self.randomizer)))
+        likelihood = np.where(seen, 1.0, math.exp(-self.randomizer.support_log_odds))
         score = (self.inside * likelihood).sum(axis=1) / (self.anybody * likelihood).sum(axis=1)
         return np.lexsort((rng.words(score.size), -score))[: self.subset.size].astype(np.int64)
 

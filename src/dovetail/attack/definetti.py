@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from dovetail.attack.experiment.evidence import indicators, log_odds, supports
 from dovetail.attack.experiment.result import Guesses, People, most, people
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
@@ -123,12 +122,12 @@ class DeFinetti:
 
     def learn(self, reports: Reports) -> tuple[Model, NDArray[np.float64]]:
         """theta (classes, k), and the sum over the reports of each block (blocks, k)."""
-        seen = supports(self.randomizer, reports)
+        seen = self.randomizer.support(reports)
         if len(seen) != self.blocks.size:
             raise DataError(f"`reports` must be {self.blocks.size:,}, one for each place, got {len(seen):,}.")
-        unbiased = indicators(self.randomizer, reports)
+        unbiased = self.randomizer.indicators(reports)
         mean = unbiased.mean(axis=0)
         model = nearest_shares(mean + self.gain @ (self.mix.T @ (self.inside @ (unbiased - mean))))
-        likelihood = np.where(seen, 1.0, np.exp(-log_odds(self.randomizer)))
+        likelihood = np.where(seen, 1.0, np.exp(-self.randomizer.support_log_odds))
         expected = (self.mix @ model)[self.blocks]
         return model, self.inside @ (likelihood / (expected * likelihood).sum(axis=1, keepdims=True))

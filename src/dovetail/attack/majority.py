@@ -9,12 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dovetail.attack.experiment.evidence import Support, supports
 from dovetail.attack.experiment.result import Guesses, People
 from dovetail.attack.experiment.voters import Places
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.errors import DataError
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import FrequencyRandomizer, Reports, Support
 from dovetail.randomize.krr import KRR
 
 
@@ -65,7 +64,7 @@ class MajorityVote:
         words = rng.words(len(self.places))
         if isinstance(self.randomizer, KRR):
             return np.asarray(_vote(given, self.places, self.randomizer.k, words))
-        return np.asarray(_vote_support(supports(self.randomizer, given), self.places, words))
+        return np.asarray(_vote_support(self.randomizer.support(given), self.places, words))
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,81 @@
+"""Typed settings of mechanisms: one declaration for configuration files, command-line options, campaigns and help.
+
+A setting is a field of a dataclass: its annotation is type and range, its default is the default, its help is the
+first sentence about it in the docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt
+
+Share = Annotated[float, Gt(0), Lt(1)]
+Epsilon = Annotated[float, Gt(0), Le(700)]  # nats
+Alpha = Annotated[float, Ge(0)]  # nats; infinite for no promise
+Count = Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting.
+
+    Parameters
+    ----------
+    name : str
+    annotation : type, with its range
+    default : value, or `Parameter.REQUIRED`
+    help : str
+        One sentence.
+    """
+
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+
+    REQUIRED = MISSING
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+
+def parameters_of(kind: type, *, without: frozenset[str] = frozenset()) -> tuple[Parameter, ...]:
+    """The settings that the fields of a dataclass declare.
+
+    >>> @dataclass
+    ... class Settings:
+    ...     '''Parameters
+    ...     ----------
+    ...     votes : int, at least 1
+    ...         Reports that vote. More are slower.
+    ...     '''
+    ...     votes: Count = 25
+    >>> [(found.name, found.default, found.help) for found in parameters_of(Settings)]
+    [('votes', 25, 'Reports that vote.')]
+    """
+    hints, sentences = get_type_hints(kind, include_extras=True), help_of(kind)
+    return tuple(
+        Parameter(field.name, hints[field.name], field.default, sentences.get(field.name, ""))
+        for field in fields(kind)
+        if field.init and field.name not in without
+    )
+
+
+def help_of(kind: type) -> dict[str, str]:
+    """The first sentence about each parameter in a docstring of the house's form."""
+    text = inspect.getdoc(kind) or ""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", text, re.M | re.S)
+    found: dict[str, str] = {}
+    for names, body in re.findall(
+        r"^(\w[\w, ]*?)(?: :[^\n]*)?\n((?: +[^\n]*\n?)*)", section.group(1) if section else "", re.M
+    ):
+        sentence = re.match(r".*?[.](?=\s|$)", " ".join(body.split()) + " ")
+        for name in names.split(","):
+            found[name.strip()] = sentence.group(0) if sentence else " ".join(body.split())
+    return found
