@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.mechanism_law import LAWS, mechanism_law
+from dovetail.account.mechanism_law import declared_laws, mechanism_law
 from dovetail.account.mechanisms.binary import BinaryExact
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
@@ -106,12 +106,14 @@ def test_no_collection_exceeds_the_law_of_its_mechanism(
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "rows", "most"), [case for case in CASES if type(case[0]) in LAWS], ids=lambda case: repr(case)[:50]
+    ("mechanism", "rows", "most"),
+    [case for case in CASES if type(case[0]) in declared_laws()],
+    ids=lambda case: repr(case)[:50],
 )
 def test_some_collection_exceeds_the_attack_on_its_mechanism(
     mechanism: Randomizer | Channel, rows: Rows, most: int
 ) -> None:
-    dataset = LAWS[type(mechanism)][2](mechanism)
+    dataset = declared_laws()[type(mechanism)].dataset(mechanism)
     epsilons = SHARES[3:] * DenseChannel(rows).epsilon
     lowers = np.array([ShuffledLaw(dataset, most).delta(float(epsilon)).lower for epsilon in epsilons])
     assert np.all(lowers <= Enumerated(rows).worst(most, epsilons) * (1.0 + EXACT))

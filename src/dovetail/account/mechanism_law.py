@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import pkgutil
+from functools import cache
+from importlib import import_module
 
+from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, Dominating
 from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
 from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, worst_dataset
-from dovetail.account.mechanisms.hadamard import hadamard_dataset, hadamard_law
-from dovetail.account.mechanisms.krr import krr_law, krr_third_law
-from dovetail.account.mechanisms.laplace import grid_laplace_dataset, grid_laplace_law
-from dovetail.account.mechanisms.unary import hashing_dataset, hashing_law, unary_dataset, unary_law
-from dovetail.core.channel import Channel, HadamardChannel, KRRChannel
+from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Randomizer
-from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
+from dovetail.core.stages import Randomizer
 
 SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"
 BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
@@ -29,13 +24,14 @@ FEWER = f", of {MOST_EXACT:,} people: more people never expose one of them more"
 Mechanism = Randomizer | Channel
 MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
 
-LAWS: dict[type, tuple[str, Callable[..., BlanketLaw], Callable[..., BlanketLaw]]] = {
-    KRRChannel: ("k-ary randomized response", krr_law, krr_third_law),
-    HadamardChannel: ("Hadamard response", hadamard_law, hadamard_dataset),
-    Laplace: ("Laplace on a grid", grid_laplace_law, grid_laplace_dataset),
-    Unary: ("unary encoding", unary_law, unary_dataset),
-    LocalHashing: ("local hashing", hashing_law, hashing_dataset),
-}
+
+@cache
+def declared_laws() -> dict[type, DeclaredLaw]:
+    """The laws that the files of `account/mechanisms` declare, by the type of their subject."""
+    home = "dovetail.account.mechanisms"
+    found = (import_module(f"{home}.{file.name}") for file in pkgutil.iter_modules(import_module(home).__path__))
+    laws = [module.LAW for module in found if hasattr(module, "LAW")]
+    return {law.subject: law for law in laws}
 
 
 def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
@@ -62,9 +58,9 @@ def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
                 f"that maximum serves up to n = {FAR:,}, above stronger clones are smaller."
             )
         return "binary randomized response", BinaryExact(subject.epsilon, min(n, MOST_EXACT))
-    if type(subject) in LAWS:
-        name, law, _ = LAWS[type(subject)]
-        return name, ShuffledLaw(law(subject), n)
+    declared = declared_laws().get(type(subject))
+    if declared is not None:
+        return declared.name, ShuffledLaw(declared.upper(subject), n)
     return "privacy blanket of the channel", FiniteChannelLaw.of(_channel(subject).matrix(), n=n)
 
 
@@ -77,7 +73,8 @@ def blanket_law(mechanism: Mechanism) -> BlanketLaw | None:
     [0.083, 0.083, 0.667]
     """
     subject = _subject(mechanism)
-    return LAWS[type(subject)][1](subject) if type(subject) in LAWS else None
+    declared = declared_laws().get(type(subject))
+    return None if declared is None else declared.upper(subject)
 
 
 def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
@@ -134,8 +131,9 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
         subject = _subject(mechanism)
         if isinstance(subject, KRRChannel) and subject.k == 2:
             return binary_reached(subject.epsilon, n, delta)
-        if type(subject) in LAWS:
-            dataset = LAWS[type(subject)][2](subject)
+        declared = declared_laws().get(type(subject))
+        if declared is not None:
+            dataset = declared.dataset(subject)
         else:
             dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
         return min(ShuffledLaw(dataset, n).reached(delta), _local(mechanism))
@@ -149,12 +147,8 @@ def _local(mechanism: Mechanism) -> float:
 
 
 def _subject(mechanism: Mechanism) -> Mechanism:
-    """What has the mechanism's law: itself, else its noise or its channel."""
-    if isinstance(mechanism, BudgetLaplace):
-        return mechanism.noise  # clamped or not: reports beyond an end say as much as the end itself
-    if type(mechanism) in LAWS or not isinstance(mechanism, FrequencyRandomizer):
-        return mechanism
-    return mechanism.channel()
+    """What has the mechanism's law: itself, its noise or its channel."""
+    return mechanism.accounted if isinstance(mechanism, Randomizer) else mechanism
 
 
 def _channel(subject: Mechanism) -> Channel:

@@ -20,7 +20,6 @@ from dovetail.plan.planner import CollectionPlan, Step, plan_collection
 from dovetail.plan.requirements import Wish
 from dovetail.report.document import Missing, central_document, plain
 from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
-from dovetail.report.sections.sentences import RANDOMIZERS
 
 
 def register(app: typer.Typer) -> None:
@@ -132,7 +131,7 @@ def _print(plan: CollectionPlan, console: Console) -> None:
     held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
     everybody, some, colluding = plan.central.lines()
     rows = {
-        "randomizer": f"{RANDOMIZERS[plan.randomizer.name]} ({plan.randomizer.name})",
+        "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
         "report": f"{plan.report_bits:,} bits",
         "epsilon0": f"{plan.epsilon0!r} (one report)",
         "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {plan.central.delta:g}",

@@ -9,7 +9,7 @@ from dovetail.core.stages import Reports, Shuffler
 from dovetail.pipeline.config.build import build_randomizer
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.attacks import attacks
-from dovetail.pipeline.evaluate.evaluate import Plan, beside, fitted, look, report_of
+from dovetail.pipeline.evaluate.evaluate import Analyst, beside, fitted, look, report_of
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
@@ -38,7 +38,7 @@ def _one(
     shuffler: Shuffler,
     settings: RunConfig,
     survey: Survey,
-    randomizer: Plan,
+    randomizer: Analyst,
     reports: Reports,
     rng: Entropy,
     progress: Progress,

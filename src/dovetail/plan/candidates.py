@@ -33,7 +33,7 @@ class Candidate:
     @property
     def report_bits(self) -> int:
         """Size of one report."""
-        return self.family.bits(self.randomizer)
+        return self.randomizer.report_bits
 
 
 @dataclass(frozen=True)

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, log, log2, sqrt
+from math import sqrt
 from typing import Any
 
-from dovetail.core.checks import refuse
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.core.checks import nearest, refuse
+from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Randomizer
 from dovetail.plan.requirements import Wish
-from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
 
 Maker = Callable[[float, int], FrequencyRandomizer | NumericRandomizer]  # (epsilon0, n)
 
-FINEST = 1 << 31  # steps of Laplace's grid
+FINEST = 1 << 31  # steps of a numeric randomizer's grid
 COARSEST = 1024
-BUCKETS = 64  # local hashing with more of them loses less than 1 % at a break
-MOST_HASHES = 1e12  # an hour of tallying, at about four nanoseconds a hash
-MOST_BITS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -34,8 +27,6 @@ class Family:
     name : str
     make : function of epsilon0 and n
         Refuses, with ParameterError, what the kind cannot do.
-    bits : function of a randomizer
-        Size of one report.
     most : float
         Largest epsilon0, nats.
     breaks : tuple of float
@@ -46,41 +37,33 @@ class Family:
 
     name: str
     make: Maker
-    bits: Callable[[Any], int]
     most: float = 700.0
     breaks: tuple[float, ...] = ()
     burden: str = ""
 
+    @classmethod
+    def of(cls, kind: type[Randomizer], wish: Wish) -> Family:
+        """What a declared randomizer is for these values and people."""
+        build: Any = kind
+        if wish.k is None or not issubclass(kind, FrequencyRandomizer):
+            return cls(kind.name, lambda epsilon0, n: _numeric(build, wish, epsilon0, n), kind.largest_epsilon)
+        k = wish.k
+        return cls(
+            kind.name,
+            lambda epsilon0, n: build(k=k, epsilon=epsilon0),
+            most=kind.largest_epsilon,
+            breaks=kind.breaks(k),
+            burden=kind.burden(k, wish.n),
+        )
+
 
 def families(wish: Wish) -> tuple[Family, ...]:
-    """The kinds that can answer the question, whichever of them was asked for."""
-    if wish.k is None:
-        return (Family("laplace", lambda epsilon0, n: _laplace(wish, epsilon0, n), lambda laplace: 64),)
-    k = wish.k
-    octaves = (2 * k - 1).bit_length()
-    return (
-        Family("krr", lambda epsilon0, n: KRR(k=k, epsilon=epsilon0), lambda krr: (k - 1).bit_length()),
-        Family(
-            "hadamard",
-            lambda epsilon0, n: Hadamard(k=k, epsilon=epsilon0),
-            lambda hadamard: int(log2(hadamard.blocks * hadamard.width)),
-            breaks=tuple(_before(2.0**power) for power in range(1, octaves)),
-        ),
-        Family(
-            "unary",
-            lambda epsilon0, n: Unary(k=k, epsilon=epsilon0),
-            lambda unary: 8 * ceil(k / 8),
-            burden=f"a report would have {k:,} bits" if k > MOST_BITS else "",
-        ),
-        Family(
-            "local_hashing",
-            lambda epsilon0, n: LocalHashing(k=k, epsilon=epsilon0),
-            lambda hashing: 128 + (hashing.g - 1).bit_length(),
-            most=11.0,
-            breaks=tuple(_before(g - 0.5) for g in range(2, BUCKETS)),
-            burden=f"the tally would take n k = {wish.n * k:.3g} hashes" if wish.n * k > MOST_HASHES else "",
-        ),
-    )
+    """The kinds that can answer the question, whichever of them was asked for.
+
+    Those that need settings of their own are left out: nobody has said what they are to be.
+    """
+    kinds = [kind for kind in RANDOMIZERS if kind.question == wish.question]
+    return tuple(Family.of(kind, wish) for kind in kinds if not any(one.required for one in kind.settings()))
 
 
 def wanted(wish: Wish) -> tuple[Family, ...]:
@@ -90,16 +73,15 @@ def wanted(wish: Wish) -> tuple[Family, ...]:
         return tuple(family for family in every if not family.burden)
     chosen = tuple(family for family in every if family.name == wish.randomizer)
     if not chosen:
-        names = ", ".join(f'"{family.name}"' for family in every)
-        raise refuse("randomizer", f"one of {names} for the question {wish.question}", wish.randomizer)
+        names = [family.name for family in every]
+        listed = ", ".join(f'"{name}"' for name in names)
+        hint = nearest(wish.randomizer, names)
+        wanted = f"one of {listed} for the question {wish.question}"
+        raise refuse("randomizer", wanted, wish.randomizer, hint=hint if hint.endswith("?") else "")
     return chosen
 
 
-def _before(odds: float) -> float:
-    return log(odds) * (1.0 - 1e-12)
-
-
-def _laplace(wish: Wish, epsilon0: float, n: int) -> Laplace:
+def _numeric(build: Any, wish: Wish, epsilon0: float, n: int) -> NumericRandomizer:
     """On the grid that was asked for, else on one so fine that rounding adds a twentieth to the error at most."""
     assert wish.lower is not None and wish.upper is not None
     grid, steps = wish.grid, COARSEST
@@ -107,4 +89,5 @@ def _laplace(wish: Wish, epsilon0: float, n: int) -> Laplace:
         while steps < min(FINEST, 10.0 * epsilon0 * sqrt(n) / (1.96 * sqrt(2.0))):
             steps *= 2
         grid = wish.span / steps
-    return Laplace(wish.lower, wish.upper, epsilon=epsilon0, grid=grid)
+    randomizer: NumericRandomizer = build(lower=wish.lower, upper=wish.upper, epsilon=epsilon0, grid=grid)
+    return randomizer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.mechanisms.finite_channel import worst_dataset
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
@@ -43,3 +44,6 @@ def hadamard_dataset(channel: HadamardChannel) -> BlanketLaw:
 
 def _halves(channel: HadamardChannel) -> KRRChannel:
     return KRRChannel(2 * channel.blocks, channel.keep, channel.lie)
+
+
+LAW = DeclaredLaw(HadamardChannel, "Hadamard response", upper=hadamard_law, dataset=hadamard_dataset)

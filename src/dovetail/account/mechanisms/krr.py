@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.core.channel import KRRChannel
 
@@ -41,3 +42,6 @@ def krr_third_law(channel: KRRChannel) -> BlanketLaw:
     p, inverse = keep / lie, lie / keep
     masses = [lie / total, lie / total, keep / total, (k - 3) * lie / total]
     return BlanketLaw([p, 1.0, inverse, 1.0], [1.0, p, inverse, 1.0], masses)
+
+
+LAW = DeclaredLaw(KRRChannel, "k-ary randomized response", upper=krr_law, dataset=krr_third_law)

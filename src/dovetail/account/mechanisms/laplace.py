@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.mechanisms.finite_channel import base_law
 from dovetail.core.special import Reals
@@ -89,3 +90,6 @@ def _cell_starts(inner: int, epsilon: float, m: int, cells: int) -> Reals:
     v = np.linspace(math.exp(0.5 * epsilon * (1.0 - 2.0 * inner / m)), math.exp(0.5 * epsilon), cells, endpoint=False)
     starts = np.ceil(0.5 * m - np.log(v[::-1]) * m / epsilon)
     return np.unique(np.clip(np.append(1.0, starts), 1.0, float(inner)))
+
+
+LAW = DeclaredLaw(Laplace, "Laplace on a grid", upper=grid_laplace_law, dataset=grid_laplace_dataset)

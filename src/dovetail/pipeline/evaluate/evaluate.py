@@ -21,7 +21,7 @@ from dovetail.pipeline.release import Released
 from dovetail.report.document import Lenses, Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
 
-Plan = FrequencyRandomizer | NumericRandomizer
+Analyst = FrequencyRandomizer | NumericRandomizer
 
 
 def fitted(name: str, settings: RunConfig, survey: Survey) -> Shuffler:
@@ -43,7 +43,7 @@ def beside(public: pl.DataFrame, shuffler: Shuffler) -> pl.DataFrame | Missing:
 
 def look(
     settings: RunConfig,
-    randomizer: Plan,
+    randomizer: Analyst,
     shuffler: Shuffler,
     reports: Reports,
     public: pl.DataFrame | Missing,
@@ -72,7 +72,7 @@ def look(
 def report_of(
     settings: RunConfig,
     survey: Survey,
-    randomizer: Plan,
+    randomizer: Analyst,
     lenses: Lenses,
     rng: Entropy,
     *,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.channel import Channel
+from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
 from dovetail.leak.exact.histograms import histograms
@@ -49,7 +49,7 @@ def _found(randomizer: FrequencyRandomizer, n: int) -> Leakage:
     channel = _channel(randomizer)
     if channel is None:
         return _bracket(randomizer, n, None, _UNLISTED)
-    m = n if isinstance(randomizer, KRR) else _reach(_kinds(channel), n)
+    m = n if isinstance(channel, KRRChannel) else _reach(_kinds(channel), n)
     here = vulnerability(channel, n=m)
     if m < n:
         return _bracket(randomizer, n, here, f"{here.source}, {_FEWER.format(m=m, n=n)}")
@@ -96,7 +96,7 @@ def _channel(randomizer: FrequencyRandomizer) -> Channel | None:
         channel: Any = randomizer.channel()
     except UnsupportedError:
         return None
-    small = isinstance(randomizer, KRR) or channel.shape[0] * channel.shape[1] <= MOST_CELLS
+    small = isinstance(channel, KRRChannel) or channel.shape[0] * channel.shape[1] <= MOST_CELLS
     return channel if small else None
 
 

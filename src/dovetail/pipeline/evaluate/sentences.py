@@ -9,7 +9,6 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.files.table import Survey
-from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.report.document import Leakage, Lenses
 from dovetail.report.number_format import upward
 
@@ -28,20 +27,12 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     names = [field.name for field in dataclasses.fields(randomizer)]  # type: ignore[arg-type]
     fields = {name: getattr(randomizer, name) for name in names}
     epsilon = fields.pop("epsilon", randomizer.guarantee.epsilon)
-    document = {"name": randomizer.name, "epsilon": epsilon, "parameters": fields}
-    return document | {"precision": precision(randomizer)} if isinstance(randomizer, BudgetLaplace) else document
-
-
-def precision(randomizer: BudgetLaplace) -> dict[str, Any]:
-    """What one report achieves at both ends of the range, beside what was asked for, and what it would take."""
     return {
-        "beta": randomizer.beta,
-        "rho": randomizer.rho,
-        "values": [randomizer.lower, randomizer.upper],
-        "achieved": [randomizer.precision_at(value) for value in (randomizer.lower, randomizer.upper)],
-        "clamps": randomizer.clamps,
-        "guaranteed_threshold": randomizer.guaranteed_threshold,
-        "published_threshold": randomizer.published_threshold,
+        "name": randomizer.name,
+        "label": randomizer.label,
+        "epsilon": epsilon,
+        "parameters": fields,
+        **randomizer.facts(),
     }
 
 

@@ -9,26 +9,24 @@ import polars as pl
 
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
-from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.krr import KRR
 
 PREFIX = "report"
 
-Plan = FrequencyRandomizer | NumericRandomizer
+Analyst = FrequencyRandomizer | NumericRandomizer
 
 
-def to_columns(randomizer: Plan, reports: Reports, categories: list[str] | None) -> pl.DataFrame:
+def to_columns(randomizer: Analyst, reports: Reports, categories: list[str] | None) -> pl.DataFrame:
     """Symbols by name, numbers on their own scale, anything wider as it is sent (report_0, report_1, ..)."""
     if isinstance(randomizer, NumericRandomizer):
         return pl.DataFrame({PREFIX: randomizer.lower + 2 * randomizer.rounding * reports})
-    if isinstance(randomizer, KRR) and categories is not None:
+    if isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values and categories is not None:
         return pl.DataFrame({PREFIX: pl.Series(list(categories), dtype=pl.String).gather(pl.Series(reports))})
     if reports.ndim == 1:
         return pl.DataFrame({PREFIX: reports})
     return pl.DataFrame({f"{PREFIX}_{part}": reports[:, part] for part in range(reports.shape[1])})
 
 
-def from_columns(randomizer: Plan, table: pl.DataFrame, categories: list[str] | None) -> Reports:
+def from_columns(randomizer: Analyst, table: pl.DataFrame, categories: list[str] | None) -> Reports:
     """The inverse of `to_columns`.
 
     Raises
@@ -41,7 +39,7 @@ def from_columns(randomizer: Plan, table: pl.DataFrame, categories: list[str] | 
         raise DataError(f"the table has no column {PREFIX!r} (nor {PREFIX}_0, {PREFIX}_1, ..).")
     if isinstance(randomizer, NumericRandomizer):
         return _steps(randomizer, table[names[0]])
-    if isinstance(randomizer, KRR) and categories is not None:
+    if isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values and categories is not None:
         codes = table[names[0]].cast(pl.String).replace_strict(
             categories, range(len(categories)), default=None, return_dtype=pl.Int64
         )  # fmt: skip
@@ -66,7 +64,7 @@ def described_columns(table: pl.DataFrame, description: dict[str, Any]) -> list[
     return list(named) if named and set(named) <= set(table.columns) else report_columns(table)
 
 
-def describe_reports(randomizer: Plan, categories: list[str] | None, entropy: str, **more: Any) -> dict[str, Any]:
+def describe_reports(randomizer: Analyst, categories: list[str] | None, entropy: str, **more: Any) -> dict[str, Any]:
     """What a later stage must know to read these reports; it travels inside the file."""
     if isinstance(randomizer, NumericRandomizer):
         domain: dict[str, Any] = {
@@ -74,11 +72,10 @@ def describe_reports(randomizer: Plan, categories: list[str] | None, entropy: st
             "upper": randomizer.upper,
             "grid": 2 * randomizer.rounding,
         }
-        if isinstance(randomizer, BudgetLaplace):
-            domain |= {"beta": randomizer.beta, "rho": randomizer.rho, "precision": randomizer.precision}
     else:
         domain = {"categories": categories}
-    made = {"randomizer": randomizer.name, "epsilon": randomizer.guarantee.epsilon, **domain}
+    own = {setting.name: getattr(randomizer, setting.name) for setting in randomizer.settings()}
+    made = {"randomizer": randomizer.name, "epsilon": randomizer.guarantee.epsilon, **domain, **own}
     return {"schema_version": 1, "entropy": entropy, **made, **more}
 
 

@@ -14,7 +14,6 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.randomize.local_hashing import LocalHashing
 
 MOST_PEOPLE = 10**7
 MOST_KINDS = 64  # of report, that are sampled
@@ -118,8 +117,8 @@ def strong(randomizer: FrequencyRandomizer, *, n: int, lower: float, own: float)
 def linked(randomizer: FrequencyRandomizer) -> Leak:
     """She knows who sent which report: a batch of one."""
     basis = "each report is linked to its sender"
-    if isinstance(randomizer, LocalHashing):
-        ends = _hashed(randomizer)
+    ends = randomizer.own_report_leakage()
+    if ends is not None:
         return Leak(1.0 / randomizer.k, ends.upper, ends, "bracket", f"{basis}; ends: buckets that are used")
     try:
         return _reached(vulnerability(_channel(randomizer), n=1), basis)
@@ -128,21 +127,6 @@ def linked(randomizer: FrequencyRandomizer) -> Leak:
         return Leak(
             1.0 / randomizer.k, upper, Bracket(0.0, upper), "bracket", f"{basis}; upper end: its local promise"
         )
-
-
-def _hashed(randomizer: LocalHashing) -> Bracket:
-    r"""Ends of what a public hash function and a randomized bucket add.
-
-    .. math:: V - \frac1k = \frac{p - s}{k} (E[m] - 1), \qquad
-              \frac{k}{1 + (k - 1) c} \le E[m] \le \min(g, k)
-
-    with m the number of buckets that some value hashes to. Lower end: m >= k^2 / sum of squared bucket counts, whose
-    mean is k + k (k - 1) c for pairwise independent hashes that collide with probability c.
-    """
-    k, g, law = randomizer.k, randomizer.g, randomizer.hash_channel()
-    collide = (1.0 + 1e-9) / g  # at most 1/g + g 2^-64, and g < 2^17
-    used = max(1.0, k / (1.0 + (k - 1) * collide))
-    return Bracket(law.contrast * (used - 1.0) / k, law.contrast * (min(g, k) - 1.0) / k)
 
 
 def capped(leak: Leak, most: float) -> Leak:

@@ -6,17 +6,6 @@ from typing import Any, NamedTuple
 
 from dovetail.report.number_format import Document, downward, odds, percent, percent_up, reason, spoken, upward
 
-RANDOMIZERS = {
-    "krr": "k-ary randomized response",
-    "hadamard": "Hadamard response",
-    "unary": "unary encoding",
-    "hashing": "local hashing",
-    "local_hashing": "local hashing",
-    "laplace": "Laplace noise",
-    "budget_laplace": "Laplace noise",
-}
-
-
 FITTED = (  # what a reader wants to know of a fitted shuffler
     "groups", "largest_group", "ungrouped", "components", "sensitivity", "mean_displacement", "mean_distance",
     "retained_mean", "reason", "warning",

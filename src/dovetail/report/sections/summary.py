@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from dovetail.report.number_format import Document, Unit, odds, percent, percent_up, reason, spoken, upward
-from dovetail.report.sections.sentences import RANDOMIZERS, amplifies, honest, is_stream
+from dovetail.report.sections.sentences import amplifies, honest, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def _setting(document: Document) -> Iterator[str]:
     yield f"{who}, one private column: {collection['private']} ({kind})."
     yield (
         "Every answer is randomized before it leaves its owner "
-        f"({RANDOMIZERS.get(randomizer['name'], spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
+        f"({randomizer.get('label', spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
         f"passes the shuffler ({spoken(document['shuffler'])}), and is then estimated."
     )
 

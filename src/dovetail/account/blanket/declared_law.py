@@ -1,0 +1,30 @@
+"""What a file of `account/mechanisms` declares: a mechanism, and the laws of its shuffled reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dovetail.account.blanket.privacy_blanket import BlanketLaw
+
+
+@dataclass(frozen=True)
+class DeclaredLaw:
+    """The laws of one mechanism.
+
+    Parameters
+    ----------
+    subject : type
+        A channel or a randomizer: what `Randomizer.accounted` returns.
+    name : str
+        Of the bound.
+    upper : function of the subject
+        A law that dominates every collection.
+    dataset : function of the subject
+        The exact law of one bad collection: no bound can be below it.
+    """
+
+    subject: type
+    name: str
+    upper: Callable[..., BlanketLaw]
+    dataset: Callable[..., BlanketLaw]
