@@ -22,7 +22,9 @@ _HOME = {
     "dovetail.randomize.laplace": ("Laplace",),
     "dovetail.randomize.budget_laplace": ("BudgetLaplace",),
     "dovetail.shuffle.groups.groups": ("Groups",),
-    "dovetail.shuffle.uniform": ("Identity", "Uniform", "WithinGroups"),
+    "dovetail.shuffle.identity": ("Identity",),
+    "dovetail.shuffle.uniform": ("Uniform",),
+    "dovetail.shuffle.within_groups": ("WithinGroups",),
     "dovetail.shuffle.mallows": ("Mallows",),
     "dovetail.shuffle.noisy_sort": ("NoisySort",),
     "dovetail.shuffle.planar_laplace": ("PlanarLaplace",),
@@ -241,13 +243,15 @@ if TYPE_CHECKING:
     from dovetail.report.document import PrivacyReport
     from dovetail.shuffle.best import best_shuffler
     from dovetail.shuffle.groups.groups import Groups
+    from dovetail.shuffle.identity import Identity
     from dovetail.shuffle.mallows import Mallows
     from dovetail.shuffle.noisy_sort import NoisySort
     from dovetail.shuffle.planar_laplace import PlanarLaplace
     from dovetail.shuffle.rase import RASE
     from dovetail.shuffle.reference_order.candidates import best_order
     from dovetail.shuffle.saving import load, save
-    from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+    from dovetail.shuffle.uniform import Uniform
+    from dovetail.shuffle.within_groups import WithinGroups
 
 
 def __getattr__(name: str) -> Any:

@@ -28,9 +28,10 @@ from dovetail.account.order_privacy.replacement_counts import arrangements, hamm
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.uniform import Uniform
 
 THETAS = [0.0, 1e-300, 1e-9, 0.05, 1.0, 4.0, math.inf]
 

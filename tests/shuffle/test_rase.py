@@ -22,7 +22,8 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.sensitivity import kendall as sensitivity
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 OWN = Groups.from_lists([[4, 0, 2], [1, 3]], 5)
 ALL: list[Shuffler] = [*RASE.examples(), *Sattolo.examples()]

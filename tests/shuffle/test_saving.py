@@ -13,11 +13,13 @@ from dovetail.core.errors import DataError, DovetailError, StorageError, Unsuppo
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.saving import FORMAT, load, save
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 POINTS = np.random.default_rng(1).random((30, 2))

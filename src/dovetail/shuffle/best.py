@@ -18,7 +18,7 @@ from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.sensitivity.centres import Numbers
-from dovetail.shuffle.uniform import WithinGroups
+from dovetail.shuffle.within_groups import WithinGroups
 
 Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)
 

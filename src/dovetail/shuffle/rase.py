@@ -27,7 +27,8 @@ from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, inverse
 from dovetail.shuffle.sensitivity import kendall as sensitivity
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 Refinement = Literal["blocks", "agglomerative"]
 

@@ -17,10 +17,12 @@ from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Ranges
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 FORMAT = "dovetail shuffler"
 VERSION = 1

@@ -15,7 +15,9 @@ from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 _SLACK = 2.0**-49  # eight times the relative rounding of a handful of operations
 _TINY = 1e-300  # below it doubles lose digits; [0, 1] is the same interval to any reader
