@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.shuffle.checks import not_negative
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.shuffle.fitting.components import Line, line_up
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.groups.groups import Groups
@@ -52,7 +52,7 @@ def best_shuffler(
     >>> best_shuffler(Groups.from_labels(range(100), radius=5), alpha=2.0).name
     'noisy_sort'
     """
-    wanted = not_negative("alpha", alpha)
+    wanted = not_negative_or_infinite("alpha", alpha)
     if groups.disjoint:
         reason = "the groups are disjoint: alpha = 0, and nothing leaves its group"
         return WithinGroups(groups, Plan(reason=reason))

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.rounding import round_up_largest_product
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.fitting.components import Line, line_up
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
@@ -24,7 +25,6 @@ from dovetail.shuffle.fitting.summary import (
     checked_groups,
     facts,
     largest_of,
-    product_up,
     refuse_crossing,
     smallest_rate,
 )
@@ -97,7 +97,7 @@ class Mallows(Shuffler):
     sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
         checked_groups(self.groups, self.line)
         thetas = np.array(self.thetas, dtype=np.float64)
         if thetas.shape != (self.line.parts.size - 1,) or not ((thetas >= 0.0) & (thetas <= MOST_THETA)).all():
@@ -122,7 +122,7 @@ class Mallows(Shuffler):
         `points` (n, d) are public coordinates that may help to find a reference order; `reference` (n,) is a public
         order to use instead, as far as components and atoms stand together in it.
         """
-        if math.isinf(not_negative("alpha", alpha)):
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
             return cls._still(groups, alpha)
         line, plan = line_up(groups, points=points, reference=reference)
         return cls.along(line, groups, alpha=alpha, plan=plan)
@@ -134,7 +134,7 @@ class Mallows(Shuffler):
         `reference` (n,) is a public order; the paper's breadth-first order, or the label order, if absent.
         """
         order = reference_order(groups) if reference is None else checked(reference, groups.n, "reference")
-        if math.isinf(not_negative("alpha", alpha)) or not len(groups):
+        if math.isinf(not_negative_or_infinite("alpha", alpha)) or not len(groups):
             return cls._still(groups, alpha)
         grown = "label order" if groups.lined else "breadth first"
         plan = Plan(reference=grown if reference is None else "given")
@@ -196,7 +196,9 @@ class Mallows(Shuffler):
         checked_groups(groups, self.line)
         if sensitivity.crosses(groups, self.line).any():
             return math.inf
-        return product_up(self.thetas[self.line.part_of(groups)], sensitivity.between_atoms(groups, self.line))
+        return round_up_largest_product(
+            self.thetas[self.line.part_of(groups)], sensitivity.between_atoms(groups, self.line)
+        )
 
     def restrict(self, present: ArrayLike) -> Self:
         """This shuffler for the people that are `present` (n,), in their order, with the same thetas.

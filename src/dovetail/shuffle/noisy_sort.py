@@ -10,17 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.rounding import round_up_largest_product
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.fitting.components import Line, by_component, line_up
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, facts, largest_of, product_up, refuse_crossing
+from dovetail.shuffle.fitting.summary import checked_groups, facts, largest_of, refuse_crossing
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_chance
@@ -89,7 +90,7 @@ class NoisySort(Shuffler):
     sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
         checked_groups(self.groups, self.line)
         scores = checked_scores(self.scores, self.line.n)
         scales = np.asarray(self.scales)
@@ -120,7 +121,7 @@ class NoisySort(Shuffler):
         `scores` (n,) are public whole numbers to sort by; the places in the best reference order if absent, which
         public coordinates `points` (n, d) may help to find.
         """
-        if math.isinf(not_negative("alpha", alpha)):
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
             still = Line.still(groups.n)
             return cls(groups, alpha, still, still.order, np.zeros(groups.n, dtype=np.int64))
         if scores is None:
@@ -175,7 +176,7 @@ class NoisySort(Shuffler):
         if sensitivity.crosses(groups, self.line).any():
             return math.inf
         delta = sensitivity.footrule_by_group(groups, self.scores)
-        return product_up(self.scales[self.line.part_of(groups)], delta, unit=RATE)
+        return round_up_largest_product(self.scales[self.line.part_of(groups)], delta, unit=RATE)
 
     def restrict(self, present: ArrayLike) -> Self:
         """As `Mallows.restrict`: the same scores and noise for the people that are `present` (n,)."""

@@ -11,16 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.rounding import round_up_to_double
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.fitting.components import Line, by_component
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, largest_of, refuse_crossing, round_up
+from dovetail.shuffle.fitting.summary import checked_groups, largest_of, refuse_crossing
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import checked_points
 from dovetail.shuffle.groups.ranges import Places
@@ -95,7 +96,7 @@ class PlanarLaplace(Shuffler):
     sensitivities: Numbers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
         checked_groups(self.groups, self.line)
         points = checked_plane(self.points, self.line.n)
         scales = np.array(self.scales, dtype=np.float64)
@@ -122,7 +123,7 @@ class PlanarLaplace(Shuffler):
     def fit(cls, groups: Groups, *, alpha: float, points: ArrayLike) -> Self:
         """The planar shuffler that promises alpha for these groups, component by component; `points` is (n, 2)."""
         given = checked_plane(points, groups.n)
-        if math.isinf(not_negative("alpha", alpha)):
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
             return cls(groups, alpha, Line.still(groups.n), given, np.zeros(groups.n), np.zeros((len(groups), 2)))
         line = by_component(groups, np.arange(groups.n))
         centres = best_centres(groups, given, line.part_of(groups))
@@ -160,7 +161,7 @@ class PlanarLaplace(Shuffler):
             return math.inf
         grid = self.grid.astype(np.float64)
         distances = moves(groups, grid, best_centres(groups, grid, np.zeros(len(groups), dtype=np.int64)))
-        bound = round_up(RATE * Fraction(float(distances.max(initial=0.0))))
+        bound = round_up_to_double(RATE * Fraction(float(distances.max(initial=0.0))))
         return min(bound, self.alpha) if self.groups.covers(groups) else bound
 
     def restrict(self, present: ArrayLike) -> Self:

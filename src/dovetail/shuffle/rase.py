@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.comparison.sattolo import UNPROTECTED
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.line_partition import agglomerated, cut, equal_blocks
@@ -151,7 +150,7 @@ class RASE(Shuffler):
             For groups that overlap.
         """
         own, grown = _checked_fleet(groups)
-        alpha = not_negative("alpha", alpha)
+        alpha = not_negative_or_infinite("alpha", alpha)
         _checked_options(own.n, k, auxiliary, refine, reference)
         if refine is None:
             return cls(own, WithinGroups(own))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
@@ -45,19 +43,6 @@ def smallest_rate(rates: Rates, line: Line) -> float:
     """The smallest rate above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
     moving = rates[line.sizes > 1]
     return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
-
-
-def product_up(rates: NDArray[Any], sizes: Places, *, unit: Fraction = Fraction(1)) -> float:
-    """Largest rate times size times unit, exact and then rounded up to a double; 0 when there is none."""
-    pairs = np.unique(np.column_stack((rates, sizes)), axis=0).tolist() if rates.size else []
-    largest = max((Fraction(rate) * Fraction(size) for rate, size in pairs), default=Fraction(0))
-    return round_up(largest * unit)
-
-
-def round_up(value: Fraction) -> float:
-    """The smallest double that is at least `value`."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def facts(

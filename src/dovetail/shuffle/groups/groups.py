@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.groups import atoms, distances, graph
 from dovetail.shuffle.groups import connected_components as connect
 from dovetail.shuffle.groups import covering as cover
@@ -68,7 +67,7 @@ class Groups:
         """People with equal labels, or with number labels at most `radius` apart; missing labels are refused."""
         codes, values = near.coded(labels)
         each = np.arange(values.size)
-        reach = None if radius is None else not_negative("radius", radius)
+        reach = None if radius is None else not_negative_or_infinite("radius", radius)
         first, last = (each, each + 1) if reach is None else near.windows(values, values, reach)
         people = np.argsort(codes, kind="stable").astype(np.int32)
         ends = np.cumsum(np.bincount(codes, minlength=values.size))

@@ -10,9 +10,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.errors import DataError
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
 
 Points = NDArray[np.float64]  # (n, d)
@@ -74,7 +73,7 @@ def windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[
 def checked_radius(radius: ArrayLike, n: int) -> Reach:
     """One number at least 0, or one for each of n people."""
     if np.ndim(radius) == 0:
-        return not_negative("radius", radius)
+        return not_negative_or_infinite("radius", radius)
     each = np.asarray(radius)
     if each.shape != (n,) or each.dtype.kind not in "iuf":
         raise DataError(f"`radius` must be one number or {n:,} numbers, got shape {each.shape} of {each.dtype}.")

@@ -14,9 +14,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, digits
 from dovetail.shuffle.sampling.lehmer_decode import decode
 
@@ -28,7 +27,7 @@ _CHUNK = 1 << 20
 def mallows(n: int, theta: float, rng: Entropy) -> Permutation:
     """A draw from the Mallows law around the identity, exact for every theta in [0, 1000] and for infinity."""
     n = whole("n", n, least=1)
-    if MOST_THETA < not_negative("theta", theta) < math.inf:
+    if MOST_THETA < not_negative_or_infinite("theta", theta) < math.inf:
         raise refuse("theta", "at most 1000 or infinite", theta)
     if theta == 0.0:
         return rng.permutation(n)

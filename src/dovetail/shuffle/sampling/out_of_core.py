@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import refuse
+from dovetail.core.checks import not_negative_or_infinite, refuse
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Reports
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Digits, digits
 from dovetail.shuffle.sampling.lehmer_decode import decode
 
@@ -50,7 +49,7 @@ def stream(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator
     >>> list(stream([[10, 11, 12], [13, 14]], 1.0, simulation(3)))
     [array([11, 13, 10, 12]), array([14])]
     """
-    rate = not_negative("theta", theta)
+    rate = not_negative_or_infinite("theta", theta)
     if rate == 0.0 or MOST_THETA < rate < math.inf:
         raise refuse("theta", "above 0 and at most 1000, or infinite", theta)
     return _flow(batches, rate, rng)
