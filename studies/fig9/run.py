@@ -16,7 +16,7 @@ from dovetail.shuffle.reference_order import breadth_first as walk
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import width_by_group
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
 
 SEEDS = tuple(range(10))
 WIDTHS = (0, 5, 10, 20, 50, 100)

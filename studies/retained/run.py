@@ -24,7 +24,8 @@ from dovetail.shuffle.reference_order.axes import along
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.sampling.mallows_distribution import mallows
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import published_width_bound
 from dovetail.shuffle.uniform import Uniform
 
 SEED = 11
@@ -92,8 +93,8 @@ def mechanisms(points: Points, groups: Groups, alpha: float) -> dict[str, Callab
 
 def published(groups: Groups, alpha: float, order: Permutation) -> Draw:
     """The paper's mechanism: breadth-first order and theta = alpha / (w (w + 1) / 2)."""
-    width = int(sensitivity.width_by_group(groups, inverse(order)).max())
-    theta = alpha / sensitivity.paper(width)
+    width = int(width_by_group(groups, inverse(order)).max())
+    theta = alpha / published_width_bound(width)
 
     def draw(rng: Entropy) -> Permutation:
         flow = np.empty_like(order)

@@ -37,7 +37,8 @@ from dovetail.shuffle.sampling.mallows_distribution import (
     mean_inversions,
 )
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
+from dovetail.shuffle.sensitivity.rank_distances import cayley, footrule, hamming, spearman_rho
 
 THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
 
@@ -55,7 +56,7 @@ def test_the_promise_is_kept_exactly_for_all_groups_and_reference_orders(n: int)
         law, positions = log_law(shuffler), inverse(order)
         for group in groups_of(n):
             change = largest_change(law, group, n) / shuffler.theta
-            assert change == pytest.approx(sensitivity.kendall(positions[list(group)]), rel=1e-12)
+            assert change == pytest.approx(kendall(positions[list(group)]), rel=1e-12)
 
 
 def literal_law(order: np.ndarray, theta: float) -> np.ndarray:
@@ -73,7 +74,7 @@ def test_the_literal_reading_breaks_its_promise_and_ours_keeps_it(
     order: list[int], group: tuple[int, ...], promised: int, literal: int
 ) -> None:
     line, n = np.array(order), len(order)
-    assert sensitivity.kendall(inverse(line)[list(group)]) == promised
+    assert kendall(inverse(line)[list(group)]) == promised
     assert largest_change(literal_law(line, 1.0), group, n) == pytest.approx(literal)
     assert true_alpha(line, group, float(promised)) == pytest.approx(promised)
 
@@ -87,7 +88,7 @@ def test_the_worked_example_of_appendix_a10() -> None:
     np.testing.assert_array_equal(order[kappa] + 1, [3, 2, 5, 4, 8, 1, 7, 6])  # the sample that the paper draws
     assert kappa.tolist() != released.tolist()  # line 8 read literally is kappa itself
     positions = inverse(order)
-    exact = [sensitivity.kendall(positions[group]) for group in ([3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4])]
+    exact = [kendall(positions[group]) for group in ([3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4])]
     assert exact == [13, 10, 5]  # the paper prints 28
     groups = Groups.from_lists([[3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4]], 8)
     shuffler = Mallows.single(groups, alpha=13.0, reference=order)
@@ -147,7 +148,7 @@ def test_atoms_that_cut_a_group_are_more_sensitive_than_they_look_and_refused() 
     """Blocks {0, 1}, {2} and the group {1, 2}: the true value is 2, the plain Kendall sensitivity is 1."""
     cut, group = Line(np.arange(3), np.array([0, 3]), np.array([0, 2, 3])), Groups.from_lists([[1, 2]], 3)
     honest = Mallows.along(cut, group, alpha=1.0)
-    assert honest.sensitivity == 2 and sensitivity.kendall([1, 2]) == 1
+    assert honest.sensitivity == 2 and kendall([1, 2]) == 1
     assert largest_change(log_law(honest), (1, 2), 3) == pytest.approx(1.0)
     with pytest.raises(DataError, match="keep alpha"):
         Mallows(group, 1.0, cut, np.ones(1))
@@ -163,17 +164,17 @@ def test_a_group_that_crosses_components_is_refused() -> None:
 def test_sensitivities_equal_enumeration(n: int) -> None:
     perms, places = everything(n), np.arange(n)
     distances = {
-        sensitivity.kendall: np.array([naive_inversions(pi) for pi in perms]),
-        sensitivity.footrule: np.abs(perms - places).sum(axis=1),
-        sensitivity.hamming: (perms != places).sum(axis=1),
-        sensitivity.cayley: np.array([n - cycles(pi) for pi in perms]),
-        partial(sensitivity.rho, n=n): ((perms - places) ** 2).sum(axis=1),
+        kendall: np.array([naive_inversions(pi) for pi in perms]),
+        footrule: np.abs(perms - places).sum(axis=1),
+        hamming: (perms != places).sum(axis=1),
+        cayley: np.array([n - cycles(pi) for pi in perms]),
+        partial(spearman_rho, n=n): ((perms - places) ** 2).sum(axis=1),
     }
-    ulam = np.array([n - longest_rise(pi) for pi in perms], dtype=float)
+    moves = np.array([n - longest_rise(pi) for pi in perms], dtype=float)
     for group in groups_of(n, least=1):
         for formula, distance in distances.items():
             assert formula(group) == largest_change(distance.astype(float), group, n), (formula, group)
-        assert sensitivity.ulam(group) - 1 <= largest_change(ulam, group, n) <= sensitivity.ulam(group)
+        assert ulam(group) - 1 <= largest_change(moves, group, n) <= ulam(group)
 
 
 def longest_rise(pi: np.ndarray) -> int:
@@ -201,7 +202,7 @@ def test_the_printed_sensitivity_is_an_upper_bound_with_the_stated_exceptions() 
     for n in exceptions:
         for group in groups_of(n):
             width, missing = group[-1] - group[0], set(range(group[0], group[-1] + 1)) - set(group)
-            exact, printed = sensitivity.kendall(group), sensitivity.paper(width)
+            exact, printed = kendall(group), published_width_bound(width)
             centre = missing == {(group[0] + group[-1]) / 2}
             assert exact <= printed and (exact == printed) == (not missing or centre)
             exceptions[n] += centre

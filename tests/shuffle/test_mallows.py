@@ -14,7 +14,7 @@ from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 
@@ -161,7 +161,7 @@ def test_every_component_has_its_own_theta_and_nothing_leaves_it() -> None:
     groups = Groups.from_lists([[0, 4], [4, 2], [1, 3, 5], [3, 5, 6, 7]], 9)
     shuffler = Mallows.fit(groups, alpha=6.0)
     component = np.array([0, 1, 0, 1, 0, 1, 1, 1, 2])
-    wanted = {sensitivity.theta_for(6.0, delta) for delta in shuffler.sensitivities.tolist() if delta}
+    wanted = {largest_theta(6.0, delta) for delta in shuffler.sensitivities.tolist() if delta}
     assert set(shuffler.thetas.tolist()) == wanted | {0.0}
     for seed in range(50):
         drawn = shuffler.permutation(simulation(seed))

@@ -17,7 +17,7 @@ from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.noisy_sort import RATE, NoisySort, sort_keys
 from dovetail.shuffle.sampling.laplace_order_probability import log_chance
-from dovetail.shuffle.sensitivity.kendall import footrule
+from dovetail.shuffle.sensitivity.rank_distances import footrule
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])

@@ -20,7 +20,8 @@ from dovetail.shuffle.reference_order.candidates import best_order, candidates
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.reference_order.width_bound import width_bound
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group, width_by_group
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 lists_of_people = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), max_size=7)
 few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)

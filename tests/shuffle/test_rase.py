@@ -21,7 +21,8 @@ from dovetail.shuffle.fitting.roster_order import in_roster_order
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sensitivity.kendall import kendall
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -82,12 +83,12 @@ def test_the_branch_rule_of_algorithm_2(data: st.DataObject, n: int) -> None:
     order = np.array(data.draw(st.permutations(range(n))))
     groups = Groups.from_labels(labels)
     shuffler = RASE.fit(groups, k=k, alpha=alpha, refine="blocks", reference=order)
-    delta = max((sensitivity.kendall(np.argsort(order)[members]) for members in groups), default=0)
+    delta = max((kendall(np.argsort(order)[members]) for members in groups), default=0)
     width = math.ceil(n / k) - 1
     if alpha <= delta <= 10 * alpha and k < n:
         assert isinstance(shuffler.mechanism, Mallows)
         assert shuffler.mechanism.width == width
-        assert shuffler.mechanism.theta == sensitivity.theta_for(alpha, width * (width + 1) // 2)
+        assert shuffler.mechanism.theta == largest_theta(alpha, width * (width + 1) // 2)
         np.testing.assert_array_equal(shuffler.mechanism.order, order)
     else:
         assert shuffler.mechanism == Uniform(n) and shuffler.guarantee.alpha == 0.0
@@ -107,7 +108,7 @@ def test_equal_blocks_are_optimal_among_all_partitions() -> None:
         best: dict[int, int] = {}
         for labels in restricted_growth(n):
             k = max(labels) + 1
-            delta = max(sensitivity.kendall([i for i in range(n) if labels[i] == g]) for g in range(k))
+            delta = max(kendall([i for i in range(n) if labels[i] == g]) for g in range(k))
             best[k] = min(best.get(k, delta), delta)
         for k, least in best.items():
             width = math.ceil(n / k) - 1

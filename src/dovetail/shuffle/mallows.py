@@ -17,24 +17,20 @@ from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line, line_up
+from dovetail.shuffle.fitting.components import Line, checked_groups, crosses, largest_of, line_up, refuse_crossing
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
-from dovetail.shuffle.fitting.summary import (
-    checked_groups,
-    facts,
-    largest_of,
-    refuse_crossing,
-    smallest_rate,
-)
+from dovetail.shuffle.fitting.summary import facts, smallest_rate
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling import mallows_on_components as words
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Rates
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_between_atoms
 
 _SOURCE = (
     "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "
@@ -53,7 +49,7 @@ class Mallows(Shuffler):
     back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
     is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
     an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
-    count (`words` has the law, `sensitivity.between_atoms` has Delta). A component of one atom is shuffled uniformly;
+    count (`words` has the law, `kendall_between_atoms` has Delta). A component of one atom is shuffled uniformly;
     people in no group stay in place. For disjoint groups this is `WithinGroups`.
 
     `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
@@ -145,7 +141,7 @@ class Mallows(Shuffler):
         """The largest theta of each component that keeps alpha, along a given line."""
         largest = _sensitivities(groups, line)
         deltas, number = np.unique(largest, return_inverse=True)
-        thetas = np.array([sensitivity.theta_for(alpha, delta) if delta else 0.0 for delta in deltas.tolist()])
+        thetas = np.array([largest_theta(alpha, delta) if delta else 0.0 for delta in deltas.tolist()])
         return cls(groups, alpha, line, thetas[number], plan or Plan())
 
     @classmethod
@@ -170,7 +166,7 @@ class Mallows(Shuffler):
     @property
     def width(self) -> int:
         """Largest width over the groups: last minus first place of a group in the reference order."""
-        return int(sensitivity.width_by_group(self.groups, self.line.places).max(initial=0))
+        return int(width_by_group(self.groups, self.line.places).max(initial=0))
 
     @property
     def theta(self) -> float:
@@ -194,10 +190,10 @@ class Mallows(Shuffler):
         Meehan et al. (2022), Theorem 4.4.
         """
         checked_groups(groups, self.line)
-        if sensitivity.crosses(groups, self.line).any():
+        if crosses(groups, self.line).any():
             return math.inf
         return round_up_largest_product(
-            self.thetas[self.line.part_of(groups)], sensitivity.between_atoms(groups, self.line)
+            self.thetas[self.line.part_of(groups)], kendall_between_atoms(groups, self.line)
         )
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -262,4 +258,4 @@ class Mallows(Shuffler):
 def _sensitivities(groups: Groups, line: Line) -> Places:
     """Largest sensitivity in each component (components,); groups must not cross components."""
     refuse_crossing(groups, line)
-    return largest_of(sensitivity.between_atoms(groups, line), groups, line)
+    return largest_of(kendall_between_atoms(groups, line), groups, line)

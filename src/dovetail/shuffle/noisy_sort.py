@@ -17,16 +17,25 @@ from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line, by_component, line_up
+from dovetail.shuffle.fitting.components import (
+    Line,
+    by_component,
+    checked_groups,
+    crosses,
+    largest_of,
+    line_up,
+    refuse_crossing,
+)
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, facts, largest_of, refuse_crossing
+from dovetail.shuffle.fitting.summary import facts
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_chance
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; scores are stretched to fit the promise
 
@@ -173,9 +182,9 @@ class NoisySort(Shuffler):
         Infinite when a group meets two components.
         """
         checked_groups(groups, self.line)
-        if sensitivity.crosses(groups, self.line).any():
+        if crosses(groups, self.line).any():
             return math.inf
-        delta = sensitivity.footrule_by_group(groups, self.scores)
+        delta = footrule_by_group(groups, self.scores)
         return round_up_largest_product(self.scales[self.line.part_of(groups)], delta, unit=RATE)
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -216,7 +225,7 @@ class NoisySort(Shuffler):
         return np.asarray(np.divide(1.0, rates, out=np.full(rates.size, math.inf), where=rates > 0.0))
 
     def summary(self) -> dict[str, Any]:
-        shift, width = self.displacements(), sensitivity.width_by_group(self.groups, self.line.places)
+        shift, width = self.displacements(), width_by_group(self.groups, self.line.places)
         return facts(
             self, self.line, shift, rates=1.0 / shift, plan=self.plan,
             width=int(width.max(initial=0)), sensitivity=self.sensitivity,
@@ -265,4 +274,4 @@ def _spreads(line: Line, scores: Places) -> Places:
 def _sensitivities(groups: Groups, line: Line, scores: Places) -> Places:
     """Largest footrule sensitivity of the scores in each component (components,)."""
     refuse_crossing(groups, line)
-    return largest_of(sensitivity.footrule_by_group(groups, scores), groups, line)
+    return largest_of(footrule_by_group(groups, scores), groups, line)

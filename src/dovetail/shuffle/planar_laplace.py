@@ -17,18 +17,23 @@ from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_to_double
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line, by_component
+from dovetail.shuffle.fitting.components import (
+    Line,
+    by_component,
+    checked_groups,
+    crosses,
+    largest_of,
+    refuse_crossing,
+)
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, largest_of, refuse_crossing
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import checked_points
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
 from dovetail.shuffle.sensitivity.centres import Numbers, Points, best_centres, moves
-from dovetail.shuffle.sensitivity.kendall import crosses
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; the plane is stretched to fit the promise
 

@@ -25,7 +25,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -155,7 +155,7 @@ class RASE(Shuffler):
         if refine is None:
             return cls(own, WithinGroups(own))
         order = reference_order(grown) if reference is None else checked(reference, own.n, "reference")
-        before = int(sensitivity.kendall_by_group(own, inverse(order)).max(initial=0))
+        before = int(kendall_by_group(own, inverse(order)).max(initial=0))
         refined = cut(order, _REFINE[refine](own.n, cast(int, k)))
         rule = f"alpha = {alpha:g} <= {before:,} <= 10 alpha, and a refined group has two members"
         if alpha <= before <= 10.0 * alpha and len(refined):
@@ -226,7 +226,7 @@ class RASE(Shuffler):
             return facts
         facts |= {"refine": self.refine, "k": self.k, "reason": self.reason, "own_alpha": self.own_alpha}
         if isinstance(self.mechanism, Mallows):
-            spread = sensitivity.kendall_by_group(self.groups, self.mechanism.line.places)
+            spread = kendall_by_group(self.groups, self.mechanism.line.places)
             facts |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
         return facts
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.entropy import Permutation
@@ -17,7 +18,7 @@ from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.groups.atoms import atoms, contiguous
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.groups.ranges import People, Places
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.sampling.lehmer_code import Starts
 from dovetail.shuffle.sampling.permutations import checked, inverse
@@ -129,6 +130,36 @@ def by_component(groups: Groups, order: ArrayLike) -> Line:
     return Line(line, _begins(component[line]), np.arange(groups.n + 1))
 
 
+def crosses(groups: Groups, line: Line) -> NDArray[np.bool_]:
+    """Which groups meet more than one component (groups,)."""
+    rows, part = groups.rows, line.part[line.places]
+    if groups.lined:
+        along = part[rows.people]
+        changes = np.concatenate(([0], np.cumsum(along[1:] != along[:-1])))
+        return np.asarray(changes[rows.starts] != changes[rows.stops - 1])
+    return np.asarray(_crossing(part, rows.people, rows.starts, rows.stops))
+
+
+def checked_groups(groups: Groups, line: Line) -> None:
+    """DataError unless the groups speak of as many people as the line holds."""
+    if groups.n != line.n:
+        raise DataError(f"`groups` must speak of {line.n:,} people, as the reference order does, got {groups.n:,}.")
+
+
+def largest_of(values: Places, groups: Groups, line: Line) -> Places:
+    """Largest value over the groups of each component (components,)."""
+    result = np.zeros(line.parts.size - 1, dtype=np.int64)
+    np.maximum.at(result, line.part_of(groups), values)
+    return result
+
+
+def refuse_crossing(groups: Groups, line: Line) -> None:
+    """DataError when a group meets two components."""
+    crossing = crosses(groups, line)
+    if crossing.any():
+        raise DataError(f"`line` must hold each group in one component; {int(crossing.sum()):,} groups cross.")
+
+
 def _components(groups: Groups) -> Places:
     """Connected component of each person (n,); people in no group have one of their own."""
     component = groups.components().copy()
@@ -149,3 +180,13 @@ def _checked_starts(name: str, starts: ArrayLike, n: int) -> Starts:
     if given[0] != 0 or given[-1] != n or (np.diff(given) <= 0).any():
         raise DataError(f"`{name}` must increase from 0 to {n:,}, got {given[:8].tolist()} ..")
     return given.astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _crossing(part: Places, people: People, starts: Places, stops: Places) -> NDArray[np.bool_]:
+    result = np.zeros(starts.size, dtype=np.bool_)
+    for g in range(starts.size):
+        first = part[people[starts[g]]]
+        for person in people[starts[g] : stops[g]]:
+            result[g] |= part[person] != first
+    return result

@@ -7,36 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.fitting.fit_provenance import Plan
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.lehmer_code import Rates
-from dovetail.shuffle.sensitivity import kendall as exact
+from dovetail.shuffle.sensitivity.kendall import published_width_bound
 
 _LISTED = 8
-
-
-def checked_groups(groups: Groups, line: Line) -> None:
-    """DataError unless the groups speak of as many people as the line holds."""
-    if groups.n != line.n:
-        raise DataError(f"`groups` must speak of {line.n:,} people, as the reference order does, got {groups.n:,}.")
-
-
-def largest_of(values: Places, groups: Groups, line: Line) -> Places:
-    """Largest value over the groups of each component (components,)."""
-    result = np.zeros(line.parts.size - 1, dtype=np.int64)
-    np.maximum.at(result, line.part_of(groups), values)
-    return result
-
-
-def refuse_crossing(groups: Groups, line: Line) -> None:
-    """DataError when a group meets two components."""
-    crossing = exact.crosses(groups, line)
-    if crossing.any():
-        raise DataError(f"`line` must hold each group in one component; {int(crossing.sum()):,} groups cross.")
 
 
 def smallest_rate(rates: Rates, line: Line) -> float:
@@ -79,7 +57,7 @@ def facts(
         "alpha": alpha,
         "width": width,
         "sensitivity": sensitivity,
-        "paper_sensitivity": exact.paper(width),
+        "paper_sensitivity": published_width_bound(width),
         "theta": theta,
         "theta_n": theta_n,
         "thetas": [float(rate) for rate in several[:_LISTED]],
