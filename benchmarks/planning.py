@@ -39,7 +39,6 @@ def points(n: int) -> dict[str, float]:
 
 def ages(n: int) -> dict[str, float]:
     """Integer ages, groups of those at most five years apart."""
-    from dovetail.shuffle.groups.atoms import atoms
     from dovetail.shuffle.groups.groups import Groups
     from dovetail.shuffle.reference_order.candidates import best_order
 
@@ -47,7 +46,7 @@ def ages(n: int) -> dict[str, float]:
     begin = time.perf_counter()
     groups = Groups.from_labels(labels, radius=5)
     middle = time.perf_counter()
-    best = best_order(groups, atoms=atoms(groups))
+    best = best_order(groups, atoms=groups.atoms())
     end = time.perf_counter()
     np.argsort(labels, kind="stable")
     return _facts(begin, middle, end, best.sensitivity, best.baseline or 0, time.perf_counter() - end)

@@ -13,7 +13,6 @@ import polars as pl
 from studies.order_gain.families import FAMILIES
 from studies.record import command, picture, record
 
-from dovetail.shuffle.groups.atoms import atoms
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first, label_order
@@ -81,7 +80,7 @@ def ages(n: int) -> pl.DataFrame:
                 "delta_paper": published_width_bound(width),
                 "delta_breadth_first": int(kendall_by_group(groups, positions).max()),
                 "delta_label": int(kendall_by_group(groups, inverse(label_order(groups))).max()),
-                "delta_atoms": best_order(groups, atoms=atoms(groups)).sensitivity,
+                "delta_atoms": best_order(groups, atoms=groups.atoms()).sensitivity,
             }
         )
     return pl.DataFrame(rows)

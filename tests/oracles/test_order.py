@@ -24,7 +24,6 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.components import Line
 from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing, marginals
-from dovetail.shuffle.groups.atoms import atoms
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.lehmer_code import digits
@@ -38,7 +37,7 @@ from dovetail.shuffle.sampling.mallows_distribution import (
 )
 from dovetail.shuffle.sampling.permutations import inverse
 from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
-from dovetail.shuffle.sensitivity.rank_distances import cayley, footrule, hamming, spearman_rho
+from dovetail.shuffle.sensitivity.rank_distances import cayley, footrule, hamming, spearman_rho, ulam
 
 THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
 
@@ -129,7 +128,7 @@ def test_components_and_atoms_keep_their_promise_exactly(n: int) -> None:
 def test_other_groups_get_what_theorem_44_says(n: int) -> None:
     for number, lists in enumerate(groupings(n)[:: n - 3]):
         groups = Groups.from_lists(lists, n)
-        codes = atoms(groups)
+        codes = groups.atoms()
         for shuffler in (
             Mallows.fit(groups, alpha=2.0, reference=awkward(n, number)),
             Mallows.single(groups, alpha=2.0, reference=awkward(n, number)),

@@ -79,7 +79,7 @@ def test_everybody_may_have_a_radius_of_their_own(points: list[tuple[int, int]],
     assert as_sets(groups) == naive and groups.owned_by_member.all()
     line = np.abs(where[:, :1] - where[:, 0]) <= np.array(reach)[:, None]
     on_line = Groups.within_radius(where[:, 0], reach)
-    assert as_sets(on_line) == of_two([set(np.flatnonzero(row).tolist()) for row in line]) and on_line.lined
+    assert as_sets(on_line) == of_two([set(np.flatnonzero(row).tolist()) for row in line]) and on_line.contiguous
     listed = owned([set(np.flatnonzero(row).tolist()) for row in line])
     assert breadth_first(on_line).tolist() == breadth_first(listed).tolist()
 
@@ -163,7 +163,7 @@ def test_a_union_holds_the_groups_of_all(one: list[list[int]], two: list[list[in
 def test_unions_of_windows_stay_windows(labels: list[int], radii: list[int]) -> None:
     parts = [Groups.from_labels(labels, radius) for radius in radii]
     joined = Groups.union(*parts)
-    assert joined.lined and as_sets(joined) == set().union(*map(as_sets, parts))
+    assert joined.contiguous and as_sets(joined) == set().union(*map(as_sets, parts))
     listed = [Groups.from_lists([g.tolist() for g in part], len(labels)) for part in parts]
     assert joined == Groups.union(*listed)
 

@@ -196,7 +196,7 @@ def test_label_groups_are_restricted_as_windows() -> None:
     groups = Groups.from_labels([3, 1, 2, 2, 9, 4], radius=1)
     here = np.array([True, True, False, True, True, True])
     fewer = Mallows.fit(groups, alpha=1.0).restrict(here)
-    assert fewer.groups.lined and fewer.groups == Groups.from_labels([3, 1, 2, 9, 4], radius=1)
+    assert fewer.groups.contiguous and fewer.groups == Groups.from_labels([3, 1, 2, 9, 4], radius=1)
 
 
 def test_other_groups_may_be_promised_nothing() -> None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from studies.order_gain.families import FAMILIES
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.atoms import atoms, contiguous, pairs_within
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order.atom_blocks import make_contiguous, pairs_within_atoms
 from dovetail.shuffle.reference_order.axes import along, along_principal_axis, fiedler
 from dovetail.shuffle.reference_order.barycenter import score, swept
 from dovetail.shuffle.reference_order.candidates import best_order, candidates
@@ -30,7 +30,7 @@ few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)
 def largest(groups: Groups, order: Places, codes: Places | None = None) -> int:
     """Largest exact sensitivity, between atoms if they are given."""
     deltas = kendall_by_group(groups, inverse(order))
-    return int((deltas - (0 if codes is None else pairs_within(groups, codes))).max(initial=0))
+    return int((deltas - (0 if codes is None else pairs_within_atoms(groups, codes))).max(initial=0))
 
 
 def meeting_graph(groups: Groups) -> nx.Graph:
@@ -69,11 +69,11 @@ def test_no_order_of_five_people_is_below_the_bounds(lists: list[list[int]]) -> 
 @given(lists=lists_of_people)
 def test_with_atoms_every_atom_is_contiguous_and_only_other_pairs_count(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 10)
-    codes = atoms(groups)
+    codes = groups.atoms()
     best = best_order(groups, atoms=codes)
-    np.testing.assert_array_equal(contiguous(best.order, codes), best.order)
+    np.testing.assert_array_equal(make_contiguous(best.order, codes), best.order)
     assert best.sensitivity == largest(groups, best.order, codes)
-    assert best.sensitivity <= largest(groups, contiguous(breadth_first(groups), codes), codes)
+    assert best.sensitivity <= largest(groups, make_contiguous(breadth_first(groups), codes), codes)
     assert best.sensitivity >= best.sensitivity_bound
 
 
@@ -81,16 +81,16 @@ def test_with_atoms_every_atom_is_contiguous_and_only_other_pairs_count(lists: l
 def test_a_partition_with_atoms_costs_nothing(lists: list[list[int]]) -> None:
     labels = [min((k for k, group in enumerate(lists) if i in group), default=-1) for i in range(10)]
     groups = Groups.from_lists([np.flatnonzero(np.array(labels) == k).tolist() for k in set(labels)], 10)
-    assert best_order(groups, atoms=atoms(groups)).sensitivity == 0
+    assert best_order(groups, atoms=groups.atoms()).sensitivity == 0
 
 
 @given(labels=st.lists(st.integers(0, 9), min_size=1, max_size=20), radius=st.integers(0, 3))
 def test_the_label_order_is_optimal_with_and_without_atoms(labels: list[int], radius: int) -> None:
     groups = Groups.from_labels(labels, radius)
-    plain, joined = best_order(groups), best_order(groups, atoms=atoms(groups))
+    plain, joined = best_order(groups), best_order(groups, atoms=groups.atoms())
     assert plain.baseline == largest(groups, breadth_first(groups)) or groups.components().max() > 0
     assert plain.optimal and plain.sensitivity == groups.largest * (groups.largest - 1) // 2
-    assert joined.optimal and joined.sensitivity == largest(groups, joined.order, atoms(groups))
+    assert joined.optimal and joined.sensitivity == largest(groups, joined.order, groups.atoms())
     listed = Groups.from_lists([group.tolist() for group in groups], len(labels))
     assert width_bound(groups) == width_bound(listed) or not len(groups)
 

@@ -45,7 +45,7 @@ class Mallows(Shuffler):
 
     .. math:: \Pr[\sigma] \propto e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)}, \qquad \theta = \alpha / \Delta
 
-    Reports are lined up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
+    Reports are contiguous up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
     back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
     is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
     an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
@@ -132,7 +132,7 @@ class Mallows(Shuffler):
         order = reference_order(groups) if reference is None else checked(reference, groups.n, "reference")
         if math.isinf(not_negative_or_infinite("alpha", alpha)) or not len(groups):
             return cls._still(groups, alpha)
-        grown = "label order" if groups.lined else "breadth first"
+        grown = "label order" if groups.contiguous else "breadth first"
         plan = Plan(reference=grown if reference is None else "given")
         return cls.along(Line.whole(order), groups, alpha=alpha, plan=plan)
 

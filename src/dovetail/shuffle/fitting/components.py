@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.groups.atoms import atoms, contiguous
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
+from dovetail.shuffle.reference_order.atom_blocks import make_contiguous
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.sampling.lehmer_code import Starts
 from dovetail.shuffle.sampling.permutations import checked, inverse
@@ -113,27 +113,27 @@ def line_up(
 
     With `reference` (n,) people keep that public order as far as components and atoms can stand together.
     """
-    codes, component = atoms(groups), _components(groups)
+    codes, component = groups.atoms(), _components(groups)
     if reference is None:
         best = best_order(groups, points=points, atoms=codes)
         order, plan = best.order, Plan.of(best)
     else:
         given = checked(reference, groups.n, "reference")
-        order, plan = contiguous(contiguous(given, codes), component), Plan(reference="given")
+        order, plan = make_contiguous(make_contiguous(given, codes), component), Plan(reference="given")
     return Line(order, _begins(component[order]), _begins(codes[order])), plan
 
 
 def by_component(groups: Groups, order: ArrayLike) -> Line:
     """Components of the groups, people in the given order inside each of them, without atoms."""
     component = _components(groups)
-    line = contiguous(order, component)
+    line = make_contiguous(order, component)
     return Line(line, _begins(component[line]), np.arange(groups.n + 1))
 
 
 def crosses(groups: Groups, line: Line) -> NDArray[np.bool_]:
     """Which groups meet more than one component (groups,)."""
     rows, part = groups.rows, line.part[line.places]
-    if groups.lined:
+    if groups.contiguous:
         along = part[rows.people]
         changes = np.concatenate(([0], np.cumsum(along[1:] != along[:-1])))
         return np.asarray(changes[rows.starts] != changes[rows.stops - 1])

@@ -35,12 +35,12 @@ def restrict_groups(groups: Groups, present: Present, plan: Plan) -> tuple[Group
     keep, shrunk = rows.sizes >= 2, rows.sizes < old
     owners = _restrict(groups.owners, present)
     kept, owned = rows.take(keep), owners.take(keep)
-    kept = kept if groups.lined else kept.listed()
-    first = np.flatnonzero(_firsts(kept, groups.lined))
+    kept = kept if groups.contiguous else kept.listed()
+    first = np.flatnonzero(_firsts(kept, groups.contiguous))
     restricted = replace(
         groups,
         n=int(present.sum()),
-        rows=kept.take(first) if groups.lined else kept.take(first).listed(),
+        rows=kept.take(first) if groups.contiguous else kept.take(first).listed(),
         owners=owned.take(first).listed(),
         dropped=groups.dropped + int((~keep).sum()),
     )
@@ -61,9 +61,9 @@ def _restrict(rows: Ranges, present: Present) -> Ranges:
     return Ranges(number[rows.people[here]], before[rows.starts], before[rows.stops])
 
 
-def _firsts(rows: Ranges, lined: bool) -> NDArray[np.bool_]:
+def _firsts(rows: Ranges, contiguous: bool) -> NDArray[np.bool_]:
     """Which rows are not the same as an earlier one."""
-    if lined:
+    if contiguous:
         pairs = np.column_stack((rows.starts, rows.stops))
         first = np.zeros(len(rows), dtype=np.bool_)
         first[np.unique(pairs, axis=0, return_index=True)[1]] = True

@@ -43,7 +43,7 @@ class Incidence(NamedTuple):
 
 def incidence(groups: Groups) -> Incidence:
     """Both readings of the paper's graph; windows of labels are listed."""
-    rows = groups.rows.listed() if groups.lined else groups.rows
+    rows = groups.rows.listed() if groups.contiguous else groups.rows
     owned, around = groups.owners.transposed(groups.n), rows.transposed(groups.n)
     nothing = _steps(Ranges.empty(groups.n), Ranges.empty(0))
     return Incidence(Graph(_steps(owned, rows), _steps(around, groups.owners)), Graph(_steps(around, rows), nothing))

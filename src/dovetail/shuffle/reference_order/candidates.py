@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.atoms import Codes, checked_atoms
+from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import Points, checked_points
 from dovetail.shuffle.reference_order import axes
 from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order.atom_blocks import check_atoms
 from dovetail.shuffle.reference_order.barycenter import swept
 from dovetail.shuffle.reference_order.orders import breadth_first, label_order
 from dovetail.shuffle.reference_order.scoring import Judge, Trial
@@ -116,8 +117,8 @@ def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayL
     points : float array (n,) or (n, d), optional
         Public coordinates of the people, if there are any: sorts along axes are often the best orders.
     atoms : int array (n,), optional
-        `atoms(groups)` or finer. Then every atom is contiguous and sensitivities count only pairs of different atoms:
-        for a shuffler that permutes uniformly inside atoms, and for no other.
+        `groups.atoms()` or finer. Then every atom is contiguous and sensitivities count only pairs of different
+        atoms: for a shuffler that permutes uniformly inside atoms, and for no other.
 
     Notes
     -----
@@ -131,7 +132,7 @@ def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayL
     >>> best.order, best.sensitivity, best.sensitivity_bound
     (array([0, 3, 1, 4, 2]), 3, 3)
     """
-    codes = np.arange(groups.n) if atoms is None else checked_atoms(atoms, groups)
+    codes = np.arange(groups.n) if atoms is None else check_atoms(atoms, groups)
     start, judge, given = _prepared(groups, points, codes)
     rows: list[dict[str, Any]] = []
     best = baseline = None
@@ -161,7 +162,7 @@ def _prepared(groups: Groups, points: ArrayLike | None, codes: Codes) -> tuple[P
     index" in later candidates are therefore ties by place in the baseline.
     """
     given = _checked(points, groups.n)
-    if groups.lined:
+    if groups.contiguous:
         return np.arange(groups.n), Judge.of(groups, codes), given
     start = breadth_first(groups)
     where = None if given is None else given[start]
@@ -188,7 +189,7 @@ def _contest(judge: Judge, points: Points | None, *, rounds: int) -> Iterator[Tr
 def _attempts(judge: Judge, points: Points | None) -> Iterator[tuple[str, Callable[[], Permutation], str]]:
     """Name, computation, and the reason to skip it ('' for none) of each candidate that is not a refinement."""
     groups = judge.groups
-    if groups.lined:
+    if groups.contiguous:
         heavy = _above(
             groups.rows.entries, _MOST_LISTED, "members"
         )  # the search itself lists nothing, its score does

@@ -12,7 +12,7 @@ from dovetail.shuffle.reference_order import breadth_first as walk
 
 def reference_order(groups: Groups) -> Permutation:
     """The public order that the groups came with, if each is contiguous in it; otherwise `breadth_first`."""
-    return label_order(groups) if groups.lined else breadth_first(groups)
+    return label_order(groups) if groups.contiguous else breadth_first(groups)
 
 
 def label_order(groups: Groups) -> Permutation:
@@ -42,7 +42,7 @@ def breadth_first(groups: Groups) -> Permutation:
     Meehan et al. (2022), Privacy Implications of Shuffling, Algorithm 1, steps 2-4; the restarts are ours.
     """
     roots = walk.largest_first(groups)
-    if not groups.lined or not _symmetric(groups):
+    if not groups.contiguous or not _symmetric(groups):
         return walk.breadth_first(walk.incidence(groups).star, roots)
     rows, owned = groups.rows, groups.owners.transposed(groups.n)
     return np.asarray(_search(roots, rows.people, rows.starts, rows.stops, owned.people, owned.starts, owned.stops))

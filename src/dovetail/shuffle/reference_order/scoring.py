@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.entropy import Permutation
-from dovetail.shuffle.groups.atoms import Codes, block_places, contiguous, pairs_within
+from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.reference_order.atom_blocks import block_places, make_contiguous, pairs_within_atoms
 from dovetail.shuffle.reference_order.barycenter import score
 from dovetail.shuffle.sampling.permutations import inverse
 
@@ -52,7 +53,7 @@ class Judge:
         part = component[groups.rows.people[groups.rows.starts]] if len(groups) else np.empty(0, dtype=np.int64)
         layout = np.where(component < 0, parts, component)
         joined = bool((np.bincount(codes) > 1).any())
-        return cls(groups, codes, part, layout, pairs_within(groups, codes), joined)
+        return cls(groups, codes, part, layout, pairs_within_atoms(groups, codes), joined)
 
     @property
     def parts(self) -> int:
@@ -69,7 +70,7 @@ class Judge:
 
     def trial(self, name: str, order: Permutation) -> Trial:
         """This order, laid out and scored."""
-        line = contiguous(order, self.codes) if self.joined else order
+        line = make_contiguous(order, self.codes) if self.joined else order
         if self.layout.any():
             line = line[np.argsort(self.layout[line], kind="stable")]
         deltas, widths = score(self.groups.rows, inverse(line), within=self.within, part=self.part, parts=self.parts)

@@ -18,7 +18,7 @@ def spread_by_group(groups: Groups, values: Positions) -> Places:
     Windows of a list along which the values rise or fall cost O(1) each, whatever their sizes.
     """
     rows = groups.rows
-    if groups.lined and _monotone(values[rows.people]):
+    if groups.contiguous and _monotone(values[rows.people]):
         sums = np.concatenate(([0], np.cumsum(values[rows.people])))
         half = rows.sizes // 2
         upper = sums[rows.stops] - sums[rows.stops - half]
@@ -29,7 +29,7 @@ def spread_by_group(groups: Groups, values: Positions) -> Places:
 def width_by_group(groups: Groups, positions: Positions) -> Places:
     """Width max P - min P of each distinct group (groups,)."""
     rows = groups.rows
-    if groups.lined and _monotone(positions[rows.people]):
+    if groups.contiguous and _monotone(positions[rows.people]):
         return np.asarray(np.abs(positions[rows.people[rows.stops - 1]] - positions[rows.people[rows.starts]]))
     return np.asarray(_width_rows(positions, rows.people, rows.starts, rows.stops))
 

@@ -68,7 +68,7 @@ def kendall_between_atoms(groups: Groups, line: Line) -> Places:
     of the word of atoms plus those inside atoms, and a uniform order inside atoms leaves only the first.
     """
     rows, cells = groups.rows, line.cells
-    if groups.lined and bool((np.abs(np.diff(line.places[rows.people])) == 1).all()):
+    if groups.contiguous and bool((np.abs(np.diff(line.places[rows.people])) == 1).all()):
         ends = line.places[rows.people[rows.starts]], line.places[rows.people[rows.stops - 1]]
         first, last = line.cell[np.minimum(*ends)], line.cell[np.maximum(*ends)]
         members = cells[last + 1] - cells[first]
