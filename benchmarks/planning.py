@@ -1,6 +1,6 @@
 """Claim: a million people are planned in under a minute and 4 GB in the plane, in under 10 s and 1 GB by age.
 
-Groups, the portfolio of reference orders and the exact sensitivity, each case in a process of its own. The yardstick
+Groups, the candidate reference orders and the exact sensitivity, each case in a process of its own. The yardstick
 is scipy alone on the same points: a k-d tree and the list of its pairs (for ages: one sort of the labels).
 
     python benchmarks/planning.py            # n = 1e6

@@ -22,7 +22,7 @@ from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.reference_order.axes import along
 from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sampling.permutations import inverse
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.kendall import published_width_bound
@@ -98,7 +98,7 @@ def published(groups: Groups, alpha: float, order: Permutation) -> Draw:
 
     def draw(rng: Entropy) -> Permutation:
         flow = np.empty_like(order)
-        flow[order] = order[mallows(groups.n, theta, rng)]
+        flow[order] = order[draw_mallows(groups.n, theta, rng)]
         return flow
 
     return draw

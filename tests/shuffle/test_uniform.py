@@ -70,7 +70,7 @@ def test_a_restricted_group_is_shuffled_by_who_is_left() -> None:
         np.array([True, False, True, True, False])
     )
     assert shuffler.n == 3 and [g.tolist() for g in shuffler.groups] == [[1, 2]]
-    assert shuffler.plan.shrunken == 2 and shuffler.plan.dissolved == 1
+    assert shuffler.provenance.shrunken == 2 and shuffler.provenance.dissolved == 1
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan")])

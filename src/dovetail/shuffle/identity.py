@@ -13,9 +13,9 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.missing_people import checked_present
+from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Identity(Shuffler):
 
     def restrict(self, present: ArrayLike) -> Self:
         """The identity for the people that are `present` (n,)."""
-        return type(self)(int(checked_present(present, self.n).sum()))
+        return type(self)(int(check_present(present, self.n).sum()))
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        return 0.0 if (checked(permutation, self.n) == np.arange(self.n)).all() else -math.inf
+        return 0.0 if (check_permutation(permutation, self.n) == np.arange(self.n)).all() else -math.inf
 
     def mixing(self, labels: Labels) -> Mixing:
-        return np.eye(int(checked_labels(labels, self.n).max()) + 1)
+        return np.eye(int(check_labels(labels, self.n).max()) + 1)
 
     def summary(self) -> dict[str, Any]:
         return {"shuffler": self.name, "n": self.n, "alpha": math.inf}

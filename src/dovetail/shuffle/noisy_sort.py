@@ -18,22 +18,22 @@ from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import (
-    Line,
-    by_component,
-    checked_groups,
+    PartitionedOrder,
+    check_groups,
     crosses,
-    largest_of,
-    line_up,
+    largest_by_component,
+    partition_order,
+    partition_reference_order,
     refuse_crossing,
 )
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import facts
+from dovetail.shuffle.fitting.summary import summarize
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.laplace_order_probability import log_chance
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
@@ -64,7 +64,7 @@ class NoisySort(Shuffler):
     groups : Groups
         From public data only.
     alpha : float, at least 0, nats
-    line : Line
+    line : PartitionedOrder
         The reference order with its components.
     scores : int array (n,)
         Public score of each person; the line is in order of score inside each component.
@@ -92,16 +92,16 @@ class NoisySort(Shuffler):
     name: ClassVar[str] = "noisy_sort"
     groups: Groups
     alpha: float
-    line: Line = field(repr=False)
+    line: PartitionedOrder = field(repr=False)
     scores: Places = field(repr=False)
     scales: Places = field(repr=False)
-    plan: Plan = field(default_factory=Plan, repr=False)
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False)
     sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         alpha = not_negative_or_infinite("alpha", self.alpha)
-        checked_groups(self.groups, self.line)
-        scores = checked_scores(self.scores, self.line.n)
+        check_groups(self.groups, self.line)
+        scores = check_scores(self.scores, self.line.n)
         scales = np.asarray(self.scales)
         parts = self.line.parts.size - 1
         if scales.shape != (parts,) or scales.dtype.kind not in "iu" or (scales < 0).any():
@@ -131,29 +131,33 @@ class NoisySort(Shuffler):
         public coordinates `points` (n, d) may help to find.
         """
         if math.isinf(not_negative_or_infinite("alpha", alpha)):
-            still = Line.still(groups.n)
+            still = PartitionedOrder.singletons(groups.n)
             return cls(groups, alpha, still, still.order, np.zeros(groups.n, dtype=np.int64))
         if scores is None:
-            line, plan = line_up(groups, points=points)
-            return cls.along(line, groups, alpha=alpha, plan=plan)
-        given = checked_scores(scores, groups.n)
-        line = by_component(groups, np.argsort(given, kind="stable"))
-        return cls._stretched(line, groups, alpha, given, Plan(reference="given scores"))
+            line, provenance = partition_reference_order(groups, points=points)
+            return cls.along(line, groups, alpha=alpha, provenance=provenance)
+        given = check_scores(scores, groups.n)
+        line = partition_order(groups, np.argsort(given, kind="stable"))
+        return cls._stretched(line, groups, alpha, given, FitProvenance(reference="given scores"))
 
     @classmethod
-    def along(cls, line: Line, groups: Groups, *, alpha: float, plan: Plan | None = None) -> Self:
+    def along(
+        cls, line: PartitionedOrder, groups: Groups, *, alpha: float, provenance: FitProvenance | None = None
+    ) -> Self:
         """The noisy sort of places along a given line; people of an atom share the mean of their places."""
         doubled = (line.cells[:-1] + line.cells[1:] - 1)[line.cell]  # twice the mean, so that it is whole
-        return cls._stretched(line, groups, alpha, doubled[line.places], plan or Plan())
+        return cls._stretched(line, groups, alpha, doubled[line.places], provenance or FitProvenance())
 
     @classmethod
-    def _stretched(cls, line: Line, groups: Groups, alpha: float, scores: Places, plan: Plan) -> Self:
+    def _stretched(
+        cls, line: PartitionedOrder, groups: Groups, alpha: float, scores: Places, provenance: FitProvenance
+    ) -> Self:
         """With the largest scales that keep alpha."""
         exact, scales = Fraction(alpha) / RATE, []
         spreads = _spreads(line, scores).tolist()
         for delta, spread in zip(_sensitivities(groups, line, scores).tolist(), spreads, strict=True):
             scales.append(min(exact // delta, (_MOST_KEY - 1) // spread) if delta else 0)
-        return cls(groups, alpha, line, scores, np.array(scales, dtype=np.int64), plan)
+        return cls(groups, alpha, line, scores, np.array(scales, dtype=np.int64), provenance)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -172,7 +176,7 @@ class NoisySort(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        return self.plan.promise(self.alpha, self.groups, _SOURCE)
+        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.
@@ -181,7 +185,7 @@ class NoisySort(Shuffler):
 
         Infinite when a group meets two components.
         """
-        checked_groups(groups, self.line)
+        check_groups(groups, self.line)
         if crosses(groups, self.line).any():
             return math.inf
         delta = footrule_by_group(groups, self.scores)
@@ -189,10 +193,10 @@ class NoisySort(Shuffler):
 
     def restrict(self, present: ArrayLike) -> Self:
         """As `Mallows.restrict`: the same scores and noise for the people that are `present` (n,)."""
-        here = checked_present(present, self.n)
-        groups, _, plan = restrict_groups(self.groups, here, self.plan)
+        here = check_present(present, self.n)
+        groups, _, provenance = restrict_groups(self.groups, here, self.provenance)
         line, left = self.line.restrict(here)
-        return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], plan)
+        return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], provenance)
 
     def permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
@@ -200,7 +204,7 @@ class NoisySort(Shuffler):
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        kappa = self.line.places[checked(permutation, self.n)[self.order]]
+        kappa = self.line.places[check_permutation(permutation, self.n)[self.order]]
         line, keys = self.line, self.scores[self.order] * float(RATE)
         if line.sizes.max() > _MOST_EXACT:
             raise UnsupportedError(
@@ -210,12 +214,14 @@ class NoisySort(Shuffler):
         if (line.part[kappa] != line.part).any():
             return -math.inf
         blocks = [kappa[line.parts[part] : line.parts[part + 1]] for part in range(line.sizes.size)]
-        chances = [log_chance(keys[block] * scale) for block, scale in zip(blocks, self.scales, strict=True)]
+        chances = [
+            log_order_probability(keys[block] * scale) for block, scale in zip(blocks, self.scales, strict=True)
+        ]
         return float(sum(chance for block, chance in zip(blocks, chances, strict=True) if block.size > 1))
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: the mean of seeded draws from the public law (see `average_mixing`)."""
-        return average_mixing(checked_labels(labels, self.n)[self.order], self._draw)
+        return average_mixing(check_labels(labels, self.n)[self.order], self._draw)
 
     def displacements(self) -> NDArray[np.float64]:
         """Mean displacement in places (components,): one unit of noise, in units of the average step of the score."""
@@ -226,8 +232,8 @@ class NoisySort(Shuffler):
 
     def summary(self) -> dict[str, Any]:
         shift, width = self.displacements(), width_by_group(self.groups, self.line.places)
-        return facts(
-            self, self.line, shift, rates=1.0 / shift, plan=self.plan,
+        return summarize(
+            self, self.line, shift, rates=1.0 / shift, provenance=self.provenance,
             width=int(width.max(initial=0)), sensitivity=self.sensitivity,
         )  # fmt: skip
 
@@ -257,7 +263,7 @@ def sort_keys(keys: Places, part: Places, rng: Entropy) -> Permutation:
     return mixed[np.lexsort((keys[mixed], part[mixed]))]
 
 
-def checked_scores(scores: ArrayLike, n: int) -> Places:
+def check_scores(scores: ArrayLike, n: int) -> Places:
     """`scores` as whole numbers (n,) below 2^40 in size."""
     given = np.asarray(scores)
     if given.shape != (n,) or given.dtype.kind not in "iu" or (np.abs(given.astype(np.int64)) >= 1 << 40).any():
@@ -265,13 +271,13 @@ def checked_scores(scores: ArrayLike, n: int) -> Places:
     return given.astype(np.int64)
 
 
-def _spreads(line: Line, scores: Places) -> Places:
+def _spreads(line: PartitionedOrder, scores: Places) -> Places:
     """Largest minus smallest score of each component (components,)."""
     along = scores[line.order]
     return np.maximum.reduceat(along, line.parts[:-1]) - np.minimum.reduceat(along, line.parts[:-1])
 
 
-def _sensitivities(groups: Groups, line: Line, scores: Places) -> Places:
+def _sensitivities(groups: Groups, line: PartitionedOrder, scores: Places) -> Places:
     """Largest footrule sensitivity of the scores in each component (components,)."""
     refuse_crossing(groups, line)
-    return largest_of(footrule_by_group(groups, scores), groups, line)
+    return largest_by_component(footrule_by_group(groups, scores), groups, line)

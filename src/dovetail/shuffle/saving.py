@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line
-from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.components import PartitionedOrder
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Ranges
 from dovetail.shuffle.identity import Identity
@@ -35,7 +35,7 @@ _BY_NAME = {kind.name: kind for kind in _KINDS}
 
 
 def save(shuffler: Shuffler, path: str | Path) -> None:
-    """Write a fitted shuffler to a .npz file: groups, reference order, noise and plan; no report, no randomness.
+    """Write a fitted shuffler to a .npz file: groups, reference order, noise, provenance.
 
     The file is public, as everything that shufflers are fitted to must be.
     """
@@ -94,9 +94,9 @@ def _pack(value: Any, prefix: str, header: Header, arrays: Arrays) -> None:
             continue
         if isinstance(item, np.ndarray):
             arrays[name] = item
-        elif isinstance(item, Plan):
+        elif isinstance(item, FitProvenance):
             header[name] = asdict(item)
-        elif isinstance(item, (Groups, Line, Ranges)):
+        elif isinstance(item, (Groups, PartitionedOrder, Ranges)):
             _pack(item, f"{name}.", header, arrays)
         else:
             header[name] = item
@@ -109,12 +109,12 @@ def _unpack(kind: type[Any], prefix: str, header: Header, arrays: Arrays) -> Any
         name = prefix + field.name
         if not field.init:
             continue
-        inner = {"groups": Groups, "line": Line, "rows": Ranges, "owners": Ranges}.get(field.name)
+        inner = {"groups": Groups, "line": PartitionedOrder, "rows": Ranges, "owners": Ranges}.get(field.name)
         if inner is not None:
             given[field.name] = _unpack(inner, f"{name}.", header, arrays)
-        elif field.name == "plan":
-            plan = header[name]
-            given[field.name] = Plan(**{**plan, "candidates": tuple(plan["candidates"])})
+        elif field.name == "provenance":
+            provenance = header[name]
+            given[field.name] = FitProvenance(**{**provenance, "candidates": tuple(provenance["candidates"])})
         else:
             given[field.name] = arrays[name] if name in arrays else header[name]
     return kind(**given)

@@ -13,9 +13,9 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.missing_people import checked_present
+from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels, shares
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class Uniform(Shuffler):
 
     def restrict(self, present: ArrayLike) -> Self:
         """The uniform shuffle of the people that are `present` (n,)."""
-        return type(self)(int(checked_present(present, self.n).sum()))
+        return type(self)(int(check_present(present, self.n).sum()))
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        checked(permutation, self.n)
+        check_permutation(permutation, self.n)
         return -float(gammaln(self.n + 1.0))
 
     def mixing(self, labels: Labels) -> Mixing:
-        counts = np.bincount(checked_labels(labels, self.n)).astype(np.float64)
-        return shares(np.outer(counts, counts))
+        counts = np.bincount(check_labels(labels, self.n)).astype(np.float64)
+        return normalize_rows(np.outer(counts, counts))
 
     def summary(self) -> dict[str, Any]:
         return {"shuffler": self.name, "n": self.n, "alpha": 0.0}

@@ -15,12 +15,12 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels, shares
-from dovetail.shuffle.sampling.within_blocks import uniform_inside
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
+from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WithinGroups(Shuffler):
     Parameters
     ----------
     groups : Groups, disjoint
-    plan : Plan
+    provenance : FitProvenance
         How it came about.
 
     Raises
@@ -45,7 +45,7 @@ class WithinGroups(Shuffler):
 
     name: ClassVar[str] = "within_groups"
     groups: Groups
-    plan: Plan = field(default_factory=Plan, repr=False, compare=False)
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.groups.disjoint:
@@ -68,32 +68,32 @@ class WithinGroups(Shuffler):
     @property
     def guarantee(self) -> OrderPrivacy:
         source = "uniform inside each of disjoint groups: the law is invariant under every reordering of a group"
-        return self.plan.promise(0.0, self.groups, source)
+        return self.provenance.guarantee(0.0, self.groups, source)
 
     def restrict(self, present: ArrayLike) -> Self:
         """The shuffle inside what is left of the groups when only some people are `present` (n,), in their order."""
-        groups, _, plan = restrict_groups(self.groups, checked_present(present, self.n), self.plan)
-        return type(self)(groups, plan)
+        groups, _, provenance = restrict_groups(self.groups, check_present(present, self.n), self.provenance)
+        return type(self)(groups, provenance)
 
     def permutation(self, rng: Entropy) -> Permutation:
-        flat = self.groups.rows.listed()
+        flat = self.groups.rows.materialize()
         result = np.arange(self.n, dtype=np.int64)
-        result[flat.people] = flat.people[uniform_inside(np.append(0, flat.stops), rng)]
+        result[flat.people] = flat.people[permute_within_blocks(np.append(0, flat.stops), rng)]
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
         home = self._home()
-        given = checked(permutation, self.n)
+        given = check_permutation(permutation, self.n)
         if (home[given] != home).any():
             return -math.inf
         return -float(gammaln(self.groups.sizes + 1.0).sum())
 
     def mixing(self, labels: Labels) -> Mixing:
-        codes = checked_labels(labels, self.n)
+        codes = check_labels(labels, self.n)
         home = self._home()
         size = np.bincount(home)
         seats = csr_array((np.ones(self.n), (home, codes)), shape=(size.size, int(codes.max()) + 1))
-        return shares(np.asarray((seats.T @ seats.multiply(1 / size[:, None]).tocsr()).todense()))
+        return normalize_rows(np.asarray((seats.T @ seats.multiply(1 / size[:, None]).tocsr()).todense()))
 
     def summary(self) -> dict[str, Any]:
         groups = self.groups
@@ -105,7 +105,7 @@ class WithinGroups(Shuffler):
             "largest_group": groups.largest,
             "groups": len(groups),
             "ungrouped": int((~groups.grouped).sum()),
-        } | self.plan.facts()
+        } | self.provenance.summary()
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -117,7 +117,7 @@ class WithinGroups(Shuffler):
 
     def _home(self) -> Places:
         """Number (n,) of each person's group; people in no group have one of their own."""
-        flat = self.groups.rows.listed()
+        flat = self.groups.rows.materialize()
         result = len(flat) + np.arange(self.n)
         result[flat.people] = np.repeat(np.arange(len(flat)), flat.sizes)
         return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)

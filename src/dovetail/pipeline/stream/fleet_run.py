@@ -23,7 +23,7 @@ from dovetail.pipeline.files.table import as_frame
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.time_windows import Round, Window, window
 from dovetail.shuffle.fitting.missing_people import Present
-from dovetail.shuffle.fitting.roster_order import in_roster_order
+from dovetail.shuffle.fitting.roster_order import sort_to_roster
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -270,7 +270,7 @@ class Rounds:
         x = np.array([_number(value) for value in values.values()], dtype=np.float64)
         self._refuse_outside("values", x, list(values))
         places = np.array([self._place[device] for device in values], np.int64)
-        return in_roster_order(places, x, n=self._sent.size)
+        return sort_to_roster(places, x, n=self._sent.size)
 
     def _refuse_outside(self, name: str, x: Values, devices: Any) -> None:
         """Values outside the range are refused by the names of their devices: an error tells nobody's value."""

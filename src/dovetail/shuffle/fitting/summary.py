@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line
-from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.components import PartitionedOrder
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.sampling.lehmer_code import Rates
+from dovetail.shuffle.sampling.lehmer_code import Thetas
 from dovetail.shuffle.sensitivity.kendall import published_width_bound
 
 _LISTED = 8
 
 
-def smallest_rate(rates: Rates, line: Line) -> float:
+def smallest_theta(rates: Thetas, line: PartitionedOrder) -> float:
     """The smallest rate above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
     moving = rates[line.sizes > 1]
     return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
 
 
-def facts(
+def summarize(
     shuffler: Shuffler,
-    line: Line,
-    shift: Rates,
+    line: PartitionedOrder,
+    shift: Thetas,
     *,
-    rates: Rates,
-    plan: Plan,
+    rates: Thetas,
+    provenance: FitProvenance,
     width: int,
     sensitivity: int,
 ) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def facts(
     alpha = shuffler.guarantee.alpha
     sizes, mixed = line.sizes, line.mixed
     moved = np.minimum(shift, (sizes - 1 / sizes) / 3)
-    theta = smallest_rate(rates, line)
+    theta = smallest_theta(rates, line)
     theta_n = float((rates * sizes)[mixed].min(initial=math.inf)) if mixed.any() else theta * line.n
     theta_n = theta if math.isinf(theta) else theta_n
     near_uniform = bool(mixed.any()) and theta_n < 1.0
@@ -78,4 +78,4 @@ def facts(
             f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
             "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
         )
-    return found | plan.facts()
+    return found | provenance.summary()

@@ -5,7 +5,7 @@ r"""Atoms: people whom no group tells apart, so that their order among themselve
 
 import numpy as np
 
-from dovetail.shuffle.groups.connected_components import twins
+from dovetail.shuffle.groups.connected_components import first_equal_rows
 from dovetail.shuffle.groups.ranges import Places, Ranges
 
 Codes = Places  # (n,), 0.. without gaps
@@ -17,7 +17,7 @@ def atoms(rows: Ranges, n: int, *, contiguous: bool) -> Codes:
     `contiguous` rows are windows of a list of everybody. O(members of all rows), or O(n log n) for windows.
     Fingerprints find the candidates, comparison confirms them.
     """
-    same = _of_windows(rows, n) if contiguous else twins(rows.transposed(n))
+    same = _of_windows(rows, n) if contiguous else first_equal_rows(rows.transpose(n))
     alone = np.flatnonzero(~rows.mask(n))
     same[alone] = alone
     leads = np.asarray(same == np.arange(n))

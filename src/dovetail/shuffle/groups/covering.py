@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 
-def by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
+def covers_by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
     """For outer rows that are windows of a list of everybody: the first and last place of a row decide."""
     if not len(outer):
         return not len(inner)
@@ -19,9 +19,9 @@ def by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
     return bool(_windows_hold(place, reach, inner.people, inner.starts, inner.stops))
 
 
-def by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
+def covers_by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
     """For any outer rows: try the rows around the member of each inner row that has the fewest."""
-    around = outer.transposed(n)
+    around = outer.transpose(n)
     return bool(
         _members_held(
             outer.people, outer.starts, outer.stops, around.people, around.starts, around.stops,
@@ -31,7 +31,7 @@ def by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def holds(
+def rows_hold_owners(
     people: People, starts: Places, stops: Places, owners: People, owner_starts: Places, owner_stops: Places,
     n: int, contiguous: bool,
 ) -> NDArray[np.bool_]:  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.shuffle.groups import neighbours
-from dovetail.shuffle.groups.connected_components import twins
+from dovetail.shuffle.groups.connected_components import first_equal_rows
 from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
 
 
@@ -45,7 +45,7 @@ def label_windows(codes: Places, first: Places, last: Places) -> DistinctRows:
 
 def own_windows(numbers: NDArray[np.float64], reach: NDArray[np.float64]) -> DistinctRows:
     """For each person everybody whose number is at most the person's own reach away."""
-    codes, values = neighbours.coded(numbers)
+    codes, values = neighbours.encode_labels(numbers)
     first, last = neighbours.windows(values, numbers, reach)
     people = np.argsort(codes, kind="stable").astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(codes, minlength=values.size)))
@@ -58,24 +58,24 @@ def distinct_windows(people: People, starts: Places, stops: Places, owner: Place
     rows = Ranges(people, windows[:, 0].copy(), windows[:, 1].copy())
     owners = Ranges.compress(number.reshape(-1), owner, shape=(len(rows), people.size))
     keep = rows.sizes >= 2
-    return DistinctRows(rows.take(keep), owners.take(keep).listed(), int((~keep).sum()), contiguous=True)
+    return DistinctRows(rows.take(keep), owners.take(keep).materialize(), int((~keep).sum()), contiguous=True)
 
 
 def distinct_rows(rows: Ranges, owner: ArrayLike, owned: ArrayLike, *, n: int) -> DistinctRows:
     """From rows that list each person once, and (owner, row) pairs; identical rows become one."""
-    same = twins(rows)
+    same = first_equal_rows(rows)
     first = same == np.arange(len(rows))
     keep = first & (rows.sizes >= 2)
     number = np.where(keep, np.cumsum(keep) - 1, -1)[same]
     groups = number[np.asarray(owned)]
     owners = Ranges.compress(groups[groups >= 0], np.asarray(owner)[groups >= 0], shape=(int(keep.sum()), n))
-    return DistinctRows(rows.take(keep).listed(), owners, int((first & ~keep).sum()), contiguous=False)
+    return DistinctRows(rows.take(keep).materialize(), owners, int((first & ~keep).sum()), contiguous=False)
 
 
 def union(n: int, groupings: list[DistinctRows]) -> DistinctRows:
     """All rows of several groupings of the same n people, each with all its owners."""
     people = groupings[0].rows.people
-    flat = [each.owners.listed().people for each in groupings]
+    flat = [each.owners.materialize().people for each in groupings]
     owned = [np.repeat(np.arange(len(each.rows)), each.owners.sizes) for each in groupings]
     shift = np.cumsum([0, *(len(each.rows) for each in groupings)])
     owner = np.concatenate(flat).astype(np.int64)
@@ -87,5 +87,5 @@ def union(n: int, groupings: list[DistinctRows]) -> DistinctRows:
         joined = distinct_windows(people, starts[row], stops[row], owner)
     else:
         refuse_beyond_memory(sum(each.rows.entries for each in groupings))
-        joined = distinct_rows(Ranges.chained([each.rows.listed() for each in groupings]), owner, row, n=n)
+        joined = distinct_rows(Ranges.concatenate([each.rows.materialize() for each in groupings]), owner, row, n=n)
     return joined._replace(dropped=sum(each.dropped for each in groupings))

@@ -64,7 +64,7 @@ class Groups:
     @classmethod
     def from_labels(cls, labels: ArrayLike, radius: float | None = None) -> Groups:
         """People with equal labels, or with number labels at most `radius` apart; missing labels are refused."""
-        codes, values = neighbours.coded(labels)
+        codes, values = neighbours.encode_labels(labels)
         each = np.arange(values.size)
         reach = None if radius is None else not_negative_or_infinite("radius", radius)
         first, last = (each, each + 1) if reach is None else neighbours.windows(values, values, reach)
@@ -78,8 +78,8 @@ class Groups:
         latitude and longitude in degrees and metres along the globe. Every other metric is one of
         `scipy.spatial.distance`; all but euclidean, cityblock and chebyshev compare each person with each.
         """
-        given = neighbours.checked_points(points)
-        reach = neighbours.checked_radius(radius, len(given))
+        given = neighbours.check_points(points)
+        reach = neighbours.check_radius(radius, len(given))
         if metric not in distances.NORMS and metric != "haversine":
             return cls(len(given), *distinct.one_row_each(distances.within(given, reach, metric)))
         if metric == "haversine":
@@ -97,7 +97,7 @@ class Groups:
     @classmethod
     def nearest(cls, points: ArrayLike, k: int) -> Groups:
         """For each person the k nearest people, the person included; equal distances go by index."""
-        given = neighbours.checked_points(points)
+        given = neighbours.check_points(points)
         return cls(len(given), *distinct.one_row_each(neighbours.nearest(given, k)))
 
     @classmethod
@@ -108,7 +108,7 @@ class Groups:
         networkx graph with nodes 0..n-1. `closed=False` leaves the owner out: such a group promises that its
         members look alike, and nothing about the owner.
         """
-        pairs, people = graph.checked_edges(edges, n)
+        pairs, people = graph.check_edges(edges, n)
         rows = graph.neighbourhoods(pairs, people, hops=hops, closed=closed)
         return cls(people, *distinct.one_row_each(rows))
 
@@ -179,7 +179,7 @@ class Groups:
 
     def components(self) -> Places:
         """Connected component of co-membership of each person (n,), 0..; -1 for people in no group."""
-        find = connected_components.spans if self.contiguous else connected_components.components
+        find = connected_components.components_of_windows if self.contiguous else connected_components.components
         return find(self.rows, self.n)
 
     def atoms(self) -> Codes:
@@ -196,15 +196,15 @@ class Groups:
         """
         return atoms(self.rows, self.n, contiguous=self.contiguous)
 
-    def relabelled(self, order: Permutation) -> Groups:
+    def relabel(self, order: Permutation) -> Groups:
         """The same groups when person order[k] is called k; groups come by their first member."""
         place = np.empty(self.n, dtype=np.int32)
         place[order] = np.arange(self.n, dtype=np.int32)
         rows, owners = (replace(table, people=place[table.people]) for table in (self.rows, self.owners))
         if not self.contiguous:
-            rows = rows.listed()
+            rows = rows.materialize()
             by = np.argsort(rows.people[rows.starts], kind="stable")
-            rows, owners = rows.take(by).listed(), owners.take(by).listed()
+            rows, owners = rows.take(by).materialize(), owners.take(by).materialize()
         return replace(self, rows=rows, owners=owners)
 
     def summary(self) -> dict[str, Any]:
@@ -229,8 +229,8 @@ class Groups:
     @property
     def owned_by_member(self) -> NDArray[np.bool_]:
         """Whether every owner of a group is one of its members (groups,)."""
-        owners, rows = self.owners.listed(), self.rows
-        held = covering.holds(
+        owners, rows = self.owners.materialize(), self.rows
+        held = covering.rows_hold_owners(
             rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops, self.n, self.contiguous
         )
         return np.asarray(held)
@@ -239,12 +239,12 @@ class Groups:
         """Whether every group of `other` lies inside a group of this grouping."""
         if not isinstance(other, Groups) or other.n != self.n or other.largest > self.largest:
             return False
-        inside = covering.by_window if self.contiguous else covering.by_member
+        inside = covering.covers_by_window if self.contiguous else covering.covers_by_member
         return self == other or inside(self.rows, other.rows, self.n)
 
     @cached_property
     def _digest(self) -> bytes:
-        table = np.column_stack((self.sizes.astype(np.uint64), self.rows.prints()))
+        table = np.column_stack((self.sizes.astype(np.uint64), self.rows.fingerprints()))
         return sha256(np.ascontiguousarray(table[np.lexsort(table.T)]).tobytes()).digest()
 
     def __eq__(self, other: object) -> bool:

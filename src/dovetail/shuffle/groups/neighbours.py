@@ -22,7 +22,7 @@ _CHUNK = 20_000  # people whose neighbours are listed at once
 _SLACK = 1e-12  # relative difference below which two distances are compared by the one formula of `_distances`
 
 
-def coded(labels: ArrayLike) -> tuple[Places, NDArray[Any]]:
+def encode_labels(labels: ArrayLike) -> tuple[Places, NDArray[Any]]:
     """Codes (n,) of `labels` and the sorted distinct labels; missing labels raise DataError."""
     given = np.asarray(labels)
     if given.ndim != 1 or given.size == 0:
@@ -70,7 +70,7 @@ def windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[
         last = last + out - back
 
 
-def checked_radius(radius: ArrayLike, n: int) -> Reach:
+def check_radius(radius: ArrayLike, n: int) -> Reach:
     """One number at least 0, or one for each of n people."""
     if np.ndim(radius) == 0:
         return not_negative_or_infinite("radius", radius)
@@ -81,7 +81,7 @@ def checked_radius(radius: ArrayLike, n: int) -> Reach:
     return float(each[0]) if (each == each[0]).all() else each.astype(np.float64)
 
 
-def checked_points(points: ArrayLike) -> Points:
+def check_points(points: ArrayLike) -> Points:
     """Finite coordinates (n, d); a list of numbers is one column."""
     try:
         given = np.asarray(points, dtype=np.float64)
@@ -139,10 +139,10 @@ def _peopled(around: Ranges, site: Places, crowd: Places) -> Ranges:
     ends = np.cumsum(crowd)
     people = np.argsort(site, kind="stable").astype(np.int32)
     if crowd.size == site.size:
-        return Ranges(people[around.people], around.starts, around.stops).listed()
-    crowds = Ranges(people, (ends - crowd)[around.people], ends[around.people]).listed()
+        return Ranges(people[around.people], around.starts, around.stops).materialize()
+    crowds = Ranges(people, (ends - crowd)[around.people], ends[around.people]).materialize()
     bounds = np.append(0, crowds.stops)  # the crowds of a ball come one after the other
-    return Ranges(crowds.people, bounds[around.starts], bounds[around.stops]).listed()
+    return Ranges(crowds.people, bounds[around.starts], bounds[around.stops]).materialize()
 
 
 def nearest(points: Points, k: int) -> Ranges:

@@ -11,7 +11,7 @@ from dovetail.core.errors import DataError
 from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
-from dovetail.shuffle.sampling.permutations import checked, inverse
+from dovetail.shuffle.sampling.permutations import check_permutation, inverse
 
 
 def check_atoms(given: ArrayLike, groups: Groups) -> Codes:
@@ -58,7 +58,7 @@ def make_contiguous(order: ArrayLike, codes: ArrayLike) -> Permutation:
     blocks = np.asarray(codes, dtype=np.int64)
     if blocks.min(initial=0) < 0:
         raise DataError(f"`codes` must be at least 0, got {int(blocks.min())}.")
-    line = checked(order, blocks.size, name="order")
+    line = check_permutation(order, blocks.size, name="order")
     counts = np.bincount(blocks)
     if counts.max(initial=0) <= 1:
         return line

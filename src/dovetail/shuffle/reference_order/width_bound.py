@@ -23,7 +23,7 @@ def width_bound(groups: Groups) -> int:
     """
     if groups.contiguous or not len(groups):
         return _window_bound(groups)
-    rows, around = groups.rows, groups.rows.transposed(groups.n)
+    rows, around = groups.rows, groups.rows.transpose(groups.n)
     fellows = np.asarray(_fellows(rows.people, rows.starts, rows.stops, groups.n))
     promising = np.argsort(-fellows, kind="stable")
     count = max(1, int(np.searchsorted(np.cumsum(fellows[promising]), _MOST_LOOKS)))

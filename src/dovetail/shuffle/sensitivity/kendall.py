@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
 from dovetail.shuffle.sensitivity.group_positions import Positions, spread_by_group
@@ -54,7 +54,7 @@ def kendall_by_group(groups: Groups, positions: Positions) -> Places:
     return np.asarray(2 * spread_by_group(groups, positions) - groups.sizes // 2)
 
 
-def kendall_between_atoms(groups: Groups, line: Line) -> Places:
+def kendall_between_atoms(groups: Groups, line: PartitionedOrder) -> Places:
     r"""Sensitivity (groups,) of the number of inversions between different atoms.
 
     .. math:: \Delta(G) = \binom{g}{2} - \sum_{a \subseteq G} \binom{m_a}{2} + 2 \sum_{f \notin G} \min(a_f, b_f)
