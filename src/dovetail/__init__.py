@@ -30,7 +30,7 @@ _HOME = {
     "dovetail.shuffle.planar_laplace": ("PlanarLaplace",),
     "dovetail.shuffle.best": ("best_shuffler",),
     "dovetail.shuffle.reference_order.candidates": ("best_order",),
-    "dovetail.shuffle.saving": ("load", "save"),
+    "dovetail.shuffle.load": ("load_shuffler",),
     "dovetail.shuffle.rase": ("RASE",),
     "dovetail.estimate.frequency": ("estimate_frequencies",),
     "dovetail.estimate.grouped": ("estimate_group_means", "estimate_groups", "unmix"),
@@ -154,7 +154,7 @@ __all__ = [
     "hit_rate",
     "learn_smoothness",
     "list_bounds",
-    "load",
+    "load_shuffler",
     "local_error",
     "max_epsilon",
     "min_people",
@@ -170,7 +170,6 @@ __all__ = [
     "release_rounds",
     "renyi_curve",
     "run",
-    "save",
     "simulation",
     "sml2010",
     "subset_bound",
@@ -244,12 +243,12 @@ if TYPE_CHECKING:
     from dovetail.shuffle.best import best_shuffler
     from dovetail.shuffle.groups.groups import Groups
     from dovetail.shuffle.identity import Identity
+    from dovetail.shuffle.load import load_shuffler
     from dovetail.shuffle.mallows import Mallows
     from dovetail.shuffle.noisy_sort import NoisySort
     from dovetail.shuffle.planar_laplace import PlanarLaplace
     from dovetail.shuffle.rase import RASE
     from dovetail.shuffle.reference_order.candidates import best_order
-    from dovetail.shuffle.saving import load, save
     from dovetail.shuffle.uniform import Uniform
     from dovetail.shuffle.within_groups import WithinGroups
 

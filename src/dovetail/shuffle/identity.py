@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
 
 
 @dataclass(frozen=True)
-class Identity(Shuffler):
+class Identity(FittedShuffler):
     """Releases the batch in the order it came in: protects nobody's place.
 
     Parameters

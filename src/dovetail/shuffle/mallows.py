@@ -16,7 +16,6 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -35,6 +34,7 @@ from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling import mallows_on_components as mallows_law
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Thetas
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.dispersion import largest_theta
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.kendall import kendall_between_atoms
@@ -47,7 +47,7 @@ _EXACT_MIXING = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Mallows(Shuffler):
+class Mallows(FittedShuffler):
     r"""A random order around a reference order s, with exactly the promised alpha in each component.
 
     .. math:: \Pr[\sigma] \propto e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)}, \qquad \theta = \alpha / \Delta

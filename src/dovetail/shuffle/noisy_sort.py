@@ -16,7 +16,6 @@ from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -34,6 +33,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
@@ -48,7 +48,7 @@ _SOURCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySort(Shuffler):
+class NoisySort(FittedShuffler):
     r"""Everybody's public score plus Laplace noise, sorted; the order of the noisy scores is the shuffle.
 
     .. math:: \mathrm{key}_i = a_c s_i + N_i, \qquad \Pr[N = j] \propto e^{-\rho |j|}, \qquad

@@ -16,7 +16,6 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_to_double
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -33,6 +32,7 @@ from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
+from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; the plane is stretched to fit the promise
@@ -46,7 +46,7 @@ _SOURCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class PlanarLaplace(Shuffler):
+class PlanarLaplace(FittedShuffler):
     r"""Everybody's public point plus planar noise; each home receives the report whose noisy point is matched to it.
 
     .. math:: u_i = \mathrm{round}(a_c t_i) + Z_i, \qquad \Pr[Z = z] \propto e^{-\rho \lVert z \rVert_2}, \qquad

@@ -12,14 +12,14 @@ from scipy.special import gammaln
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
+from dovetail.shuffle.saving import FittedShuffler
 
 
 @dataclass(frozen=True)
-class Uniform(Shuffler):
+class Uniform(FittedShuffler):
     r"""Every order with the same probability: the shuffler of the amplification theorems.
 
     .. math:: \Pr[\sigma] = 1 / n!

@@ -14,17 +14,17 @@ from scipy.special import gammaln
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
+from dovetail.shuffle.saving import FittedShuffler
 
 
 @dataclass(frozen=True)
-class WithinGroups(Shuffler):
+class WithinGroups(FittedShuffler):
     r"""A uniform shuffle inside each of disjoint groups; nothing leaves its group, people in no group stay in place.
 
     .. math:: \Pr[\sigma] = \prod_{G} 1 / |G|! \quad \text{for } \sigma \text{ that maps every } G \text{ to itself}
