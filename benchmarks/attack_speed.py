@@ -27,8 +27,10 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 SEED, N, EPSILON = 1, 33_000, 2.5
 RNG = simulation(SEED)

@@ -22,10 +22,10 @@ import numba
 import numpy as np
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
-from dovetail.shuffle.sampling.lehmer_code import digits
-from dovetail.shuffle.sampling.lehmer_decode import decode
-from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.sampling.out_of_core import stream
+from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
+from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
 
 SEED = 1
 REPEATS = 5  # best of
@@ -50,20 +50,20 @@ def seconds(action: Callable[[], object]) -> float:
 def naive(n: int, theta: float, rng: Entropy) -> list[int]:
     """Decode by deleting from the list of unused values, the textbook method."""
     unused = list(range(n))
-    return [unused.pop(c) for c in digits(np.array([0, n]), np.array([theta]), rng).tolist()]
+    return [unused.pop(c) for c in draw_lehmer_code(np.array([0, n]), np.array([theta]), rng).tolist()]
 
 
 def components(n: int, theta: float, rng: Entropy) -> object:
     """n / 30 components of 30 people, each with a theta of its own."""
     starts = np.arange(0, n + 1, 30)
     thetas = theta * np.linspace(1.0, 2.0, starts.size - 1)
-    return decode(digits(starts, thetas, rng), starts, thetas)
+    return decode_lehmer_code(draw_lehmer_code(starts, thetas, rng), starts, thetas)
 
 
 def streamed(n: int, theta: float, rng: Entropy) -> int:
     """The same law, reading and releasing batches of 100,000."""
     batches = (np.arange(start, start + 100_000) for start in range(0, n, 100_000))
-    return sum(map(len, stream(batches, theta, rng)))
+    return sum(map(len, shuffle_out_of_core(batches, theta, rng)))
 
 
 def provenance() -> str:
@@ -92,7 +92,7 @@ def table(n: int) -> None:
         ("1/n", 1 / n),
         ("0", 0.0),
     ):
-        ratios = [ratio(partial(mallows, n, theta, rng), n) for rng in doors]
+        ratios = [ratio(partial(draw_mallows, n, theta, rng), n) for rng in doors]
         print(f"theta = {name:8}{ratios[0]:12.1f}{ratios[1]:12.1f}")
     for name, action in (("components", partial(components, n, 0.1)), ("streamed, 0.01", partial(streamed, n, 0.01))):
         ratios = [ratio(partial(action, rng), n) for rng in doors]
@@ -105,7 +105,7 @@ def peers(n: int) -> None:
     """What there is otherwise, at a size that it can bear."""
     rng, generator = simulation(SEED), np.random.default_rng(SEED)
     print(f"\nn = {n:,}, theta = 0.01")
-    print(f"dovetail        {ratio(partial(mallows, n, 0.01, rng), n):12.1f}")
+    print(f"dovetail        {ratio(partial(draw_mallows, n, 0.01, rng), n):12.1f}")
     slow = ratio(partial(naive, n, 1e-5, rng), n)
     print(f"naive deletion  {slow:12.1f}   (theta = 1e-5; quadratic: about {100 * slow:,.0f} at n = {100 * n:,})")
     if find_spec("prefsampling") is None:

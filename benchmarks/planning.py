@@ -1,6 +1,6 @@
 """Claim: a million people are planned in under a minute and 4 GB in the plane, in under 10 s and 1 GB by age.
 
-Groups, the portfolio of reference orders and the exact sensitivity, each case in a process of its own. The yardstick
+Groups, the candidate reference orders and the exact sensitivity, each case in a process of its own. The yardstick
 is scipy alone on the same points: a k-d tree and the list of its pairs (for ages: one sort of the labels).
 
     python benchmarks/planning.py            # n = 1e6
@@ -39,7 +39,6 @@ def points(n: int) -> dict[str, float]:
 
 def ages(n: int) -> dict[str, float]:
     """Integer ages, groups of those at most five years apart."""
-    from dovetail.shuffle.groups.atoms import atoms
     from dovetail.shuffle.groups.groups import Groups
     from dovetail.shuffle.reference_order.candidates import best_order
 
@@ -47,7 +46,7 @@ def ages(n: int) -> dict[str, float]:
     begin = time.perf_counter()
     groups = Groups.from_labels(labels, radius=5)
     middle = time.perf_counter()
-    best = best_order(groups, atoms=atoms(groups))
+    best = best_order(groups, atoms=groups.atoms())
     end = time.perf_counter()
     np.argsort(labels, kind="stable")
     return _facts(begin, middle, end, best.sensitivity, best.baseline or 0, time.perf_counter() - end)

@@ -23,9 +23,10 @@ from dovetail.estimate.simplex import nearest_shares
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.uniform import Uniform
 
 Points = NDArray[np.float64]  # (n, d)
 Shares = NDArray[np.float64]  # (m, k)

@@ -22,13 +22,15 @@ _HOME = {
     "dovetail.randomize.laplace": ("Laplace",),
     "dovetail.randomize.budget_laplace": ("BudgetLaplace",),
     "dovetail.shuffle.groups.groups": ("Groups",),
-    "dovetail.shuffle.uniform": ("Identity", "Uniform", "WithinGroups"),
+    "dovetail.shuffle.identity": ("Identity",),
+    "dovetail.shuffle.uniform": ("Uniform",),
+    "dovetail.shuffle.within_groups": ("WithinGroups",),
     "dovetail.shuffle.mallows": ("Mallows",),
     "dovetail.shuffle.noisy_sort": ("NoisySort",),
     "dovetail.shuffle.planar_laplace": ("PlanarLaplace",),
     "dovetail.shuffle.best": ("best_shuffler",),
     "dovetail.shuffle.reference_order.candidates": ("best_order",),
-    "dovetail.shuffle.saving": ("load", "save"),
+    "dovetail.shuffle.load": ("load_shuffler",),
     "dovetail.shuffle.rase": ("RASE",),
     "dovetail.estimate.frequency": ("estimate_frequencies",),
     "dovetail.estimate.grouped": ("estimate_group_means", "estimate_groups", "unmix"),
@@ -152,7 +154,7 @@ __all__ = [
     "hit_rate",
     "learn_smoothness",
     "list_bounds",
-    "load",
+    "load_shuffler",
     "local_error",
     "max_epsilon",
     "min_people",
@@ -168,7 +170,6 @@ __all__ = [
     "release_rounds",
     "renyi_curve",
     "run",
-    "save",
     "simulation",
     "sml2010",
     "subset_bound",
@@ -241,13 +242,15 @@ if TYPE_CHECKING:
     from dovetail.report.document import PrivacyReport
     from dovetail.shuffle.best import best_shuffler
     from dovetail.shuffle.groups.groups import Groups
+    from dovetail.shuffle.identity import Identity
+    from dovetail.shuffle.load import load_shuffler
     from dovetail.shuffle.mallows import Mallows
     from dovetail.shuffle.noisy_sort import NoisySort
     from dovetail.shuffle.planar_laplace import PlanarLaplace
     from dovetail.shuffle.rase import RASE
     from dovetail.shuffle.reference_order.candidates import best_order
-    from dovetail.shuffle.saving import load, save
-    from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+    from dovetail.shuffle.uniform import Uniform
+    from dovetail.shuffle.within_groups import WithinGroups
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,8 @@ from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, loca
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
 
 WAYS = (8, 4, 2)
 SHOWN = ("labels", "LDP", "best, r1", "best, r2", "uniform")

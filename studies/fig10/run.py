@@ -17,7 +17,8 @@ from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.reference_order.width_bound import width_bound
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group, width_by_group
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 SEEDS = tuple(range(10))
 RADII = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)

@@ -13,8 +13,8 @@ from studies.record import command, picture, record
 
 from dovetail.account.order_privacy.preservation import block_retained, retained_at
 from dovetail.core.entropy import Entropy, simulation
-from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.sensitivity.kendall import published_width_bound
 
 SEED = 7
 TRIALS, DELTA = 50, 0.01
@@ -27,7 +27,7 @@ def kept(n: int, theta: float, *, draws: int, rng: Entropy) -> np.ndarray[tuple[
     """Members of each middle block (draws, shares) that stay in it."""
     result = np.empty((draws, len(SHARES)), dtype=np.int64)
     for draw in range(draws):
-        kappa = mallows(n, theta, rng)
+        kappa = draw_mallows(n, theta, rng)
         for column, share in enumerate(SHARES):
             size = round(share * n)
             first = (n - size) // 2
@@ -38,7 +38,7 @@ def kept(n: int, theta: float, *, draws: int, rng: Entropy) -> np.ndarray[tuple[
 
 def cell(n: int, alpha: float, width: int, *, draws: int, rng: Entropy) -> list[dict[str, float]]:
     """One row for each size of the set."""
-    theta = alpha / sensitivity.paper(width)
+    theta = alpha / published_width_bound(width)
     counts = kept(n, theta, draws=draws, rng=rng)
     rows = []
     for column, share in enumerate(SHARES):

@@ -12,11 +12,11 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order import breadth_first as graph_search
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import width_by_group
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
 
 SEEDS = tuple(range(10))
 WIDTHS = (0, 5, 10, 20, 50, 100)
@@ -47,12 +47,12 @@ def hidden_line(n: int, width: int, seed: int) -> Groups:
 def case(n: int, width: int, seed: int) -> list[dict[str, Any]]:
     """One row per method."""
     groups = hidden_line(n, width, seed)
-    graph, roots = walk.incidence(groups), walk.largest_first(groups)
+    graph, roots = graph_search.group_graphs(groups), graph_search.owners_by_group_size(groups)
     orders = {
         "random": np.random.default_rng([seed, 1]).permutation(n),
         "breadth first": breadth_first(groups),
-        "breadth first, meetings": walk.breadth_first(graph.meeting, roots),
-        "Cuthill-McKee, meetings": walk.cuthill_mckee(graph.meeting, peripheral=True),
+        "breadth first, meetings": graph_search.breadth_first(graph.clique, roots),
+        "Cuthill-McKee, meetings": graph_search.cuthill_mckee(graph.clique, peripheral=True),
         "portfolio": best_order(groups).order,
     }
     found = {"optimum": width} | {

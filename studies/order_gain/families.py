@@ -32,7 +32,7 @@ def interval(n: int, seed: int) -> Instance:
 
 def hidden(windows: Groups) -> Groups:
     """The same groups without the order that they came with."""
-    flat, owners = windows.rows.listed(), windows.owners.listed()
+    flat, owners = windows.rows.materialize(), windows.owners.materialize()
     return Groups(windows.n, flat, owners, windows.dropped, lined=False)
 
 

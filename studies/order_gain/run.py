@@ -13,12 +13,12 @@ import polars as pl
 from studies.order_gain.families import FAMILIES
 from studies.record import command, picture, record
 
-from dovetail.shuffle.groups.atoms import atoms
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first, label_order
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group, published_width_bound
 
 SEEDS = (1, 2, 3, 4, 5)
 PEOPLE, AGES = 32_561, 74  # as many as the census extract has; the ages themselves are synthetic
@@ -40,8 +40,8 @@ def case(family: str, n: int, seed: int) -> dict[str, Any]:
     instance = FAMILIES[family](n, seed)
     groups = instance.groups
     positions = inverse(breadth_first(groups))
-    width = int(sensitivity.width_by_group(groups, positions).max())
-    exact = int(sensitivity.kendall_by_group(groups, positions).max())
+    width = int(width_by_group(groups, positions).max())
+    exact = int(kendall_by_group(groups, positions).max())
     begin = time.perf_counter()
     best = best_order(groups, points=None if family == "interval" else instance.points)
     seconds = time.perf_counter() - begin
@@ -58,8 +58,8 @@ def case(family: str, n: int, seed: int) -> dict[str, Any]:
         "width_bound": best.width_bound,
         "order": best.name,
         "ratio": best.sensitivity / exact,
-        "gain_exact": sensitivity.paper(width) / exact,
-        "gain_total": sensitivity.paper(width) / best.sensitivity,
+        "gain_exact": published_width_bound(width) / exact,
+        "gain_total": published_width_bound(width) / best.sensitivity,
         "seconds": seconds,
     }
 
@@ -71,16 +71,16 @@ def ages(n: int) -> pl.DataFrame:
     for radius in (0, 1, 2, 5, 10):
         groups = Groups.from_labels(labels, radius)
         positions = inverse(breadth_first(groups))
-        width = int(sensitivity.width_by_group(groups, positions).max())
+        width = int(width_by_group(groups, positions).max())
         rows.append(
             {
                 "radius": radius,
                 "largest": groups.largest,
                 "width_breadth_first": width,
-                "delta_paper": sensitivity.paper(width),
-                "delta_breadth_first": int(sensitivity.kendall_by_group(groups, positions).max()),
-                "delta_label": int(sensitivity.kendall_by_group(groups, inverse(label_order(groups))).max()),
-                "delta_atoms": best_order(groups, atoms=atoms(groups)).sensitivity,
+                "delta_paper": published_width_bound(width),
+                "delta_breadth_first": int(kendall_by_group(groups, positions).max()),
+                "delta_label": int(kendall_by_group(groups, inverse(label_order(groups))).max()),
+                "delta_atoms": best_order(groups, atoms=groups.atoms()).sensitivity,
             }
         )
     return pl.DataFrame(rows)

@@ -30,9 +30,10 @@ from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 from dovetail.report.charts.matplotlib_figure import COLOURS, DASHES
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.uniform import Uniform
 
 SEED = 5
 BETA, RHO = 0.5, 0.9  # the paper's

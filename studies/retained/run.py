@@ -20,11 +20,12 @@ from dovetail.shuffle.groups.neighbours import Points
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
-from dovetail.shuffle.reference_order.axes import along
+from dovetail.shuffle.reference_order.axes import sort_along_axis
 from dovetail.shuffle.reference_order.orders import breadth_first
-from dovetail.shuffle.sampling.mallows_distribution import mallows
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import published_width_bound
 from dovetail.shuffle.uniform import Uniform
 
 SEED = 11
@@ -83,7 +84,9 @@ def mechanisms(points: Points, groups: Groups, alpha: float) -> dict[str, Callab
         "uniform": lambda: Uniform(groups.n).permutation,
         "paper": lambda: published(groups, alpha, bfs),
         "mallows, breadth first": lambda: Mallows.single(groups, alpha=alpha, reference=bfs).permutation,
-        "mallows, along x": lambda: Mallows.single(groups, alpha=alpha, reference=along(points, 0)).permutation,
+        "mallows, along x": lambda: (
+            Mallows.single(groups, alpha=alpha, reference=sort_along_axis(points, 0)).permutation
+        ),
         "mallows, components": lambda: Mallows.fit(groups, alpha=alpha, points=points).permutation,
         "noisy sort": lambda: NoisySort.fit(groups, alpha=alpha, points=points).permutation,
         "planar laplace": lambda: PlanarLaplace.fit(groups, alpha=alpha, points=points).permutation,
@@ -92,12 +95,12 @@ def mechanisms(points: Points, groups: Groups, alpha: float) -> dict[str, Callab
 
 def published(groups: Groups, alpha: float, order: Permutation) -> Draw:
     """The paper's mechanism: breadth-first order and theta = alpha / (w (w + 1) / 2)."""
-    width = int(sensitivity.width_by_group(groups, inverse(order)).max())
-    theta = alpha / sensitivity.paper(width)
+    width = int(width_by_group(groups, inverse(order)).max())
+    theta = alpha / published_width_bound(width)
 
     def draw(rng: Entropy) -> Permutation:
         flow = np.empty_like(order)
-        flow[order] = order[mallows(groups.n, theta, rng)]
+        flow[order] = order[draw_mallows(groups.n, theta, rng)]
         return flow
 
     return draw

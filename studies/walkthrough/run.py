@@ -64,7 +64,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.mallows_distribution import inversions
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
 
 NAMED = {4: (4, 5, 7), 5: (5, 2, 3, 8, 4), 8: (8, 3, 5)}
 REFERENCE = (5, 2, 3, 8, 4, 1, 6, 7)
@@ -81,8 +81,8 @@ def spread(order: Permutation) -> pl.DataFrame:
             "owner": list(places),
             "positions": [" ".join(str(p + 1) for p in place) for place in places.values()],
             "width": list(width.values()),
-            "paper_sensitivity": [sensitivity.paper(w) for w in width.values()],
-            "sensitivity": [sensitivity.kendall(p) for p in places.values()],
+            "paper_sensitivity": [published_width_bound(w) for w in width.values()],
+            "sensitivity": [kendall(p) for p in places.values()],
         }
     )
 

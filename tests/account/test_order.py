@@ -24,9 +24,11 @@ from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, OrderPrivacy
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 ORDER = np.array([1, 2, 3, 0])  # not its own inverse
 SHUFFLERS: list[Shuffler] = [

@@ -16,7 +16,9 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 N = 240
 EVERYBODY = np.arange(N)

@@ -23,7 +23,9 @@ from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.laplace import Laplace
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 N, ROUNDS = 8, 30
 

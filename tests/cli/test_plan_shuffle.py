@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.shuffle.saving import load
+from dovetail.shuffle.load import load_shuffler
 
 KEYS = {"alpha", "width", "sensitivity", "theta", "theta_n", "components", "largest_group", "shuffler"}
 
@@ -52,7 +52,7 @@ def test_every_kind_of_public_data_gives_a_finite_explained_plan(
 def test_a_plan_is_saved_and_serves_later_batches(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan-shuffle", *PLANS["near labels"], "--alpha", "2", "--shuffler", "mallows", "--out", "plan.npz"]
     assert invoke(command) == 0
-    assert load("plan.npz").guarantee.alpha == 2.0
+    assert load_shuffler("plan.npz").guarantee.alpha == 2.0
     assert invoke(command) == 2 and "--force" in capsys.readouterr().err
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dovetail.core.checks import positive, privacy_budget, probability, real, share, whole
+from dovetail.core.checks import not_negative_or_infinite, positive, privacy_budget, probability, real, share, whole
 from dovetail.core.errors import ParameterError
 
 HUGE = 10**400  # no double
@@ -43,3 +43,14 @@ def test_a_share_may_be_0_but_not_1(value: float, allowed: bool) -> None:
         return
     with pytest.raises(ParameterError, match="at least 0 and below 1"):
         share("x", value)
+
+
+@pytest.mark.parametrize("good", [0, 0.0, 2, np.int32(2), np.float32(0.5), 1e308, float("inf")])
+def test_what_may_be_infinite_may_be_zero_too(good: float) -> None:
+    assert not_negative_or_infinite("alpha", good) == float(good)
+
+
+@pytest.mark.parametrize("bad", [-1e-300, -1, float("nan"), float("-inf"), HUGE, True, "0.5", None, 1j])
+def test_what_is_below_zero_or_no_number_is_refused_where_infinity_is_not(bad: object) -> None:
+    with pytest.raises(ParameterError, match="`alpha` must be a number, at least 0"):
+        not_negative_or_infinite("alpha", bad)

@@ -22,7 +22,8 @@ from dovetail.estimate.local import (
 )
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 LINE = Groups.from_labels([1, 2, 3, 4], radius=1)
 POINTS = np.random.default_rng(5).random((60, 2))

@@ -15,11 +15,13 @@ from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.comparison.sattolo import Sattolo
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 OVERLAPPING = Groups.from_lists([[0, 1, 3], [3, 2, 4]], 5)
 PAIRS = Groups.from_lists([[0, 2], [2, 3], [1, 4]], 5)

@@ -22,22 +22,22 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.components import Line
-from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing, marginals
-from dovetail.shuffle.groups.atoms import atoms
+from dovetail.shuffle.fitting.components import PartitionedOrder
+from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing, mallows_marginals
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.lehmer_code import digits
-from dovetail.shuffle.sampling.lehmer_decode import decode, tiers, window
+from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
+from dovetail.shuffle.sampling.lehmer_decode import decode_by_tiers, decode_by_window, decode_lehmer_code
 from dovetail.shuffle.sampling.mallows_distribution import (
+    draw_mallows,
     inversion_variance,
     inversions,
     log_normalizer,
-    mallows,
     mean_inversions,
 )
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sensitivity.kendall import kendall, published_width_bound
+from dovetail.shuffle.sensitivity.rank_distances import cayley, footrule, hamming, spearman_rho, ulam
 
 THETAS = [0.0, 1e-12, 0.05, 0.3, 1.0, 2.5, 1000.0]
 
@@ -55,7 +55,7 @@ def test_the_promise_is_kept_exactly_for_all_groups_and_reference_orders(n: int)
         law, positions = log_law(shuffler), inverse(order)
         for group in groups_of(n):
             change = largest_change(law, group, n) / shuffler.theta
-            assert change == pytest.approx(sensitivity.kendall(positions[list(group)]), rel=1e-12)
+            assert change == pytest.approx(kendall(positions[list(group)]), rel=1e-12)
 
 
 def literal_law(order: np.ndarray, theta: float) -> np.ndarray:
@@ -73,7 +73,7 @@ def test_the_literal_reading_breaks_its_promise_and_ours_keeps_it(
     order: list[int], group: tuple[int, ...], promised: int, literal: int
 ) -> None:
     line, n = np.array(order), len(order)
-    assert sensitivity.kendall(inverse(line)[list(group)]) == promised
+    assert kendall(inverse(line)[list(group)]) == promised
     assert largest_change(literal_law(line, 1.0), group, n) == pytest.approx(literal)
     assert true_alpha(line, group, float(promised)) == pytest.approx(promised)
 
@@ -87,7 +87,7 @@ def test_the_worked_example_of_appendix_a10() -> None:
     np.testing.assert_array_equal(order[kappa] + 1, [3, 2, 5, 4, 8, 1, 7, 6])  # the sample that the paper draws
     assert kappa.tolist() != released.tolist()  # line 8 read literally is kappa itself
     positions = inverse(order)
-    exact = [sensitivity.kendall(positions[group]) for group in ([3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4])]
+    exact = [kendall(positions[group]) for group in ([3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4])]
     assert exact == [13, 10, 5]  # the paper prints 28
     groups = Groups.from_lists([[3, 4, 6], [4, 1, 2, 7, 3], [7, 2, 4]], 8)
     shuffler = Mallows.single(groups, alpha=13.0, reference=order)
@@ -128,7 +128,7 @@ def test_components_and_atoms_keep_their_promise_exactly(n: int) -> None:
 def test_other_groups_get_what_theorem_44_says(n: int) -> None:
     for number, lists in enumerate(groupings(n)[:: n - 3]):
         groups = Groups.from_lists(lists, n)
-        codes = atoms(groups)
+        codes = groups.atoms()
         for shuffler in (
             Mallows.fit(groups, alpha=2.0, reference=awkward(n, number)),
             Mallows.single(groups, alpha=2.0, reference=awkward(n, number)),
@@ -145,16 +145,16 @@ def test_other_groups_get_what_theorem_44_says(n: int) -> None:
 
 def test_atoms_that_cut_a_group_are_more_sensitive_than_they_look_and_refused() -> None:
     """Blocks {0, 1}, {2} and the group {1, 2}: the true value is 2, the plain Kendall sensitivity is 1."""
-    cut, group = Line(np.arange(3), np.array([0, 3]), np.array([0, 2, 3])), Groups.from_lists([[1, 2]], 3)
+    cut, group = PartitionedOrder(np.arange(3), np.array([0, 3]), np.array([0, 2, 3])), Groups.from_lists([[1, 2]], 3)
     honest = Mallows.along(cut, group, alpha=1.0)
-    assert honest.sensitivity == 2 and sensitivity.kendall([1, 2]) == 1
+    assert honest.sensitivity == 2 and kendall([1, 2]) == 1
     assert largest_change(log_law(honest), (1, 2), 3) == pytest.approx(1.0)
     with pytest.raises(DataError, match="keep alpha"):
         Mallows(group, 1.0, cut, np.ones(1))
 
 
 def test_a_group_that_crosses_components_is_refused() -> None:
-    line = Line(np.arange(3), np.array([0, 2, 3]), np.arange(4))
+    line = PartitionedOrder(np.arange(3), np.array([0, 2, 3]), np.arange(4))
     with pytest.raises(DataError, match="1 groups cross"):
         Mallows.along(line, Groups.from_lists([[1, 2]], 3), alpha=1.0)
 
@@ -163,17 +163,17 @@ def test_a_group_that_crosses_components_is_refused() -> None:
 def test_sensitivities_equal_enumeration(n: int) -> None:
     perms, places = everything(n), np.arange(n)
     distances = {
-        sensitivity.kendall: np.array([naive_inversions(pi) for pi in perms]),
-        sensitivity.footrule: np.abs(perms - places).sum(axis=1),
-        sensitivity.hamming: (perms != places).sum(axis=1),
-        sensitivity.cayley: np.array([n - cycles(pi) for pi in perms]),
-        partial(sensitivity.rho, n=n): ((perms - places) ** 2).sum(axis=1),
+        kendall: np.array([naive_inversions(pi) for pi in perms]),
+        footrule: np.abs(perms - places).sum(axis=1),
+        hamming: (perms != places).sum(axis=1),
+        cayley: np.array([n - cycles(pi) for pi in perms]),
+        partial(spearman_rho, n=n): ((perms - places) ** 2).sum(axis=1),
     }
-    ulam = np.array([n - longest_rise(pi) for pi in perms], dtype=float)
+    moves = np.array([n - longest_rise(pi) for pi in perms], dtype=float)
     for group in groups_of(n, least=1):
         for formula, distance in distances.items():
             assert formula(group) == largest_change(distance.astype(float), group, n), (formula, group)
-        assert sensitivity.ulam(group) - 1 <= largest_change(ulam, group, n) <= sensitivity.ulam(group)
+        assert ulam(group) - 1 <= largest_change(moves, group, n) <= ulam(group)
 
 
 def longest_rise(pi: np.ndarray) -> int:
@@ -201,7 +201,7 @@ def test_the_printed_sensitivity_is_an_upper_bound_with_the_stated_exceptions() 
     for n in exceptions:
         for group in groups_of(n):
             width, missing = group[-1] - group[0], set(range(group[0], group[-1] + 1)) - set(group)
-            exact, printed = sensitivity.kendall(group), sensitivity.paper(width)
+            exact, printed = kendall(group), published_width_bound(width)
             centre = missing == {(group[0] + group[-1]) / 2}
             assert exact <= printed and (exact == printed) == (not missing or centre)
             exceptions[n] += centre
@@ -213,7 +213,10 @@ def test_the_printed_sensitivity_is_an_upper_bound_with_the_stated_exceptions() 
 def test_digits_and_decoders_give_the_mallows_law(n: int, theta: float, rng: Entropy) -> None:
     draws = 200_000
     starts, thetas = np.arange(0, n * draws + 1, n), np.full(draws, theta)
-    line = decode(digits(starts, thetas, rng), starts, thetas).reshape(draws, n) - starts[:-1, None]
+    line = (
+        decode_lehmer_code(draw_lehmer_code(starts, thetas, rng), starts, thetas).reshape(draws, n)
+        - starts[:-1, None]
+    )
     counts = np.bincount(index(line), minlength=math.factorial(n))
     weights = np.exp(-theta * np.array([naive_inversions(pi) for pi in everything(n)]))
     expect_law(counts, weights / weights.sum())
@@ -229,7 +232,7 @@ def test_moments_agree_with_closed_forms(n: int, scaled: float) -> None:
     theta = min(scaled / n, 1.5)
     rng = rng_of(f"moments {n} {scaled}")
     mean, error = mean_inversions(n, theta), math.sqrt(inversion_variance(n, theta))
-    scores = np.array([(inversions(mallows(n, theta, rng)) - mean) / error for _ in range(4)])
+    scores = np.array([(inversions(draw_mallows(n, theta, rng)) - mean) / error for _ in range(4)])
     # a sum of at least 1000 independent digits; normal tails to 1e-9 with a tenth of slack for the third moment
     assert np.abs(scores).max() <= 1.1 * norm.isf(FALSE_ALARM / 8)
 
@@ -259,10 +262,10 @@ def test_the_normalizer_is_smooth_where_its_formula_changes() -> None:
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 128, 500, 3000])
 @pytest.mark.parametrize("theta", [0.0, 1e-5, 1e-3, 0.02, 0.3, 3.0, 1000.0])
 def test_all_decoders_agree_with_deletion_and_digits_sum_to_inversions(n: int, theta: float, rng: Entropy) -> None:
-    drawn = digits(np.array([0, n]), np.array([theta]), rng)
+    drawn = draw_lehmer_code(np.array([0, n]), np.array([theta]), rng)
     truth = naive_decode(drawn)
-    np.testing.assert_array_equal(tiers(drawn), truth)
-    np.testing.assert_array_equal(window(drawn), truth)
+    np.testing.assert_array_equal(decode_by_tiers(drawn), truth)
+    np.testing.assert_array_equal(decode_by_window(drawn), truth)
     assert drawn.sum() == inversions(truth) == inversions(inverse(truth))
 
 
@@ -270,29 +273,29 @@ def test_decoders_agree_at_the_extremes() -> None:
     for n in (64, 65, 1000):
         for drawn in (np.zeros(n, np.int64), np.arange(n)[::-1].copy(), np.arange(n)[::-1] * (np.arange(n) % 3 == 0)):
             drawn = drawn.astype(np.int32)
-            np.testing.assert_array_equal(tiers(drawn), naive_decode(drawn))
-            np.testing.assert_array_equal(window(drawn), naive_decode(drawn))
+            np.testing.assert_array_equal(decode_by_tiers(drawn), naive_decode(drawn))
+            np.testing.assert_array_equal(decode_by_window(drawn), naive_decode(drawn))
 
 
 def test_decoders_agree_for_a_hundred_thousand(rng: Entropy) -> None:
     for theta in (1e-6, 5e-4, 0.01):
-        drawn = digits(np.array([0, 100_000]), np.array([theta]), rng)
-        np.testing.assert_array_equal(tiers(drawn), window(drawn))
+        drawn = draw_lehmer_code(np.array([0, 100_000]), np.array([theta]), rng)
+        np.testing.assert_array_equal(decode_by_tiers(drawn), decode_by_window(drawn))
 
 
 def test_the_top_tier_grows_with_the_line(rng: Entropy) -> None:
     n = 20 * 65_536 + 7  # more rows than one vector of counters holds
     starts, thetas = np.array([0, n]), np.array([1e-6])
-    drawn = digits(starts, thetas, rng)
-    kappa = tiers(drawn)
+    drawn = draw_lehmer_code(starts, thetas, rng)
+    kappa = decode_by_tiers(drawn)
     assert (np.bincount(kappa, minlength=n) == 1).all() and inversions(kappa) == drawn.sum(dtype=np.int64)
 
 
 def test_blocks_are_decoded_one_by_one(rng: Entropy) -> None:
     starts = np.array([0, 1, 4000, 4003, 9000, 9001])
     thetas = np.array([1.0, 1e-4, 0.3, 0.02, 5.0])
-    drawn = digits(starts, thetas, rng)
-    kappa = decode(drawn, starts, thetas)
+    drawn = draw_lehmer_code(starts, thetas, rng)
+    kappa = decode_lehmer_code(drawn, starts, thetas)
     for first, stop in pairwise(starts.tolist()):
         np.testing.assert_array_equal(kappa[first:stop], first + naive_decode(drawn[first:stop]))
 
@@ -303,12 +306,15 @@ def test_marginals_equal_enumeration(theta: float) -> None:
     distances = np.array([naive_inversions(pi) for pi in perms])
     weights = (distances == 0) * 1.0 if math.isinf(theta) else np.exp(-theta * distances)
     truth = np.array([[weights[perms[:, i] == j].sum() for j in range(5)] for i in range(5)]) / weights.sum()
-    np.testing.assert_allclose(marginals(5, theta), truth, atol=1e-14)
+    np.testing.assert_allclose(mallows_marginals(5, theta), truth, atol=1e-14)
 
 
 def test_averaged_mixing_agrees_with_the_exact_one_within_its_standard_error() -> None:
     line = np.arange(400) * 5 // 400
-    exact, average = exact_mixing(line, marginals(400, 0.02)), average_mixing(line, partial(mallows, 400, 0.02))
+    exact, average = (
+        exact_mixing(line, mallows_marginals(400, 0.02)),
+        average_mixing(line, partial(draw_mallows, 400, 0.02)),
+    )
     # 80 people a label: standard error at most .0056 by the stopping rule; 7 of them for 25 entries at 1e-9
     np.testing.assert_allclose(average, exact, atol=7 * 0.0056)
     np.testing.assert_allclose(average.sum(axis=1), 1.0, atol=1e-12)
@@ -316,6 +322,6 @@ def test_averaged_mixing_agrees_with_the_exact_one_within_its_standard_error() -
 
 def test_mean_displacement_in_the_bulk_is_as_the_theory_says(rng: Entropy) -> None:
     n, theta = 200_000, 0.01
-    shift = np.abs(mallows(n, theta, rng) - np.arange(n)).mean()
+    shift = np.abs(draw_mallows(n, theta, rng) - np.arange(n)).mean()
     # 2 ln 2 / theta; a place's shift has standard deviation about its mean and neighbours within 30 / theta depend
     assert shift == pytest.approx(2 * math.log(2) / theta, rel=6 * math.sqrt(60 / theta / n))

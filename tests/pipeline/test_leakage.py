@@ -9,7 +9,8 @@ import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.pipeline.evaluate.leakage import leakage_lens
 from dovetail.report.document import Leakage, Missing
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
 
 RANDOMIZERS = [dt.KRR, dt.Hadamard, dt.Unary, dt.LocalHashing]
 

@@ -17,7 +17,8 @@ from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
 from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.report.document import Missing, PrivacyReport
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 LAPLACE = {"randomizer": "laplace", "epsilon": 1.0, "beta": None, "rho": None}
 EDGES = {"device": ["kettle", "oven", "lamp"], "other": ["oven", "lamp", "fridge"]}

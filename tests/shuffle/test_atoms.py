@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.atoms import atoms, checked_atoms, contiguous, pairs_within
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.reference_order.atom_blocks import check_atoms, make_contiguous, pairs_within_atoms
 from dovetail.shuffle.reference_order.orders import label_order
 from dovetail.shuffle.sampling.permutations import inverse
 
@@ -30,15 +30,15 @@ def blocks(codes: np.ndarray) -> list[set[int]]:
 @given(lists=lists_of_people)
 def test_atoms_of_lists_follow_the_definition(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 8)
-    assert blocks(atoms(groups)) == naive(groups)
+    assert blocks(groups.atoms()) == naive(groups)
 
 
 @given(labels=st.lists(st.integers(0, 9), min_size=1, max_size=20), radius=st.none() | st.integers(0, 4))
 def test_atoms_of_windows_follow_the_definition_and_stand_together(labels: list[int], radius: int | None) -> None:
     groups = Groups.from_labels(labels, radius)
-    codes = atoms(groups)
+    codes = groups.atoms()
     assert blocks(codes) == naive(groups)
-    np.testing.assert_array_equal(contiguous(label_order(groups), codes), label_order(groups))
+    np.testing.assert_array_equal(make_contiguous(label_order(groups), codes), label_order(groups))
 
 
 @given(labels=st.lists(st.integers(0, 9), min_size=2, max_size=12), data=st.data())
@@ -46,15 +46,15 @@ def test_atoms_of_windows_inside_each_other_are_never_too_coarse(labels: list[in
     radii = data.draw(st.lists(st.integers(0, 5), min_size=len(labels), max_size=len(labels)))
     groups = Groups.within_radius(np.array(labels, dtype=float), np.array(radii, dtype=float))
     whole = naive(groups)
-    assert all(any(part <= atom for atom in whole) for part in blocks(atoms(groups)))
-    checked_atoms(atoms(groups), groups)
+    assert all(any(part <= atom for atom in whole) for part in blocks(groups.atoms()))
+    check_atoms(groups.atoms(), groups)
 
 
 @given(lists=lists_of_people)
 def test_groups_are_unions_of_atoms_and_pairs_are_counted_once(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 8)
-    codes = atoms(groups)
-    for pairs, members in zip(pairs_within(groups, codes), groups, strict=True):
+    codes = groups.atoms()
+    for pairs, members in zip(pairs_within_atoms(groups, codes), groups, strict=True):
         inside = [block for block in blocks(codes) if block & set(members.tolist())]
         assert set().union(*inside) == set(members.tolist())
         assert pairs == sum(len(block) * (len(block) - 1) // 2 for block in inside)
@@ -64,19 +64,19 @@ def test_groups_are_unions_of_atoms_and_pairs_are_counted_once(lists: list[list[
 def test_pairs_of_windows_and_of_lists_agree(labels: list[int], radius: int) -> None:
     windows = Groups.from_labels(labels, radius)
     listed = Groups.from_lists([group.tolist() for group in windows], len(labels))
-    codes = atoms(windows)
-    assert sorted(pairs_within(windows, codes)) == sorted(pairs_within(listed, codes))
+    codes = windows.atoms()
+    assert sorted(pairs_within_atoms(windows, codes)) == sorted(pairs_within_atoms(listed, codes))
 
 
 @given(order=st.permutations(range(9)), codes=st.lists(st.integers(0, 3), min_size=9, max_size=9))
 def test_contiguous_keeps_blocks_together_and_their_order_inside(order: list[int], codes: list[int]) -> None:
-    line = contiguous(order, codes)
+    line = make_contiguous(order, codes)
     assert sorted(line) == list(range(9))
     seen = np.array(codes)[line]
     assert (np.diff(seen) != 0).sum() == len(set(codes)) - 1
     for code in set(codes):
         assert [i for i in line if codes[i] == code] == [i for i in order if codes[i] == code]
-    np.testing.assert_array_equal(contiguous(line, codes), line)
+    np.testing.assert_array_equal(make_contiguous(line, codes), line)
     means = [
         inverse(np.array(order))[np.array(codes) == code].mean() for code in seen[np.diff(seen, prepend=-1) != 0]
     ]
@@ -88,20 +88,20 @@ def test_contiguous_depends_on_the_blocks_and_not_on_their_codes(
     order: list[int], codes: list[int], data: st.DataObject
 ) -> None:
     renamed = np.array(data.draw(st.permutations(range(4))))[codes]
-    np.testing.assert_array_equal(contiguous(order, codes), contiguous(order, renamed))
+    np.testing.assert_array_equal(make_contiguous(order, codes), make_contiguous(order, renamed))
 
 
 def test_people_without_a_group_never_form_an_atom() -> None:
-    assert atoms(Groups.from_lists([[3]], 4)).tolist() == [0, 1, 2, 3]
-    assert atoms(Groups.from_labels([5, 1, 1, 7])).tolist() == [0, 1, 1, 2]
+    assert Groups.from_lists([[3]], 4).atoms().tolist() == [0, 1, 2, 3]
+    assert Groups.from_labels([5, 1, 1, 7]).atoms().tolist() == [0, 1, 1, 2]
 
 
 def test_atoms_that_cut_across_groups_are_refused() -> None:
     groups = Groups.from_lists([[1, 2]], 3)
-    assert checked_atoms([4, 9, 9], groups).tolist() == [0, 1, 1]
+    assert check_atoms([4, 9, 9], groups).tolist() == [0, 1, 1]
     with pytest.raises(DataError, match="same groups only, got 1 who differ; first 1"):
-        checked_atoms([0, 0, 1], groups)
+        check_atoms([0, 0, 1], groups)
     with pytest.raises(DataError, match="3 codes"):
-        checked_atoms([0, 1], groups)
+        check_atoms([0, 1], groups)
     with pytest.raises(DataError, match="at least 0"):
-        contiguous([0, 1], [0, -1])
+        make_contiguous([0, 1], [0, -1])

@@ -1,4 +1,4 @@
-"""Digits, blocks and the pieces of a line: exact where it is close, and the same for every component."""
+"""LehmerCode, blocks and the pieces of a line: exact where it is close, and the same for every component."""
 
 import math
 from fractions import Fraction
@@ -9,11 +9,11 @@ from tests.statistics import expect_law
 
 from dovetail.core.entropy import Entropy, Words, system_entropy
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.components import Line, line_up
+from dovetail.shuffle.fitting.components import PartitionedOrder, partition_reference_order
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.sampling.lehmer_code import digits
+from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
-from dovetail.shuffle.sampling.within_blocks import uniform_inside
+from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
 from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket
 
 
@@ -38,7 +38,7 @@ def test_a_word_next_to_a_step_is_decided_as_exact_arithmetic_says(theta: float,
     step = law.thresholds(k + 1)[k]  # a word below certainly means at most k, one above certainly more
     for word, wanted in ((step - 1, k), (step, None), (step + 1, k + 1)):
         entropy = Scripted(word)
-        drawn = digits(np.array([0, 1]), np.array([theta]), entropy, beyond=10**6)[0]
+        drawn = draw_lehmer_code(np.array([0, 1]), np.array([theta]), entropy, beyond=10**6)[0]
         uniform = word if wanted is not None else (word << 64) + 0x5555555555555555
         assert drawn == law.resolve(uniform, 64 if wanted is not None else 128)
         assert wanted is None or word == 2**64 or drawn == wanted or word >= 2**64
@@ -54,7 +54,9 @@ def test_a_flat_digit_next_to_its_step_is_decided_as_exact_arithmetic_says(theta
         for uniform in (step - 2**20, step - 1, step + 1, step + 2**20):
             first, second = ((uniform >> 32) << 32) | low, (uniform & 0xFFFFFFFF) << 32
             marker = (0xFFFFFFFF << 32) | 5  # accepted at once: k = 0
-            drawn = digits(np.array([0, 1]), np.array([theta]), Scripted(first, second, marker), beyond=bound - 1)[0]
+            drawn = draw_lehmer_code(
+                np.array([0, 1]), np.array([theta]), Scripted(first, second, marker), beyond=bound - 1
+            )[0]
             assert drawn == (k if uniform >= step else 0)
 
 
@@ -74,7 +76,7 @@ def test_the_logarithm_keeps_its_stated_error() -> None:
 def test_thetas_of_many_sizes_side_by_side_follow_their_own_laws(rng: Entropy) -> None:
     draws, thetas = 100_000, np.array([0.0, 1e-12, 0.2, 1.1, 40.0])
     starts = np.arange(0, 3 * 5 * draws + 1, 3)
-    table = digits(starts, np.tile(thetas, draws), rng).reshape(draws, 5, 3)
+    table = draw_lehmer_code(starts, np.tile(thetas, draws), rng).reshape(draws, 5, 3)
     assert not table[:, 0].any() and not table[:, :, 2].any()  # theta = 0 is left to a uniform shuffle
     for block, theta in enumerate(thetas[1:], start=1):
         for place, bound in ((0, 3), (1, 2)):
@@ -83,7 +85,7 @@ def test_thetas_of_many_sizes_side_by_side_follow_their_own_laws(rng: Entropy) -
 
 
 def test_a_digit_without_an_end_is_geometric(rng: Entropy) -> None:
-    drawn = digits(np.array([0, 200_000]), np.array([0.4]), rng, beyond=2**31 - 200_001)
+    drawn = draw_lehmer_code(np.array([0, 200_000]), np.array([0.4]), rng, beyond=2**31 - 200_001)
     counts = np.bincount(np.minimum(drawn, 12), minlength=13)
     law = -np.expm1(-0.4) * np.exp(-0.4 * np.arange(12))
     expect_law(counts, np.append(law, math.exp(-0.4 * 12)))
@@ -94,7 +96,7 @@ def test_blocks_are_permuted_uniformly_and_independently(sizes: list[int], rng: 
     starts = np.concatenate(([0], np.cumsum(sizes)))
     draws = 30_000
     shifted = np.concatenate([starts[:-1] + starts[-1] * t for t in range(draws)] + [[starts[-1] * draws]])
-    table = uniform_inside(shifted, rng).reshape(draws, -1) % starts[-1]
+    table = permute_within_blocks(shifted, rng).reshape(draws, -1) % starts[-1]
     codes = np.unique(table, axis=0, return_counts=True)[1]
     count = math.prod(math.factorial(size) for size in sizes)
     assert codes.size == count
@@ -104,22 +106,22 @@ def test_blocks_are_permuted_uniformly_and_independently(sizes: list[int], rng: 
 def test_a_line_holds_components_and_atoms_together() -> None:
     groups = Groups.from_lists([[0, 2, 4, 6], [4, 6, 8], [1, 3]], 10)
     for reference in (None, np.arange(10)[::-1]):
-        line, plan = line_up(groups, reference=reference)
-        assert sorted(line.sizes.tolist()) == [1, 1, 1, 2, 5] and plan.reference
+        line, provenance = partition_reference_order(groups, reference=reference)
+        assert sorted(line.sizes.tolist()) == [1, 1, 1, 2, 5] and provenance.reference
         atoms = {tuple(sorted(cell)) for cell in np.split(line.order, line.cells[1:-1])}
         assert atoms == {(0, 2), (4, 6), (8,), (1, 3), (5,), (7,), (9,)}
 
 
 def test_a_line_of_nothing_but_strangers_stays() -> None:
-    line, _ = line_up(Groups.from_lists([], 4))
+    line, _ = partition_reference_order(Groups.from_lists([], 4))
     assert line.sizes.tolist() == [1, 1, 1, 1] and not line.mixed.any()
 
 
 def test_a_line_needs_a_permutation() -> None:
     with pytest.raises(DataError, match="`order`"):
-        Line.whole(np.array([0, 0, 1]))
+        PartitionedOrder.single_component(np.array([0, 0, 1]))
 
 
 def test_nobody_moves_on_a_still_line() -> None:
-    line = Line.still(5)
-    assert uniform_inside(line.cells, system_entropy()).tolist() == [0, 1, 2, 3, 4]
+    line = PartitionedOrder.singletons(5)
+    assert permute_within_blocks(line.cells, system_entropy()).tolist() == [0, 1, 2, 3, 4]

@@ -79,7 +79,7 @@ def test_everybody_may_have_a_radius_of_their_own(points: list[tuple[int, int]],
     assert as_sets(groups) == naive and groups.owned_by_member.all()
     line = np.abs(where[:, :1] - where[:, 0]) <= np.array(reach)[:, None]
     on_line = Groups.within_radius(where[:, 0], reach)
-    assert as_sets(on_line) == of_two([set(np.flatnonzero(row).tolist()) for row in line]) and on_line.lined
+    assert as_sets(on_line) == of_two([set(np.flatnonzero(row).tolist()) for row in line]) and on_line.contiguous
     listed = owned([set(np.flatnonzero(row).tolist()) for row in line])
     assert breadth_first(on_line).tolist() == breadth_first(listed).tolist()
 
@@ -163,7 +163,7 @@ def test_a_union_holds_the_groups_of_all(one: list[list[int]], two: list[list[in
 def test_unions_of_windows_stay_windows(labels: list[int], radii: list[int]) -> None:
     parts = [Groups.from_labels(labels, radius) for radius in radii]
     joined = Groups.union(*parts)
-    assert joined.lined and as_sets(joined) == set().union(*map(as_sets, parts))
+    assert joined.contiguous and as_sets(joined) == set().union(*map(as_sets, parts))
     listed = [Groups.from_lists([g.tolist() for g in part], len(labels)) for part in parts]
     assert joined == Groups.union(*listed)
 
@@ -184,9 +184,9 @@ def test_the_summary_counts_what_is_there(lists: list[list[int]]) -> None:
 @given(lists=lists_of_people, order=st.permutations(range(8)))
 def test_relabelling_renames_people_and_nothing_else(lists: list[list[int]], order: list[int]) -> None:
     groups = Groups.from_lists(lists, 8)
-    renamed = groups.relabelled(np.array(order))
+    renamed = groups.relabel(np.array(order))
     assert {frozenset(order[k] for k in group) for group in as_sets(renamed)} == as_sets(groups)
-    assert renamed.relabelled(inverse(np.array(order))) == groups
+    assert renamed.relabel(inverse(np.array(order))) == groups
 
 
 @given(lists=lists_of_people)
@@ -275,7 +275,7 @@ def test_a_million_labels_are_kept_as_windows() -> None:
     assert groups.rows.people.nbytes + groups.rows.starts.nbytes + groups.rows.stops.nbytes < 5_000_000
     assert not groups.disjoint and groups.components().max() == 0
     with pytest.raises(UnsupportedError, match="368,770,000 members"):
-        Groups.from_labels(np.arange(1_000_000) % 1000, radius=205).rows.listed()
+        Groups.from_labels(np.arange(1_000_000) % 1000, radius=205).rows.materialize()
 
 
 def test_crowded_sites_share_one_group() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 
@@ -118,14 +118,14 @@ def test_relabelling_people_moves_the_law_along() -> None:
 @pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-300, 1e-7, 0.01, 2.0, 1000.0, math.inf])
 def test_every_theta_gives_a_permutation_from_both_doors(theta: float) -> None:
     for rng in (system_entropy(), simulation(1)):
-        drawn = mallows(3000, theta, rng)
+        drawn = draw_mallows(3000, theta, rng)
         assert (np.bincount(drawn, minlength=3000) == 1).all()
         assert theta < 1000.0 or (drawn == np.arange(3000)).all()
 
 
 def test_a_finite_theta_above_a_thousand_is_refused() -> None:
     with pytest.raises(ParameterError, match="`theta` must be at most 1000 or infinite"):
-        mallows(3, 1001.0, system_entropy())
+        draw_mallows(3, 1001.0, system_entropy())
     assert Mallows.fit(CHAIN, alpha=1e300).theta == 1000.0
 
 
@@ -135,9 +135,9 @@ def test_mixing_of_many_people_is_nearly_the_exact_one() -> None:
     shuffler = Mallows.fit(groups, alpha=1.0)
     labels = np.arange(n) // 1000
     assert 2 * math.log(2) / shuffler.theta < 1000
-    trials = [shuffler.permutation(simulation(seed)) for seed in range(1, 101)]
+    scored_orders = [shuffler.permutation(simulation(seed)) for seed in range(1, 101)]
     seen = np.mean(
-        [[(labels[t][labels == a] == b).mean() for a in range(4) for b in range(4)] for t in trials], axis=0
+        [[(labels[t][labels == a] == b).mean() for a in range(4) for b in range(4)] for t in scored_orders], axis=0
     )
     # 1000 people a label: standard errors of at most .0016 by the stopping rule, and less from the 100 draws
     np.testing.assert_allclose(shuffler.mixing(labels).reshape(-1), seen, atol=7 * 2e-3)
@@ -161,7 +161,7 @@ def test_every_component_has_its_own_theta_and_nothing_leaves_it() -> None:
     groups = Groups.from_lists([[0, 4], [4, 2], [1, 3, 5], [3, 5, 6, 7]], 9)
     shuffler = Mallows.fit(groups, alpha=6.0)
     component = np.array([0, 1, 0, 1, 0, 1, 1, 1, 2])
-    wanted = {sensitivity.theta_for(6.0, delta) for delta in shuffler.sensitivities.tolist() if delta}
+    wanted = {largest_theta(6.0, delta) for delta in shuffler.sensitivities.tolist() if delta}
     assert set(shuffler.thetas.tolist()) == wanted | {0.0}
     for seed in range(50):
         drawn = shuffler.permutation(simulation(seed))
@@ -196,7 +196,7 @@ def test_label_groups_are_restricted_as_windows() -> None:
     groups = Groups.from_labels([3, 1, 2, 2, 9, 4], radius=1)
     here = np.array([True, True, False, True, True, True])
     fewer = Mallows.fit(groups, alpha=1.0).restrict(here)
-    assert fewer.groups.lined and fewer.groups == Groups.from_labels([3, 1, 2, 9, 4], radius=1)
+    assert fewer.groups.contiguous and fewer.groups == Groups.from_labels([3, 1, 2, 9, 4], radius=1)
 
 
 def test_other_groups_may_be_promised_nothing() -> None:
@@ -230,7 +230,7 @@ def test_a_theta_that_breaks_the_promise_is_refused() -> None:
 )
 def test_a_line_is_cut_into_whole_pieces(parts: list[int], cells: list[int], named: str) -> None:
     with pytest.raises(DataError, match=f"`{named}`"):
-        Line(np.arange(3), np.array(parts), np.array(cells))
+        PartitionedOrder(np.arange(3), np.array(parts), np.array(cells))
 
 
 def test_many_small_components_are_drawn_together() -> None:

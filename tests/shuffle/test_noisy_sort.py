@@ -13,11 +13,11 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
-from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.noisy_sort import RATE, NoisySort, sort_keys
-from dovetail.shuffle.sampling.laplace_order_probability import log_chance
-from dovetail.shuffle.sensitivity.kendall import footrule
+from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
+from dovetail.shuffle.sensitivity.rank_distances import footrule
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
@@ -76,20 +76,22 @@ def test_fine_discrete_noise_is_nearly_the_continuous_law() -> None:
     """The grid of 2^32 steps is 2^22 times finer than this one, whose law is already close to the integral."""
     rate, spread = 2.0**-4, 12
     coarse = coarse_law([0, spread], rate)
-    smooth = math.exp(log_chance(np.array([0.0, spread * rate])))
+    smooth = math.exp(log_order_probability(np.array([0.0, spread * rate])))
     assert coarse[0] == pytest.approx(smooth, abs=rate**2)
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.1, 1.0, 7.0, 80.0])
 def test_two_laplace_numbers_race_as_the_closed_form_says(gap: float) -> None:
-    assert math.exp(log_chance(np.array([0.0, gap]))) == pytest.approx(1 - (2 + gap) / 4 * math.exp(-gap), rel=1e-12)
-    assert log_chance(np.array([gap, 0.0])) == pytest.approx(math.log((2 + gap) / 4) - gap, rel=1e-9)
+    assert math.exp(log_order_probability(np.array([0.0, gap]))) == pytest.approx(
+        1 - (2 + gap) / 4 * math.exp(-gap), rel=1e-12
+    )
+    assert log_order_probability(np.array([gap, 0.0])) == pytest.approx(math.log((2 + gap) / 4) - gap, rel=1e-9)
 
 
 @given(centres=st.lists(st.floats(-8, 8), min_size=1, max_size=5))
 def test_the_chances_of_all_orders_sum_to_one(centres: list[float]) -> None:
     given_centres = np.array(centres)
-    total = math.fsum(math.exp(log_chance(given_centres[pi])) for pi in everything(len(centres)))
+    total = math.fsum(math.exp(log_order_probability(given_centres[pi])) for pi in everything(len(centres)))
     assert total == pytest.approx(1.0, abs=1e-11)
 
 
@@ -165,5 +167,5 @@ def test_alpha_infinity_leaves_the_order() -> None:
     assert shuffler.permutation(simulation(1)).tolist() == [0, 1, 2] and not shuffler.guarantee.protects
 
 
-def _whole(n: int) -> Line:
-    return Line.whole(np.arange(n))
+def _whole(n: int) -> PartitionedOrder:
+    return PartitionedOrder.single_component(np.arange(n))

@@ -14,10 +14,10 @@ from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.components import Line
+from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.planar_laplace import RATE, PlanarLaplace, kd_order
-from dovetail.shuffle.sampling.planar_noise import _settle, planar_laplace
+from dovetail.shuffle.sampling.planar_noise import _decide_exactly, planar_laplace
 
 Plane = np.ndarray
 
@@ -41,14 +41,14 @@ def test_a_close_decision_is_settled_exactly() -> None:
     """For z = (3, 4) the chance is e^(-(5 - 7 A)); words on its two sides are decided on their sides."""
     chance = math.exp(-(5 - 7 * 0.7071067811))
     word = int(chance * 2**64)
-    assert _settle(Fraction(1), 3, 4, word - 2**14, simulation(1))
-    assert not _settle(Fraction(1), 3, 4, word + 2**14, simulation(1))
-    assert _settle(Fraction(1), 0, 0, 2**64 - 1, simulation(1))
+    assert _decide_exactly(Fraction(1), 3, 4, word - 2**14, simulation(1))
+    assert not _decide_exactly(Fraction(1), 3, 4, word + 2**14, simulation(1))
+    assert _decide_exactly(Fraction(1), 0, 0, 2**64 - 1, simulation(1))
 
 
 def law_of(points: Plane, rate: float, reach: int) -> np.ndarray:
     """Exact law (n!,) of the matching under discrete planar noise cut off at `reach`, ties uniform."""
-    n, line = len(points), Line.whole(np.arange(len(points)))
+    n, line = len(points), PartitionedOrder.single_component(np.arange(len(points)))
     side = np.arange(-reach, reach + 1)
     cells = np.array(list(product(side, side)))
     weight = np.exp(-rate * np.hypot(*cells.T))
@@ -76,7 +76,7 @@ def test_the_exact_ratio_of_two_people_is_below_alpha(points: list[list[int]]) -
 
 
 def test_the_matching_is_uniform_for_equal_points_and_sees_no_labels(rng: Entropy) -> None:
-    line, points = Line.whole(np.arange(3)), np.zeros((3, 2), dtype=np.int64)
+    line, points = PartitionedOrder.single_component(np.arange(3)), np.zeros((3, 2), dtype=np.int64)
     seen = [index(kd_order(points, line, rng.permutation(3))) for _ in range(6000)]
     expect_law(np.bincount(seen, minlength=6), np.full(6, 1 / 6))
     expect_broken(np.bincount([index(kd_order(points, line, np.arange(3)))] * 6000, minlength=6), np.full(6, 1 / 6))

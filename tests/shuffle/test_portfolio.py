@@ -1,4 +1,4 @@
-"""The portfolio's order is the best of its candidates, keeps to the bounds and never loses to the paper's."""
+"""The best order is the best of its candidates, keeps to the bounds and never loses to the paper's."""
 
 from itertools import permutations
 
@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from studies.order_gain.families import FAMILIES
 
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.atoms import atoms, contiguous, pairs_within
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.reference_order import breadth_first as walk
-from dovetail.shuffle.reference_order.axes import along, along_principal_axis, fiedler
-from dovetail.shuffle.reference_order.barycenter import score, swept
+from dovetail.shuffle.reference_order import breadth_first as graph_search
+from dovetail.shuffle.reference_order.atom_blocks import make_contiguous, pairs_within_atoms
+from dovetail.shuffle.reference_order.axes import fiedler_order, sort_along_axis, sort_along_principal_axis
+from dovetail.shuffle.reference_order.barycenter import barycenter_sweep, score_components
 from dovetail.shuffle.reference_order.candidates import best_order, candidates
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.reference_order.width_bound import width_bound
 from dovetail.shuffle.sampling.permutations import inverse
-from dovetail.shuffle.sensitivity.kendall import kendall_by_group, width_by_group
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group
 
 lists_of_people = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), max_size=7)
 few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)
@@ -29,7 +30,7 @@ few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4)
 def largest(groups: Groups, order: Places, codes: Places | None = None) -> int:
     """Largest exact sensitivity, between atoms if they are given."""
     deltas = kendall_by_group(groups, inverse(order))
-    return int((deltas - (0 if codes is None else pairs_within(groups, codes))).max(initial=0))
+    return int((deltas - (0 if codes is None else pairs_within_atoms(groups, codes))).max(initial=0))
 
 
 def meeting_graph(groups: Groups) -> nx.Graph:
@@ -68,11 +69,11 @@ def test_no_order_of_five_people_is_below_the_bounds(lists: list[list[int]]) -> 
 @given(lists=lists_of_people)
 def test_with_atoms_every_atom_is_contiguous_and_only_other_pairs_count(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 10)
-    codes = atoms(groups)
+    codes = groups.atoms()
     best = best_order(groups, atoms=codes)
-    np.testing.assert_array_equal(contiguous(best.order, codes), best.order)
+    np.testing.assert_array_equal(make_contiguous(best.order, codes), best.order)
     assert best.sensitivity == largest(groups, best.order, codes)
-    assert best.sensitivity <= largest(groups, contiguous(breadth_first(groups), codes), codes)
+    assert best.sensitivity <= largest(groups, make_contiguous(breadth_first(groups), codes), codes)
     assert best.sensitivity >= best.sensitivity_bound
 
 
@@ -80,16 +81,16 @@ def test_with_atoms_every_atom_is_contiguous_and_only_other_pairs_count(lists: l
 def test_a_partition_with_atoms_costs_nothing(lists: list[list[int]]) -> None:
     labels = [min((k for k, group in enumerate(lists) if i in group), default=-1) for i in range(10)]
     groups = Groups.from_lists([np.flatnonzero(np.array(labels) == k).tolist() for k in set(labels)], 10)
-    assert best_order(groups, atoms=atoms(groups)).sensitivity == 0
+    assert best_order(groups, atoms=groups.atoms()).sensitivity == 0
 
 
 @given(labels=st.lists(st.integers(0, 9), min_size=1, max_size=20), radius=st.integers(0, 3))
 def test_the_label_order_is_optimal_with_and_without_atoms(labels: list[int], radius: int) -> None:
     groups = Groups.from_labels(labels, radius)
-    plain, joined = best_order(groups), best_order(groups, atoms=atoms(groups))
+    plain, joined = best_order(groups), best_order(groups, atoms=groups.atoms())
     assert plain.baseline == largest(groups, breadth_first(groups)) or groups.components().max() > 0
     assert plain.optimal and plain.sensitivity == groups.largest * (groups.largest - 1) // 2
-    assert joined.optimal and joined.sensitivity == largest(groups, joined.order, atoms(groups))
+    assert joined.optimal and joined.sensitivity == largest(groups, joined.order, groups.atoms())
     listed = Groups.from_lists([group.tolist() for group in groups], len(labels))
     assert width_bound(groups) == width_bound(listed) or not len(groups)
 
@@ -99,7 +100,9 @@ def test_scores_agree_with_the_sensitivities_component_by_component(lists: list[
     groups = Groups.from_lists(lists, 10)
     positions = inverse(np.array(order))
     part = np.arange(len(groups)) % 3
-    deltas, widths = score(groups.rows, positions, within=np.zeros(len(groups), np.int64), part=part, parts=3)
+    deltas, widths = score_components(
+        groups.rows, positions, within=np.zeros(len(groups), np.int64), part=part, parts=3
+    )
     for k in range(3):
         assert deltas[k] == kendall_by_group(groups, positions)[part == k].max(initial=0)
         assert widths[k] == width_by_group(groups, positions)[part == k].max(initial=0)
@@ -110,45 +113,45 @@ def test_scores_of_large_groups_are_sorted_too() -> None:
     groups = Groups.from_lists([rng.choice(1000, size, replace=False).tolist() for size in (63, 64, 65, 400)], 1000)
     positions = rng.permutation(1000)
     each = np.arange(4)
-    deltas, _ = score(groups.rows, positions, within=np.zeros(4, np.int64), part=each, parts=4)
+    deltas, _ = score_components(groups.rows, positions, within=np.zeros(4, np.int64), part=each, parts=4)
     np.testing.assert_array_equal(deltas, kendall_by_group(groups, positions))
 
 
 @given(lists=lists_of_people)
 def test_the_text_of_the_paper_joins_everybody_in_a_common_group(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 10)
-    graph, edges = walk.incidence(groups).meeting, meeting_graph(groups)
+    graph, edges = graph_search.group_graphs(groups).clique, meeting_graph(groups)
     expected: list[int] = []
-    for root in walk.largest_first(groups).tolist():
+    for root in graph_search.owners_by_group_size(groups).tolist():
         if root not in expected:
             expected += [root, *(j for _, j in nx.bfs_edges(edges, root, sort_neighbors=sorted))]
-    assert walk.breadth_first(graph, walk.largest_first(groups)).tolist() == expected
+    assert graph_search.breadth_first(graph, graph_search.owners_by_group_size(groups)).tolist() == expected
 
 
 @given(lists=lists_of_people)
 def test_cuthill_mckee_takes_neighbours_by_degree(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 10)
-    graph, edges = walk.incidence(groups).meeting, meeting_graph(groups)
-    rank = np.lexsort((np.arange(10), walk.degrees(graph)))
+    graph, edges = graph_search.group_graphs(groups).clique, meeting_graph(groups)
+    rank = np.lexsort((np.arange(10), graph_search.degrees(graph)))
     expected: list[int] = []
     for root in rank.tolist():
         if root not in expected:
             by_rank = lambda found: sorted(found, key=inverse(rank).__getitem__)  # noqa: E731
             expected += [root, *(j for _, j in nx.bfs_edges(edges, root, sort_neighbors=by_rank))]
-    assert walk.cuthill_mckee(graph, peripheral=False).tolist() == expected
+    assert graph_search.cuthill_mckee(graph, peripheral=False).tolist() == expected
 
 
 @given(lists=lists_of_people)
 def test_a_peripheral_start_is_at_an_end_of_its_component(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 10)
     edges = meeting_graph(groups)
-    order = walk.cuthill_mckee(walk.incidence(groups).meeting, peripheral=True)
+    order = graph_search.cuthill_mckee(graph_search.group_graphs(groups).clique, peripheral=True)
     assert sorted(order) == list(range(10))
     for component in nx.connected_components(edges):
         places = np.flatnonzero([i in component for i in order])
         assert places[-1] - places[0] + 1 == len(component)
         part = edges.subgraph(component)
-        least = min(component, key=lambda i: (walk.degrees(walk.incidence(groups).meeting)[i], i))
+        least = min(component, key=lambda i: (graph_search.degrees(graph_search.group_graphs(groups).clique)[i], i))
         assert nx.eccentricity(part, int(order[places[0]])) >= nx.eccentricity(part, least)
 
 
@@ -157,7 +160,7 @@ def test_a_sweep_moves_everybody_to_the_middle_of_their_neighbours(
     lists: list[list[int]], order: list[int], mean: bool
 ) -> None:
     groups = Groups.from_lists(lists, 10)
-    graph = walk.incidence(groups).star
+    graph = graph_search.group_graphs(groups).star
     positions = inverse(np.array(order))
     middles = []
     for i in range(10):
@@ -165,10 +168,10 @@ def test_a_sweep_moves_everybody_to_the_middle_of_their_neighbours(
         places = positions[near]
         middles.append((places.mean() if mean else (places.min() + places.max())).item())
     expected = sorted(range(10), key=lambda i: (middles[i], positions[i]))
-    assert swept(graph, np.array(order), mean=mean).tolist() == expected
+    assert barycenter_sweep(graph, np.array(order), mean=mean).tolist() == expected
 
 
-def neighbours(steps: walk.Steps, i: int) -> list[int]:
+def neighbours(steps: graph_search.RowAdjacency, i: int) -> list[int]:
     """Everybody whom these steps lead to, with repetitions."""
     rows = steps.rows[steps.rows_from[i] : steps.rows_to[i]]
     return [int(j) for g in rows for j in steps.people[steps.people_from[g] : steps.people_to[g]]]
@@ -188,10 +191,10 @@ def test_axes_sort_by_the_coordinate_and_the_widest_direction() -> None:
     rng = np.random.default_rng(2)
     points = rng.random((50, 2)) * (1, 10)
     points[:2] = [[0.5, 3.0], [0.5, 1.0]]
-    assert (np.diff(points[along(points, 1), 1]) >= 0).all()
-    assert along(np.array([[1.0, 3.0], [1.0, 1.0], [0.0, 2.0]]), 0).tolist() == [2, 1, 0]
+    assert (np.diff(points[sort_along_axis(points, 1), 1]) >= 0).all()
+    assert sort_along_axis(np.array([[1.0, 3.0], [1.0, 1.0], [0.0, 2.0]]), 0).tolist() == [2, 1, 0]
     turned = points @ np.array([[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]])
-    order = along_principal_axis(turned)
+    order = sort_along_principal_axis(turned)
     agreement = np.corrcoef(inverse(order), points[:, 1])[0, 1]
     assert abs(agreement) > 0.98
 
@@ -199,7 +202,7 @@ def test_axes_sort_by_the_coordinate_and_the_widest_direction() -> None:
 def test_the_fiedler_order_of_a_path_is_the_path() -> None:
     line = np.random.default_rng(3).permutation(300)
     groups = Groups.from_graph(np.column_stack((line[:-1], line[1:])))
-    order = fiedler(groups, groups.components())
+    order = fiedler_order(groups, groups.components())
     assert order.tolist() in (line.tolist(), line[::-1].tolist())
 
 

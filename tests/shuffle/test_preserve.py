@@ -28,9 +28,10 @@ from dovetail.account.order_privacy.replacement_counts import arrangements, hamm
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.sampling.mallows_distribution import mallows
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
+from dovetail.shuffle.uniform import Uniform
 
 THETAS = [0.0, 1e-300, 1e-9, 0.05, 1.0, 4.0, math.inf]
 
@@ -186,7 +187,9 @@ def test_an_interior_block_loses_log_two_over_theta_at_each_edge(rng: Entropy) -
     assert edge == pytest.approx(math.log(2) / theta, rel=0.01)  # one edge, exactly; correction of order theta
     spread = math.sqrt(2.0 * float(law @ (np.arange(law.size) - edge) ** 2))  # two edges, far apart
     block = slice(8000, 12_000)
-    lost = [size - ((k := mallows(n, theta, rng)[block]) >= 8000).sum() + (k >= 12_000).sum() for _ in range(draws)]
+    lost = [
+        size - ((k := draw_mallows(n, theta, rng)[block]) >= 8000).sum() + (k >= 12_000).sum() for _ in range(draws)
+    ]
     tolerance = 6.2 * spread / math.sqrt(draws) + 0.01 * 2 * edge  # normal, 1e-9; plus the rule's own error
     assert abs(np.mean(lost) - size * (1 - block_retained(n, size, theta))) <= tolerance
     assert block_retained(100, 30, 0.0) == block_retained(100, 30, 1e-6) == 0.3

@@ -16,13 +16,15 @@ from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.comparison.sattolo import Sattolo
-from dovetail.shuffle.fitting.line_partition import agglomerated, cut, equal_blocks
-from dovetail.shuffle.fitting.roster_order import in_roster_order
+from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
+from dovetail.shuffle.fitting.roster_order import sort_to_roster
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
-from dovetail.shuffle.sensitivity import kendall as sensitivity
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sensitivity.kendall import kendall
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 OWN = Groups.from_lists([[4, 0, 2], [1, 3]], 5)
 ALL: list[Shuffler] = [*RASE.examples(), *Sattolo.examples()]
@@ -81,12 +83,12 @@ def test_the_branch_rule_of_algorithm_2(data: st.DataObject, n: int) -> None:
     order = np.array(data.draw(st.permutations(range(n))))
     groups = Groups.from_labels(labels)
     shuffler = RASE.fit(groups, k=k, alpha=alpha, refine="blocks", reference=order)
-    delta = max((sensitivity.kendall(np.argsort(order)[members]) for members in groups), default=0)
+    delta = max((kendall(np.argsort(order)[members]) for members in groups), default=0)
     width = math.ceil(n / k) - 1
     if alpha <= delta <= 10 * alpha and k < n:
         assert isinstance(shuffler.mechanism, Mallows)
         assert shuffler.mechanism.width == width
-        assert shuffler.mechanism.theta == sensitivity.theta_for(alpha, width * (width + 1) // 2)
+        assert shuffler.mechanism.theta == largest_theta(alpha, width * (width + 1) // 2)
         np.testing.assert_array_equal(shuffler.mechanism.order, order)
     else:
         assert shuffler.mechanism == Uniform(n) and shuffler.guarantee.alpha == 0.0
@@ -106,7 +108,7 @@ def test_equal_blocks_are_optimal_among_all_partitions() -> None:
         best: dict[int, int] = {}
         for labels in restricted_growth(n):
             k = max(labels) + 1
-            delta = max(sensitivity.kendall([i for i in range(n) if labels[i] == g]) for g in range(k))
+            delta = max(kendall([i for i in range(n) if labels[i] == g]) for g in range(k))
             best[k] = min(best.get(k, delta), delta)
         for k, least in best.items():
             width = math.ceil(n / k) - 1
@@ -122,13 +124,13 @@ def test_agglomerative_clustering_merges_as_a_search_of_all_pairs_does() -> None
             ends = [(min(a[0], b[0]), max(a[1], b[1]), a, b) for a, b in combinations(clusters, 2)]
             low, high, a, b = min(ends, key=lambda pair: (pair[1] - pair[0], pair[0]))
             clusters = sorted([c for c in clusters if c not in (a, b)] + [(low, high)])
-        assert agglomerated(n, k).tolist() == [high - low + 1 for low, high in clusters]
-        assert delta_of(equal_blocks(n, k)) <= delta_of(agglomerated(n, k))
-    assert delta_of(agglomerated(8, 3)) == 6 and delta_of(equal_blocks(8, 3)) == 3
+        assert agglomerate(n, k).tolist() == [high - low + 1 for low, high in clusters]
+        assert delta_of(equal_blocks(n, k)) <= delta_of(agglomerate(n, k))
+    assert delta_of(agglomerate(8, 3)) == 6 and delta_of(equal_blocks(8, 3)) == 3
 
 
 def test_blocks_are_cut_along_the_reference_order() -> None:
-    groups = cut(np.array([3, 1, 4, 0, 2]), equal_blocks(5, 2))
+    groups = cut_into_groups(np.array([3, 1, 4, 0, 2]), equal_blocks(5, 2))
     assert groups == Groups.from_lists([[3, 1, 4], [0, 2]], 5)
 
 
@@ -245,7 +247,7 @@ def test_overlapping_groups_are_refused_with_the_reason() -> None:
 )
 def test_impossible_arrivals_are_refused(devices: list[int], reports: list[int], wanted: str) -> None:
     with pytest.raises(DataError, match=wanted):
-        in_roster_order(devices, reports, n=5)
+        sort_to_roster(devices, reports, n=5)
 
 
 def test_arrivals_of_nobody_say_so() -> None:

@@ -10,18 +10,20 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, DovetailError, StorageError, UnsupportedError
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.load import load_shuffler
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
-from dovetail.shuffle.saving import FORMAT, load, save
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.saving import FORMAT, FittedShuffler
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 CHAIN = Groups.from_lists([[0, 1], [1, 2, 3]], 5)
 POINTS = np.random.default_rng(1).random((30, 2))
-SHUFFLERS: list[Shuffler] = [
+SHUFFLERS: list[FittedShuffler] = [
     *Identity.examples(),
     *Uniform.examples(),
     *WithinGroups.examples(),
@@ -35,10 +37,11 @@ SHUFFLERS: list[Shuffler] = [
 
 
 @pytest.mark.parametrize("shuffler", SHUFFLERS, ids=lambda s: f"{s!r:.60}")
-def test_what_is_saved_comes_back(shuffler: Shuffler, tmp_path: Path) -> None:
+def test_what_is_saved_comes_back(shuffler: FittedShuffler, tmp_path: Path) -> None:
     path = tmp_path / "fitted.npz"
-    save(shuffler, path)
-    again = load(path)
+    shuffler.save(path)
+    again = load_shuffler(path)
+    assert type(shuffler).load(path).summary() == again.summary()
     assert type(again) is type(shuffler) and again.summary() == shuffler.summary()
     assert again.guarantee == shuffler.guarantee
     np.testing.assert_array_equal(again.permutation(simulation(4)), shuffler.permutation(simulation(4)))
@@ -60,7 +63,7 @@ def write(path: Path, header: dict[str, object], arrays: dict[str, np.ndarray]) 
 def saved(tmp_path: Path) -> Path:
     """A saved Mallows shuffler."""
     path = tmp_path / "fitted.npz"
-    save(Mallows.fit(CHAIN, alpha=2.0), path)
+    Mallows.fit(CHAIN, alpha=2.0).save(path)
     return path
 
 
@@ -74,14 +77,19 @@ def test_a_future_version_is_refused(saved: Path) -> None:
     header, arrays = parts(saved)
     write(saved, header | {"version": 2}, arrays)
     with pytest.raises(UnsupportedError, match="version 2 of the format, this is version 1"):
-        load(saved)
+        load_shuffler(saved)
 
 
 def test_an_unknown_kind_is_refused(saved: Path) -> None:
     header, arrays = parts(saved)
     write(saved, header | {"shuffler": "magic"}, arrays)
     with pytest.raises(UnsupportedError, match="unknown kind 'magic'"):
-        load(saved)
+        load_shuffler(saved)
+
+
+def test_a_shuffler_of_another_kind_is_refused_by_name(saved: Path) -> None:
+    with pytest.raises(UnsupportedError, match="kind 'mallows', not 'noisy_sort'"):
+        NoisySort.load(saved)
 
 
 def test_a_dishonest_file_is_refused(saved: Path) -> None:
@@ -89,10 +97,10 @@ def test_a_dishonest_file_is_refused(saved: Path) -> None:
     for changed in ({"alpha": 1.0}, {"alpha": -1.0}):
         write(saved, header | changed, arrays)
         with pytest.raises(DovetailError, match="alpha"):
-            load(saved)
+            load_shuffler(saved)
     write(saved, header, arrays | {"thetas": arrays["thetas"] * 2})
     with pytest.raises(DataError, match="must keep alpha"):
-        load(saved)
+        load_shuffler(saved)
 
 
 @pytest.mark.parametrize("name", ["thetas", "line.order", "groups.rows.people", "groups.owners.starts"])
@@ -101,7 +109,7 @@ def test_a_file_with_a_missing_part_is_damaged(name: str, saved: Path) -> None:
     arrays.pop(name)
     write(saved, header, arrays)
     with pytest.raises(DataError, match="damaged"):
-        load(saved)
+        load_shuffler(saved)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 not a zip", pickle.dumps([1]), b"\x93NUMPY"])
@@ -109,7 +117,7 @@ def test_a_foreign_file_is_refused_in_one_line(content: bytes, tmp_path: Path) -
     path = tmp_path / "foreign.npz"
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a saved shuffler") as refused:
-        load(path)
+        load_shuffler(path)
     assert "\n" not in str(refused.value)
 
 
@@ -117,20 +125,20 @@ def test_another_archive_is_refused(tmp_path: Path) -> None:
     for arrays in ({"x": np.arange(3)}, {"header": np.frombuffer(b"[1]", dtype=np.uint8)}):
         np.savez(tmp_path / "other.npz", **arrays)
         with pytest.raises(DataError, match="not a saved shuffler"):
-            load(tmp_path / "other.npz")
+            load_shuffler(tmp_path / "other.npz")
     with (tmp_path / "array.npz").open("wb") as file:
         np.save(file, np.arange(3))
     with pytest.raises(DataError, match="not a saved shuffler"):
-        load(tmp_path / "array.npz")
+        load_shuffler(tmp_path / "array.npz")
 
 
 def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.npz: No such file"):
-        load(tmp_path / "nowhere.npz")
+        load_shuffler(tmp_path / "nowhere.npz")
     with pytest.raises(StorageError, match="No such file or directory"):
-        save(Uniform(3), tmp_path / "missing" / "fitted.npz")
+        Uniform(3).save(tmp_path / "missing" / "fitted.npz")
 
 
 def test_alpha_infinity_survives(tmp_path: Path) -> None:
-    save(Mallows.fit(CHAIN, alpha=math.inf), tmp_path / "x.npz")
-    assert load(tmp_path / "x.npz").guarantee.alpha == math.inf
+    Mallows.fit(CHAIN, alpha=math.inf).save(tmp_path / "x.npz")
+    assert load_shuffler(tmp_path / "x.npz").guarantee.alpha == math.inf

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from dovetail.core.errors import ParameterError
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA
-from dovetail.shuffle.sensitivity.kendall import kendall, kendall_by_group, theta_for, width_by_group
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall, kendall_by_group
 
 positions = st.lists(st.integers(0, 200), unique=True, max_size=12)
 
@@ -61,7 +63,7 @@ def test_windows_agree_in_any_reference_order(labels: list[int], seed: int) -> N
     sensitivity=st.integers(1, 10**13) | st.integers(1, 10),
 )
 def test_theta_times_sensitivity_never_exceeds_alpha(alpha: float, sensitivity: int) -> None:
-    theta = theta_for(alpha, sensitivity)
+    theta = largest_theta(alpha, sensitivity)
     assert Fraction(theta) * sensitivity <= Fraction(alpha)
     above = math.nextafter(theta, math.inf)
     assert theta == MOST_THETA or Fraction(above) * sensitivity > Fraction(alpha)
@@ -70,9 +72,9 @@ def test_theta_times_sensitivity_never_exceeds_alpha(alpha: float, sensitivity: 
 @pytest.mark.parametrize("alpha", [-1.0, math.nan, math.inf])
 def test_theta_needs_a_finite_alpha(alpha: float) -> None:
     with pytest.raises(ParameterError, match="`alpha`"):
-        theta_for(alpha, 3)
+        largest_theta(alpha, 3)
 
 
 def test_a_sensitivity_of_zero_is_not_divided_by() -> None:
     with pytest.raises(ParameterError, match="`sensitivity`"):
-        theta_for(1.0, 0)
+        largest_theta(1.0, 0)

@@ -9,10 +9,12 @@ from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 
 @given(labels=st.lists(st.integers(0, 6), min_size=1, max_size=40), seed=st.integers(0, 9))
@@ -68,7 +70,7 @@ def test_a_restricted_group_is_shuffled_by_who_is_left() -> None:
         np.array([True, False, True, True, False])
     )
     assert shuffler.n == 3 and [g.tolist() for g in shuffler.groups] == [[1, 2]]
-    assert shuffler.plan.shrunken == 2 and shuffler.plan.dissolved == 1
+    assert shuffler.provenance.shrunken == 2 and shuffler.provenance.dissolved == 1
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan")])

@@ -14,7 +14,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.estimate.simplex import nearest_shares
-from dovetail.shuffle.groups.neighbours import coded
+from dovetail.shuffle.groups.neighbours import encode_labels
 
 Codes = NDArray[np.int64]  # (n,), 0..g-1
 Model = NDArray[np.float64]  # (classes, k), rows sum to 1
@@ -94,8 +94,8 @@ class DeFinetti:
         UnsupportedError
             Above 3,000 classes.
         """
-        classes, names = coded(public)
-        block = coded(blocks)[0]
+        classes, names = encode_labels(public)
+        block = encode_labels(blocks)[0]
         if block.size != classes.size:
             raise DataError(f"`blocks` must be {classes.size:,} labels, one for each person, got {block.size:,}.")
         lonely = np.flatnonzero(np.bincount(classes) == 1)

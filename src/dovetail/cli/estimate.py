@@ -22,7 +22,7 @@ from dovetail.pipeline.files.report_columns import from_columns, report_columns
 from dovetail.pipeline.files.table import read_table
 from dovetail.report.charts.svg import printable
 from dovetail.report.document import Missing, Shares, plain
-from dovetail.shuffle.uniform import Identity
+from dovetail.shuffle.identity import Identity
 
 
 def register(app: typer.Typer) -> None:

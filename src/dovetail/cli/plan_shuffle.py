@@ -12,12 +12,12 @@ import typer
 
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import nearest as nearest_name
-from dovetail.core.errors import DataError, OutputError, ParameterError
+from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 from dovetail.pipeline.config.build import build_shuffler, mechanism_of
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.report.document import Missing, plain
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.saving import save
+from dovetail.shuffle.saving import FittedShuffler
 
 
 def register(app: typer.Typer) -> None:
@@ -81,7 +81,10 @@ def _plan(
     if out is not None:
         if out.exists() and not force:
             raise OutputError(f"{out}: exists already; use --force to replace it.")
-        save(mechanism_of(fitted), out)
+        mechanism = mechanism_of(fitted)
+        if not isinstance(mechanism, FittedShuffler):
+            raise UnsupportedError(f"a {mechanism.name} shuffler cannot be saved; leave out --out.")
+        mechanism.save(out)
         document["files"] = {"shuffler": str(out)}
     if as_json:
         print_json(plain(document))

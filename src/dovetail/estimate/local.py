@@ -78,13 +78,13 @@ class GroupShares(LocalEstimator):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=2))
-        several = int((self.groups.owners.transposed(self.groups.n).sizes > 1).sum())
+        several = int((self.groups.owners.transpose(self.groups.n).sizes > 1).sum())
         if several:
             raise DataError(f"`groups` must be at most one for each person, got several for {several:,} people.")
 
     def shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
         batch = _batch(reports, self.k, self.groups.n)
-        rows, mine = self.groups.rows, self.groups.owners.transposed(self.groups.n)
+        rows, mine = self.groups.rows, self.groups.owners.transpose(self.groups.n)
         result = np.eye(self.k)[batch]
         for symbol in range(self.k):
             upto = np.concatenate(([0], np.cumsum(batch[rows.people] == symbol)))

@@ -1,1 +1,3 @@
-"""What happens in between: groups, reference orders and shufflers."""
+"""Shufflers, one file each: what reorders a batch and what its order then promises; what a batch says about values is
+in `estimate`.
+"""

@@ -9,16 +9,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.fitting.components import Line, line_up
-from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.core.checks import not_negative_or_infinite
+from dovetail.shuffle.fitting.components import PartitionedOrder, partition_reference_order
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.neighbours import checked_points
+from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
 from dovetail.shuffle.sensitivity.centres import Numbers
-from dovetail.shuffle.uniform import WithinGroups
+from dovetail.shuffle.within_groups import WithinGroups
 
 Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)
 
@@ -41,7 +41,7 @@ def best_shuffler(
     * Overlapping groups of public `points` (n, 2) in the plane: `PlanarLaplace` where its noise is smaller than the
       distance between people who stand as far apart in the line as the line's shuffler moves them.
 
-    The reason is kept in the plan and in the summary. Only public data decide.
+    The reason is kept in the provenance and in the summary. Only public data decide.
 
     Examples
     --------
@@ -52,50 +52,52 @@ def best_shuffler(
     >>> best_shuffler(Groups.from_labels(range(100), radius=5), alpha=2.0).name
     'noisy_sort'
     """
-    wanted = not_negative("alpha", alpha)
+    wanted = not_negative_or_infinite("alpha", alpha)
     if groups.disjoint:
         reason = "the groups are disjoint: alpha = 0, and nothing leaves its group"
-        return WithinGroups(groups, Plan(reason=reason))
+        return WithinGroups(groups, FitProvenance(reason=reason))
     if math.isinf(wanted):
-        return _because(Mallows.fit(groups, alpha=wanted), "alpha is infinite: the order is left alone")
-    line, plan = line_up(groups, points=points)
-    chosen, shift = _along(line, plan, groups, wanted)
-    if points is None or checked_points(points).shape[1] != 2:
+        return _with_reason(Mallows.fit(groups, alpha=wanted), "alpha is infinite: the order is left alone")
+    line, provenance = partition_reference_order(groups, points=points)
+    chosen, shift = _along(line, provenance, groups, wanted)
+    if points is None or check_points(points).shape[1] != 2:
         return chosen
     planar = PlanarLaplace.fit(groups, alpha=wanted, points=points)
     here = _mean(planar.distances(), planar.line)
-    there = _mean(_walked(planar.points[line.order], line, shift), line)
+    there = _mean(_distance_along(planar.points[line.order], line, shift), line)
     compared = f"a mean distance of about {here:.3g} in the plane against {there:.3g} along a line"
     if here < there:
-        return _because(planar, f"planar noise keeps reports nearer home: {compared}")
-    return _because(chosen, f"{chosen.plan.reason}; planar noise is no better: {compared}")
+        return _with_reason(planar, f"planar noise keeps reports nearer home: {compared}")
+    return _with_reason(chosen, f"{chosen.provenance.reason}; planar noise is no better: {compared}")
 
 
-def _along(line: Line, plan: Plan, groups: Groups, alpha: float) -> tuple[Mallows | NoisySort, Numbers]:
+def _along(
+    line: PartitionedOrder, provenance: FitProvenance, groups: Groups, alpha: float
+) -> tuple[Mallows | NoisySort, Numbers]:
     """The better one of the two shufflers along a line, and its mean displacement in places (components,)."""
-    mallows = Mallows.along(line, groups, alpha=alpha, plan=plan)
-    sort = NoisySort.along(line, groups, alpha=alpha, plan=plan)
+    mallows = Mallows.along(line, groups, alpha=alpha, provenance=provenance)
+    sort = NoisySort.along(line, groups, alpha=alpha, provenance=provenance)
     shifts = mallows.displacements(), sort.displacements()
     means = tuple(_mean(np.minimum(shift, line.sizes / 3), line) for shift in shifts)
     wide = (mallows.thetas * _WIDE <= 1.0) & (shifts[1] < shifts[0])
     people = line.sizes[line.mixed].sum()
     compared = f"{means[1]:.3g} places by Laplace noise against {means[0]:.3g} by Mallows, on average"
     if 2 * line.sizes[line.mixed & wide].sum() > people:
-        return _because(sort, f"noise on places moves people less: {compared}"), shifts[1]
+        return _with_reason(sort, f"noise on places moves people less: {compared}"), shifts[1]
     narrow = "noise on places is no better" if people else "nothing but a uniform shuffle is possible"
-    return _because(mallows, f"{narrow}: {compared}"), shifts[0]
+    return _with_reason(mallows, f"{narrow}: {compared}"), shifts[0]
 
 
-def _because(shuffler: Fitted, reason: str) -> Fitted:
-    return replace(shuffler, plan=shuffler.plan.because(reason))
+def _with_reason(shuffler: Fitted, reason: str) -> Fitted:
+    return replace(shuffler, provenance=shuffler.provenance.with_reason(reason))
 
 
-def _mean(values: Numbers, line: Line) -> float:
+def _mean(values: Numbers, line: PartitionedOrder) -> float:
     """Mean over people of one value for each component."""
     return float((values * line.sizes).sum() / line.n)
 
 
-def _walked(along: Numbers, line: Line, shift: Numbers) -> Numbers:
+def _distance_along(along: Numbers, line: PartitionedOrder, shift: Numbers) -> Numbers:
     """Mean distance (components,) of two people whose places in the line differ by the mean displacement."""
     steps = np.minimum(np.ceil(shift), np.maximum(line.sizes // 3, line.sizes > 1)).astype(np.int64)
     other = np.arange(line.n) + steps[line.part]

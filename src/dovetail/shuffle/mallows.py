@@ -11,30 +11,33 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.fitting.components import Line, line_up
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
-from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
-from dovetail.shuffle.fitting.summary import (
-    checked_groups,
-    facts,
-    largest_of,
-    product_up,
+from dovetail.core.rounding import round_up_largest_product
+from dovetail.shuffle.fitting.components import (
+    PartitionedOrder,
+    check_groups,
+    crosses,
+    largest_by_component,
+    partition_reference_order,
     refuse_crossing,
-    smallest_rate,
 )
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
+from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
+from dovetail.shuffle.fitting.summary import smallest_theta, summarize
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.reference_order.orders import reference_order
-from dovetail.shuffle.sampling import mallows_on_components as words
-from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Rates
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sampling import mallows_on_components as mallows_law
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Thetas
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
+from dovetail.shuffle.sensitivity.dispersion import largest_theta
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall_between_atoms
 
 _SOURCE = (
     "Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.3 with the exact Kendall sensitivity "
@@ -44,16 +47,16 @@ _EXACT_MIXING = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Mallows(Shuffler):
+class Mallows(FittedShuffler):
     r"""A random order around a reference order s, with exactly the promised alpha in each component.
 
     .. math:: \Pr[\sigma] \propto e^{-\theta\, \mathrm{inv}(s^{-1} \sigma s)}, \qquad \theta = \alpha / \Delta
 
-    Reports are lined up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
+    Reports are contiguous up in the order s, the line is disturbed by a Mallows permutation kappa, and everybody goes
     back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
     is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
     an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
-    count (`words` has the law, `sensitivity.between_atoms` has Delta). A component of one atom is shuffled uniformly;
+    count (`words` has the law, `kendall_between_atoms` has Delta). A component of one atom is shuffled uniformly;
     people in no group stay in place. For disjoint groups this is `WithinGroups`.
 
     `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
@@ -65,15 +68,15 @@ class Mallows(Shuffler):
         From public data only.
     alpha : float, at least 0, nats
         What the order inside a group may tell. 0 shuffles each component uniformly, infinity leaves the order alone.
-    line : Line
+    line : PartitionedOrder
         The reference order with its components and atoms.
     thetas : float array (components,), 0 to 1000
         theta of each component; refused where theta Delta exceeds alpha in exact arithmetic.
 
     Notes
     -----
-    Digits are drawn exactly, from every entropy: there is no floating-point error to add to alpha. `theta` is the
-    smallest one above 0, or 0 when every component is uniform, or infinite when nobody moves; `sensitivity` and
+    Digits of the Lehmer code are drawn exactly, from every entropy: no floating-point error adds to alpha. `theta` is
+    the smallest one above 0, or 0 when every component is uniform, or infinite when nobody moves; `sensitivity` and
     `width` are the largest over the groups. Without a group of two people alpha holds vacuously.
 
     Examples
@@ -91,14 +94,14 @@ class Mallows(Shuffler):
     name: ClassVar[str] = "mallows"
     groups: Groups
     alpha: float
-    line: Line = field(repr=False)
-    thetas: Rates = field(repr=False)
-    plan: Plan = field(default_factory=Plan, repr=False)
+    line: PartitionedOrder = field(repr=False)
+    thetas: Thetas = field(repr=False)
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False)
     sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
-        checked_groups(self.groups, self.line)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
+        check_groups(self.groups, self.line)
         thetas = np.array(self.thetas, dtype=np.float64)
         if thetas.shape != (self.line.parts.size - 1,) or not ((thetas >= 0.0) & (thetas <= MOST_THETA)).all():
             raise DataError(f"`thetas` must be {self.line.parts.size - 1:,} numbers in [0, {MOST_THETA:g}].")
@@ -122,10 +125,10 @@ class Mallows(Shuffler):
         `points` (n, d) are public coordinates that may help to find a reference order; `reference` (n,) is a public
         order to use instead, as far as components and atoms stand together in it.
         """
-        if math.isinf(not_negative("alpha", alpha)):
-            return cls._still(groups, alpha)
-        line, plan = line_up(groups, points=points, reference=reference)
-        return cls.along(line, groups, alpha=alpha, plan=plan)
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
+            return cls._identity(groups, alpha)
+        line, provenance = partition_reference_order(groups, points=points, reference=reference)
+        return cls.along(line, groups, alpha=alpha, provenance=provenance)
 
     @classmethod
     def single(cls, groups: Groups, *, alpha: float, reference: ArrayLike | None = None) -> Self:
@@ -133,24 +136,26 @@ class Mallows(Shuffler):
 
         `reference` (n,) is a public order; the paper's breadth-first order, or the label order, if absent.
         """
-        order = reference_order(groups) if reference is None else checked(reference, groups.n, "reference")
-        if math.isinf(not_negative("alpha", alpha)) or not len(groups):
-            return cls._still(groups, alpha)
-        grown = "label order" if groups.lined else "breadth first"
-        plan = Plan(reference=grown if reference is None else "given")
-        return cls.along(Line.whole(order), groups, alpha=alpha, plan=plan)
+        order = reference_order(groups) if reference is None else check_permutation(reference, groups.n, "reference")
+        if math.isinf(not_negative_or_infinite("alpha", alpha)) or not len(groups):
+            return cls._identity(groups, alpha)
+        grown = "label order" if groups.contiguous else "breadth first"
+        provenance = FitProvenance(reference=grown if reference is None else "given")
+        return cls.along(PartitionedOrder.single_component(order), groups, alpha=alpha, provenance=provenance)
 
     @classmethod
-    def along(cls, line: Line, groups: Groups, *, alpha: float, plan: Plan | None = None) -> Self:
+    def along(
+        cls, line: PartitionedOrder, groups: Groups, *, alpha: float, provenance: FitProvenance | None = None
+    ) -> Self:
         """The largest theta of each component that keeps alpha, along a given line."""
         largest = _sensitivities(groups, line)
         deltas, number = np.unique(largest, return_inverse=True)
-        thetas = np.array([sensitivity.theta_for(alpha, delta) if delta else 0.0 for delta in deltas.tolist()])
-        return cls(groups, alpha, line, thetas[number], plan or Plan())
+        thetas = np.array([largest_theta(alpha, delta) if delta else 0.0 for delta in deltas.tolist()])
+        return cls(groups, alpha, line, thetas[number], provenance or FitProvenance())
 
     @classmethod
-    def _still(cls, groups: Groups, alpha: float) -> Self:
-        return cls(groups, alpha, Line.still(groups.n), np.zeros(groups.n))
+    def _identity(cls, groups: Groups, alpha: float) -> Self:
+        return cls(groups, alpha, PartitionedOrder.singletons(groups.n), np.zeros(groups.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -170,16 +175,16 @@ class Mallows(Shuffler):
     @property
     def width(self) -> int:
         """Largest width over the groups: last minus first place of a group in the reference order."""
-        return int(sensitivity.width_by_group(self.groups, self.line.places).max(initial=0))
+        return int(width_by_group(self.groups, self.line.places).max(initial=0))
 
     @property
     def theta(self) -> float:
         """Smallest theta above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
-        return smallest_rate(self.thetas, self.line)
+        return smallest_theta(self.thetas, self.line)
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        return self.plan.promise(self.alpha, self.groups, _SOURCE)
+        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""What the order promises to the groups of another grouping, rounded up to a double.
@@ -193,31 +198,33 @@ class Mallows(Shuffler):
         ------
         Meehan et al. (2022), Theorem 4.4.
         """
-        checked_groups(groups, self.line)
-        if sensitivity.crosses(groups, self.line).any():
+        check_groups(groups, self.line)
+        if crosses(groups, self.line).any():
             return math.inf
-        return product_up(self.thetas[self.line.part_of(groups)], sensitivity.between_atoms(groups, self.line))
+        return round_up_largest_product(
+            self.thetas[self.line.part_of(groups)], kendall_between_atoms(groups, self.line)
+        )
 
     def restrict(self, present: ArrayLike) -> Self:
         """This shuffler for the people that are `present` (n,), in their order, with the same thetas.
 
         Deleting people never raises a sensitivity, so alpha holds for what is left of each group, provided that who
-        is present does not depend on the values. The plan counts the groups that lost members.
+        is present does not depend on the values. The provenance counts the groups that lost members.
         """
-        here = checked_present(present, self.n)
-        groups, _, plan = restrict_groups(self.groups, here, self.plan)
+        here = check_present(present, self.n)
+        groups, _, provenance = restrict_groups(self.groups, here, self.provenance)
         line, left = self.line.restrict(here)
-        return type(self)(groups, self.alpha, line, self.thetas[left], plan)
+        return type(self)(groups, self.alpha, line, self.thetas[left], provenance)
 
     def permutation(self, rng: Entropy) -> Permutation:
-        kappa = words.draw(self.line, self.thetas, rng)
+        kappa = mallows_law.draw(self.line, self.thetas, rng)
         result = np.empty(self.n, dtype=np.int64)
         result[self.order] = self.order[kappa]
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        kappa = self.line.places[checked(permutation, self.n)[self.order]]
-        return words.log_weight(self.line, self.thetas, kappa)
+        kappa = self.line.places[check_permutation(permutation, self.n)[self.order]]
+        return mallows_law.log_weight(self.line, self.thetas, kappa)
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: exact up to 512 people, otherwise the mean of seeded draws from the public law.
@@ -225,19 +232,19 @@ class Mallows(Shuffler):
         Standard errors are at most 1e-3, or a tenth of a label's own sampling error where that is larger (see
         `average_mixing`). No report is touched, and memory is O(n).
         """
-        line = checked_labels(labels, self.n)[self.order]
+        line = check_labels(labels, self.n)[self.order]
         if self.n <= _EXACT_MIXING:
-            return exact_mixing(line, words.word_marginals(self.line, self.thetas))
-        return average_mixing(line, partial(words.draw, self.line, self.thetas))
+            return exact_mixing(line, mallows_law.marginals_on_components(self.line, self.thetas))
+        return average_mixing(line, partial(mallows_law.draw, self.line, self.thetas))
 
-    def displacements(self) -> Rates:
+    def displacements(self) -> Thetas:
         """Mean displacement 2 log 2 / theta in places, away from the ends (components,); infinite at theta = 0."""
         result = np.full(self.thetas.size, math.inf)
         return np.asarray(np.divide(2.0 * math.log(2.0), self.thetas, out=result, where=self.thetas > 0.0))
 
     def summary(self) -> dict[str, Any]:
-        return facts(
-            self, self.line, self.displacements(), rates=self.thetas, plan=self.plan,
+        return summarize(
+            self, self.line, self.displacements(), rates=self.thetas, provenance=self.provenance,
             width=self.width, sensitivity=self.sensitivity,
         )  # fmt: skip
 
@@ -257,7 +264,7 @@ class Mallows(Shuffler):
         )
 
 
-def _sensitivities(groups: Groups, line: Line) -> Places:
+def _sensitivities(groups: Groups, line: PartitionedOrder) -> Places:
     """Largest sensitivity in each component (components,); groups must not cross components."""
     refuse_crossing(groups, line)
-    return largest_of(sensitivity.between_atoms(groups, line), groups, line)
+    return largest_by_component(kendall_between_atoms(groups, line), groups, line)

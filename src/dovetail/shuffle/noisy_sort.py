@@ -10,22 +10,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.fitting.components import Line, by_component, line_up
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.core.rounding import round_up_largest_product
+from dovetail.shuffle.fitting.components import (
+    PartitionedOrder,
+    check_groups,
+    crosses,
+    largest_by_component,
+    partition_order,
+    partition_reference_order,
+    refuse_crossing,
+)
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, facts, largest_of, product_up, refuse_crossing
+from dovetail.shuffle.fitting.summary import summarize
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.laplace_order_probability import log_chance
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
-from dovetail.shuffle.sensitivity import kendall as sensitivity
+from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
+from dovetail.shuffle.sensitivity.group_positions import width_by_group
+from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; scores are stretched to fit the promise
 
@@ -38,7 +48,7 @@ _SOURCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySort(Shuffler):
+class NoisySort(FittedShuffler):
     r"""Everybody's public score plus Laplace noise, sorted; the order of the noisy scores is the shuffle.
 
     .. math:: \mathrm{key}_i = a_c s_i + N_i, \qquad \Pr[N = j] \propto e^{-\rho |j|}, \qquad
@@ -54,7 +64,7 @@ class NoisySort(Shuffler):
     groups : Groups
         From public data only.
     alpha : float, at least 0, nats
-    line : Line
+    line : PartitionedOrder
         The reference order with its components.
     scores : int array (n,)
         Public score of each person; the line is in order of score inside each component.
@@ -82,16 +92,16 @@ class NoisySort(Shuffler):
     name: ClassVar[str] = "noisy_sort"
     groups: Groups
     alpha: float
-    line: Line = field(repr=False)
+    line: PartitionedOrder = field(repr=False)
     scores: Places = field(repr=False)
     scales: Places = field(repr=False)
-    plan: Plan = field(default_factory=Plan, repr=False)
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False)
     sensitivities: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
-        checked_groups(self.groups, self.line)
-        scores = checked_scores(self.scores, self.line.n)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
+        check_groups(self.groups, self.line)
+        scores = check_scores(self.scores, self.line.n)
         scales = np.asarray(self.scales)
         parts = self.line.parts.size - 1
         if scales.shape != (parts,) or scales.dtype.kind not in "iu" or (scales < 0).any():
@@ -120,30 +130,34 @@ class NoisySort(Shuffler):
         `scores` (n,) are public whole numbers to sort by; the places in the best reference order if absent, which
         public coordinates `points` (n, d) may help to find.
         """
-        if math.isinf(not_negative("alpha", alpha)):
-            still = Line.still(groups.n)
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
+            still = PartitionedOrder.singletons(groups.n)
             return cls(groups, alpha, still, still.order, np.zeros(groups.n, dtype=np.int64))
         if scores is None:
-            line, plan = line_up(groups, points=points)
-            return cls.along(line, groups, alpha=alpha, plan=plan)
-        given = checked_scores(scores, groups.n)
-        line = by_component(groups, np.argsort(given, kind="stable"))
-        return cls._stretched(line, groups, alpha, given, Plan(reference="given scores"))
+            line, provenance = partition_reference_order(groups, points=points)
+            return cls.along(line, groups, alpha=alpha, provenance=provenance)
+        given = check_scores(scores, groups.n)
+        line = partition_order(groups, np.argsort(given, kind="stable"))
+        return cls._stretched(line, groups, alpha, given, FitProvenance(reference="given scores"))
 
     @classmethod
-    def along(cls, line: Line, groups: Groups, *, alpha: float, plan: Plan | None = None) -> Self:
+    def along(
+        cls, line: PartitionedOrder, groups: Groups, *, alpha: float, provenance: FitProvenance | None = None
+    ) -> Self:
         """The noisy sort of places along a given line; people of an atom share the mean of their places."""
         doubled = (line.cells[:-1] + line.cells[1:] - 1)[line.cell]  # twice the mean, so that it is whole
-        return cls._stretched(line, groups, alpha, doubled[line.places], plan or Plan())
+        return cls._stretched(line, groups, alpha, doubled[line.places], provenance or FitProvenance())
 
     @classmethod
-    def _stretched(cls, line: Line, groups: Groups, alpha: float, scores: Places, plan: Plan) -> Self:
+    def _stretched(
+        cls, line: PartitionedOrder, groups: Groups, alpha: float, scores: Places, provenance: FitProvenance
+    ) -> Self:
         """With the largest scales that keep alpha."""
         exact, scales = Fraction(alpha) / RATE, []
         spreads = _spreads(line, scores).tolist()
         for delta, spread in zip(_sensitivities(groups, line, scores).tolist(), spreads, strict=True):
             scales.append(min(exact // delta, (_MOST_KEY - 1) // spread) if delta else 0)
-        return cls(groups, alpha, line, scores, np.array(scales, dtype=np.int64), plan)
+        return cls(groups, alpha, line, scores, np.array(scales, dtype=np.int64), provenance)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -162,7 +176,7 @@ class NoisySort(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        return self.plan.promise(self.alpha, self.groups, _SOURCE)
+        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.
@@ -171,18 +185,18 @@ class NoisySort(Shuffler):
 
         Infinite when a group meets two components.
         """
-        checked_groups(groups, self.line)
-        if sensitivity.crosses(groups, self.line).any():
+        check_groups(groups, self.line)
+        if crosses(groups, self.line).any():
             return math.inf
-        delta = sensitivity.footrule_by_group(groups, self.scores)
-        return product_up(self.scales[self.line.part_of(groups)], delta, unit=RATE)
+        delta = footrule_by_group(groups, self.scores)
+        return round_up_largest_product(self.scales[self.line.part_of(groups)], delta, unit=RATE)
 
     def restrict(self, present: ArrayLike) -> Self:
         """As `Mallows.restrict`: the same scores and noise for the people that are `present` (n,)."""
-        here = checked_present(present, self.n)
-        groups, _, plan = restrict_groups(self.groups, here, self.plan)
+        here = check_present(present, self.n)
+        groups, _, provenance = restrict_groups(self.groups, here, self.provenance)
         line, left = self.line.restrict(here)
-        return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], plan)
+        return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], provenance)
 
     def permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
@@ -190,7 +204,7 @@ class NoisySort(Shuffler):
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        kappa = self.line.places[checked(permutation, self.n)[self.order]]
+        kappa = self.line.places[check_permutation(permutation, self.n)[self.order]]
         line, keys = self.line, self.scores[self.order] * float(RATE)
         if line.sizes.max() > _MOST_EXACT:
             raise UnsupportedError(
@@ -200,12 +214,14 @@ class NoisySort(Shuffler):
         if (line.part[kappa] != line.part).any():
             return -math.inf
         blocks = [kappa[line.parts[part] : line.parts[part + 1]] for part in range(line.sizes.size)]
-        chances = [log_chance(keys[block] * scale) for block, scale in zip(blocks, self.scales, strict=True)]
+        chances = [
+            log_order_probability(keys[block] * scale) for block, scale in zip(blocks, self.scales, strict=True)
+        ]
         return float(sum(chance for block, chance in zip(blocks, chances, strict=True) if block.size > 1))
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: the mean of seeded draws from the public law (see `average_mixing`)."""
-        return average_mixing(checked_labels(labels, self.n)[self.order], self._draw)
+        return average_mixing(check_labels(labels, self.n)[self.order], self._draw)
 
     def displacements(self) -> NDArray[np.float64]:
         """Mean displacement in places (components,): one unit of noise, in units of the average step of the score."""
@@ -215,9 +231,9 @@ class NoisySort(Shuffler):
         return np.asarray(np.divide(1.0, rates, out=np.full(rates.size, math.inf), where=rates > 0.0))
 
     def summary(self) -> dict[str, Any]:
-        shift, width = self.displacements(), sensitivity.width_by_group(self.groups, self.line.places)
-        return facts(
-            self, self.line, shift, rates=1.0 / shift, plan=self.plan,
+        shift, width = self.displacements(), width_by_group(self.groups, self.line.places)
+        return summarize(
+            self, self.line, shift, rates=1.0 / shift, provenance=self.provenance,
             width=int(width.max(initial=0)), sensitivity=self.sensitivity,
         )  # fmt: skip
 
@@ -247,7 +263,7 @@ def sort_keys(keys: Places, part: Places, rng: Entropy) -> Permutation:
     return mixed[np.lexsort((keys[mixed], part[mixed]))]
 
 
-def checked_scores(scores: ArrayLike, n: int) -> Places:
+def check_scores(scores: ArrayLike, n: int) -> Places:
     """`scores` as whole numbers (n,) below 2^40 in size."""
     given = np.asarray(scores)
     if given.shape != (n,) or given.dtype.kind not in "iu" or (np.abs(given.astype(np.int64)) >= 1 << 40).any():
@@ -255,13 +271,13 @@ def checked_scores(scores: ArrayLike, n: int) -> Places:
     return given.astype(np.int64)
 
 
-def _spreads(line: Line, scores: Places) -> Places:
+def _spreads(line: PartitionedOrder, scores: Places) -> Places:
     """Largest minus smallest score of each component (components,)."""
     along = scores[line.order]
     return np.maximum.reduceat(along, line.parts[:-1]) - np.minimum.reduceat(along, line.parts[:-1])
 
 
-def _sensitivities(groups: Groups, line: Line, scores: Places) -> Places:
+def _sensitivities(groups: Groups, line: PartitionedOrder, scores: Places) -> Places:
     """Largest footrule sensitivity of the scores in each component (components,)."""
     refuse_crossing(groups, line)
-    return largest_of(sensitivity.footrule_by_group(groups, scores), groups, line)
+    return largest_by_component(footrule_by_group(groups, scores), groups, line)

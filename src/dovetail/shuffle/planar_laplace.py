@@ -11,23 +11,29 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.fitting.components import Line, by_component
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
+from dovetail.core.rounding import round_up_to_double
+from dovetail.shuffle.fitting.components import (
+    PartitionedOrder,
+    check_groups,
+    crosses,
+    largest_by_component,
+    partition_order,
+    refuse_crossing,
+)
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.fitting.summary import checked_groups, largest_of, refuse_crossing, round_up
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.neighbours import checked_points
+from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
-from dovetail.shuffle.sensitivity.centres import Numbers, Points, best_centres, moves
-from dovetail.shuffle.sensitivity.kendall import crosses
+from dovetail.shuffle.saving import FittedShuffler
+from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
 
 RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; the plane is stretched to fit the promise
 
@@ -40,7 +46,7 @@ _SOURCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class PlanarLaplace(Shuffler):
+class PlanarLaplace(FittedShuffler):
     r"""Everybody's public point plus planar noise; each home receives the report whose noisy point is matched to it.
 
     .. math:: u_i = \mathrm{round}(a_c t_i) + Z_i, \qquad \Pr[Z = z] \propto e^{-\rho \lVert z \rVert_2}, \qquad
@@ -57,7 +63,7 @@ class PlanarLaplace(Shuffler):
     groups : Groups
         From public data only.
     alpha : float, at least 0, nats
-    line : Line
+    line : PartitionedOrder
         The components.
     points : float array (n, 2)
         Public points, in any unit.
@@ -87,17 +93,17 @@ class PlanarLaplace(Shuffler):
     name: ClassVar[str] = "planar"
     groups: Groups
     alpha: float
-    line: Line = field(repr=False)
+    line: PartitionedOrder = field(repr=False)
     points: Points = field(repr=False)
     scales: Numbers = field(repr=False)
     centres: Points = field(repr=False)
-    plan: Plan = field(default_factory=Plan, repr=False)
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False)
     sensitivities: Numbers = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        alpha = not_negative("alpha", self.alpha)
-        checked_groups(self.groups, self.line)
-        points = checked_plane(self.points, self.line.n)
+        alpha = not_negative_or_infinite("alpha", self.alpha)
+        check_groups(self.groups, self.line)
+        points = check_plane(self.points, self.line.n)
         scales = np.array(self.scales, dtype=np.float64)
         if scales.shape != (self.line.parts.size - 1,) or not ((scales >= 0.0) & (scales < math.inf)).all():
             raise DataError(f"`scales` must be {self.line.parts.size - 1:,} finite numbers, at least 0.")
@@ -121,11 +127,18 @@ class PlanarLaplace(Shuffler):
     @classmethod
     def fit(cls, groups: Groups, *, alpha: float, points: ArrayLike) -> Self:
         """The planar shuffler that promises alpha for these groups, component by component; `points` is (n, 2)."""
-        given = checked_plane(points, groups.n)
-        if math.isinf(not_negative("alpha", alpha)):
-            return cls(groups, alpha, Line.still(groups.n), given, np.zeros(groups.n), np.zeros((len(groups), 2)))
-        line = by_component(groups, np.arange(groups.n))
-        centres = best_centres(groups, given, line.part_of(groups))
+        given = check_plane(points, groups.n)
+        if math.isinf(not_negative_or_infinite("alpha", alpha)):
+            return cls(
+                groups,
+                alpha,
+                PartitionedOrder.singletons(groups.n),
+                given,
+                np.zeros(groups.n),
+                np.zeros((len(groups), 2)),
+            )
+        line = partition_order(groups, np.arange(groups.n))
+        centres = choose_centres(groups, given, line.part_of(groups))
         return cls(groups, alpha, line, given, _largest_scales(groups, line, given, centres, alpha), centres)
 
     @property
@@ -146,7 +159,7 @@ class PlanarLaplace(Shuffler):
 
     @property
     def guarantee(self) -> OrderPrivacy:
-        return self.plan.promise(self.alpha, self.groups, _SOURCE)
+        return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.
@@ -155,20 +168,24 @@ class PlanarLaplace(Shuffler):
 
         Infinite when a group meets two components.
         """
-        checked_groups(groups, self.line)
+        check_groups(groups, self.line)
         if crosses(groups, self.line).any():
             return math.inf
         grid = self.grid.astype(np.float64)
-        distances = moves(groups, grid, best_centres(groups, grid, np.zeros(len(groups), dtype=np.int64)))
-        bound = round_up(RATE * Fraction(float(distances.max(initial=0.0))))
+        distances = displacement_bounds(
+            groups, grid, choose_centres(groups, grid, np.zeros(len(groups), dtype=np.int64))
+        )
+        bound = round_up_to_double(RATE * Fraction(float(distances.max(initial=0.0))))
         return min(bound, self.alpha) if self.groups.covers(groups) else bound
 
     def restrict(self, present: ArrayLike) -> Self:
         """As `Mallows.restrict`: the same points, centres and noise for the people that are `present` (n,)."""
-        here = checked_present(present, self.n)
-        groups, kept, plan = restrict_groups(self.groups, here, self.plan)
+        here = check_present(present, self.n)
+        groups, kept, provenance = restrict_groups(self.groups, here, self.provenance)
         line, left = self.line.restrict(here)
-        return type(self)(groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], plan)
+        return type(self)(
+            groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], provenance
+        )
 
     def permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
@@ -176,7 +193,7 @@ class PlanarLaplace(Shuffler):
         return result
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        checked(permutation, self.n)
+        check_permutation(permutation, self.n)
         raise UnsupportedError(
             "The law of a matching of noisy points has no closed form, and integrating it takes 2n dimensions. Draw "
             "permutations, or use Mallows, whose law is exact."
@@ -184,7 +201,7 @@ class PlanarLaplace(Shuffler):
 
     def mixing(self, labels: Labels) -> Mixing:
         """As in `Shuffler.mixing`: the mean of seeded draws from the public law (see `average_mixing`)."""
-        return average_mixing(checked_labels(labels, self.n)[self.line.order], self._draw)
+        return average_mixing(check_labels(labels, self.n)[self.line.order], self._draw)
 
     def summary(self) -> dict[str, Any]:
         groups, sizes = self.groups, self.line.sizes
@@ -205,7 +222,7 @@ class PlanarLaplace(Shuffler):
                 "the noise of some component is as large as the component: the shuffle is nearly uniform there and "
                 "little can be learned about places. Use smaller groups or a larger alpha."
             )
-        return found | self.plan.facts()
+        return found | self.provenance.summary()
 
     def distances(self) -> Numbers:
         """Mean distance (components,) of a noisy point from its own, at most that of a uniform shuffle."""
@@ -234,7 +251,11 @@ class PlanarLaplace(Shuffler):
     @property
     def _largest_group(self) -> Places:
         """Members of the largest group of each component (components,)."""
-        return largest_of(self.groups.sizes, self.groups, self.line) if math.isfinite(self.alpha) else self.line.sizes
+        return (
+            largest_by_component(self.groups.sizes, self.groups, self.line)
+            if math.isfinite(self.alpha)
+            else self.line.sizes
+        )
 
     @property
     def _across(self) -> Numbers:
@@ -254,7 +275,7 @@ class PlanarLaplace(Shuffler):
         return kappa
 
 
-def kd_order(points: Plane, line: Line, mixed: Permutation) -> Permutation:
+def kd_order(points: Plane, line: PartitionedOrder, mixed: Permutation) -> Permutation:
     """Places cut by component, then into eight equal parts along one axis after the other, until each is alone.
 
     Equal coordinates go by the place in `mixed` (n,), which must be a uniform permutation where places are secret.
@@ -271,25 +292,25 @@ def kd_order(points: Plane, line: Line, mixed: Permutation) -> Permutation:
     return order
 
 
-def _stretched(points: Points, scales: Numbers, line: Line) -> Points:
+def _stretched(points: Points, scales: Numbers, line: PartitionedOrder) -> Points:
     """Points (n, 2) times the scale of their component, rounded to whole numbers."""
     return np.asarray(np.rint(points * scales[line.part[line.places], None]))
 
 
-def checked_plane(points: ArrayLike, n: int) -> Points:
+def check_plane(points: ArrayLike, n: int) -> Points:
     """`points` as finite coordinates (n, 2)."""
-    given = checked_points(points)
+    given = check_points(points)
     if given.shape != (n, 2):
         raise DataError(f"`points` must be {n:,} points in the plane, got shape {given.shape}.")
     return np.array(given, dtype=np.float64)
 
 
-def _largest_scales(groups: Groups, line: Line, points: Points, centres: Points, alpha: float) -> Numbers:
+def _largest_scales(groups: Groups, line: PartitionedOrder, points: Points, centres: Points, alpha: float) -> Numbers:
     """Scales, nearly the largest, whose rounded points keep alpha."""
     reach = np.maximum.reduceat(np.abs(points[line.order]).max(axis=1), line.parts[:-1])
     apart = _uniform_distance(points[line.order], line) > 0.0
     trial = np.divide(_MOST_COORDINATE / 2, reach, out=np.zeros(reach.size), where=apart & (reach > 0.0))
-    for less in range(24):  # rounding to the grid moves Delta_2 by a few steps of 2^32: the second trial holds
+    for less in range(24):  # rounding to the grid moves Delta_2 by a few steps of 2^32: the second attempt holds
         delta = _sensitivities(groups, line, _stretched(points, trial, line), centres, trial) * float(RATE)
         above = delta * (1.0 + 1e-15) > alpha
         if not above.any():
@@ -299,7 +320,7 @@ def _largest_scales(groups: Groups, line: Line, points: Points, centres: Points,
     return np.where(above, 0.0, trial)
 
 
-def _uniform_distance(along: Points, line: Line) -> Numbers:
+def _uniform_distance(along: Points, line: PartitionedOrder) -> Numbers:
     """Root of the mean squared distance of two people of a component (components,): above the mean distance."""
     sizes = line.sizes[:, None]
     mean = np.add.reduceat(along, line.parts[:-1], axis=0) / sizes
@@ -307,9 +328,11 @@ def _uniform_distance(along: Points, line: Line) -> Numbers:
     return np.asarray(np.sqrt(2.0 * (np.add.reduceat(off, line.parts[:-1], axis=0) / sizes).sum(axis=1)))
 
 
-def _sensitivities(groups: Groups, line: Line, grid: NDArray[Any], centres: Points, scales: Numbers) -> Numbers:
+def _sensitivities(
+    groups: Groups, line: PartitionedOrder, grid: NDArray[Any], centres: Points, scales: Numbers
+) -> Numbers:
     """Largest Delta_2 in each component (components,), in grid steps, rounded up."""
     part = line.part_of(groups)
     result = np.zeros(line.parts.size - 1)
-    np.maximum.at(result, part, moves(groups, grid.astype(np.float64), centres * scales[part, None]))
+    np.maximum.at(result, part, displacement_bounds(groups, grid.astype(np.float64), centres * scales[part, None]))
     return result

@@ -10,28 +10,28 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.comparison.sattolo import UNPROTECTED
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.fitting.line_partition import agglomerated, cut, equal_blocks
-from dovetail.shuffle.fitting.missing_people import checked_present, restrict_groups
-from dovetail.shuffle.fitting.roster_order import in_roster_order
-from dovetail.shuffle.groups.graph import checked_edges
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
+from dovetail.shuffle.fitting.roster_order import sort_to_roster
+from dovetail.shuffle.groups.graph import check_edges
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.reference_order.orders import reference_order
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, inverse
-from dovetail.shuffle.sensitivity import kendall as sensitivity
-from dovetail.shuffle.uniform import Uniform, WithinGroups
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_permutation, inverse
+from dovetail.shuffle.sensitivity.kendall import kendall_by_group
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 Refinement = Literal["blocks", "agglomerative"]
 
-_REFINE = {"blocks": equal_blocks, "agglomerative": agglomerated}
+_REFINE = {"blocks": equal_blocks, "agglomerative": agglomerate}
 
 
 @dataclass(frozen=True)
@@ -149,21 +149,21 @@ class RASE(Shuffler):
         UnsupportedError
             For groups that overlap.
         """
-        own, grown = _checked_fleet(groups)
-        alpha = not_negative("alpha", alpha)
-        _checked_options(own.n, k, auxiliary, refine, reference)
+        own, grown = _check_fleet(groups)
+        alpha = not_negative_or_infinite("alpha", alpha)
+        _check_options(own.n, k, auxiliary, refine, reference)
         if refine is None:
             return cls(own, WithinGroups(own))
-        order = reference_order(grown) if reference is None else checked(reference, own.n, "reference")
-        before = int(sensitivity.kendall_by_group(own, inverse(order)).max(initial=0))
-        refined = cut(order, _REFINE[refine](own.n, cast(int, k)))
+        order = reference_order(grown) if reference is None else check_permutation(reference, own.n, "reference")
+        before = int(kendall_by_group(own, inverse(order)).max(initial=0))
+        refined = cut_into_groups(order, _REFINE[refine](own.n, cast(int, k)))
         rule = f"alpha = {alpha:g} <= {before:,} <= 10 alpha, and a refined group has two members"
         if alpha <= before <= 10.0 * alpha and len(refined):
             return cls(own, Mallows.single(refined, alpha=alpha, reference=order), refine, k, f"Mallows: {rule}")
         return cls(own, Uniform(own.n), refine, k, f"auxiliary: not ({rule})")
 
     def __post_init__(self) -> None:
-        _checked_disjoint(self.groups)
+        _check_disjoint(self.groups)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -187,13 +187,17 @@ class RASE(Shuffler):
     @property
     def own_guarantee(self) -> OrderPrivacy:
         """What the same shuffle promises to the contributors' own groups."""
-        return Plan().promise(self.own_alpha, self.groups, self.mechanism.guarantee.source)
+        return FitProvenance().guarantee(self.own_alpha, self.groups, self.mechanism.guarantee.source)
 
     def restrict(self, present: ArrayLike) -> Self:
         """This shuffler for the contributors that are `present` (n,), in roster order, with the same theta."""
-        here = checked_present(present, self.n)
+        here = check_present(present, self.n)
         fewer = self.mechanism.restrict(here)
-        own = fewer.groups if isinstance(fewer, WithinGroups) else restrict_groups(self.groups, here, Plan())[0]
+        own = (
+            fewer.groups
+            if isinstance(fewer, WithinGroups)
+            else restrict_groups(self.groups, here, FitProvenance())[0]
+        )
         if self.refine is None:
             return replace(self, groups=own, mechanism=fewer)
         reason = f"{self.reason.partition(':')[0]}: as fitted for the whole fleet"
@@ -208,7 +212,7 @@ class RASE(Shuffler):
         >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], system_entropy())
         array([7.5])
         """
-        present, batch = in_roster_order(devices, reports, n=self.n)
+        present, batch = sort_to_roster(devices, reports, n=self.n)
         return self.restrict(present).shuffle(batch, rng)
 
     def permutation(self, rng: Entropy) -> Permutation:
@@ -226,7 +230,7 @@ class RASE(Shuffler):
             return facts
         facts |= {"refine": self.refine, "k": self.k, "reason": self.reason, "own_alpha": self.own_alpha}
         if isinstance(self.mechanism, Mallows):
-            spread = sensitivity.kendall_by_group(self.groups, self.mechanism.line.places)
+            spread = kendall_by_group(self.groups, self.mechanism.line.places)
             facts |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
         return facts
 
@@ -243,12 +247,12 @@ class RASE(Shuffler):
         )
 
 
-def _checked_fleet(groups: Any) -> tuple[Groups, Groups]:
+def _check_fleet(groups: Any) -> tuple[Groups, Groups]:
     """The contributors' disjoint groups, and the groups from which a reference order is grown."""
     if isinstance(groups, Groups):
-        _checked_disjoint(groups)
+        _check_disjoint(groups)
         return groups, groups
-    pairs, n = checked_edges(groups, None)
+    pairs, n = check_edges(groups, None)
     graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
     return Groups.from_labels(connected_components(graph, directed=False)[1]), Groups.from_graph(pairs, n=n)
 
@@ -261,7 +265,7 @@ def _blocks_left(mechanism: WithinGroups | Mallows | Uniform) -> int | None:
     return len(groups) + groups.n - int(np.count_nonzero(groups.grouped))
 
 
-def _checked_disjoint(groups: Groups) -> None:
+def _check_disjoint(groups: Groups) -> None:
     if not groups.disjoint:
         twice = groups.rows.entries - int(groups.grouped.sum())
         raise UnsupportedError(
@@ -270,7 +274,7 @@ def _checked_disjoint(groups: Groups) -> None:
         )
 
 
-def _checked_options(n: int, k: int | None, auxiliary: str, refine: str | None, reference: ArrayLike | None) -> None:
+def _check_options(n: int, k: int | None, auxiliary: str, refine: str | None, reference: ArrayLike | None) -> None:
     if auxiliary == "sattolo":
         raise UnsupportedError(f"`auxiliary` must be 'fisher-yates': {UNPROTECTED}. Sattolo(n) reproduces it.")
     if auxiliary != "fisher-yates":

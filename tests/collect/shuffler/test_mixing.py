@@ -18,7 +18,7 @@ from dovetail.collect.shuffler.rounds import mixing
 from dovetail.collect.store.protocol import Round
 from dovetail.core.errors import ConfigError
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import WithinGroups
+from dovetail.shuffle.within_groups import WithinGroups
 
 TRIALS = 3000
 

@@ -111,7 +111,7 @@ class TwoOrders:
 def two_orders(shuffler: Shuffler) -> TwoOrders:
     """The worst pair of orders for this shuffler of few people.
 
-    >>> from dovetail.shuffle.uniform import Identity
+    >>> from dovetail.shuffle.identity import Identity
     >>> two_orders(Identity(3)).gain(0.01) > 4
     True
 

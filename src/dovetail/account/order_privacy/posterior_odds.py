@@ -9,13 +9,14 @@ import numpy as np
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel, Matrix
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 _SLACK = 2.0**-49  # eight times the relative rounding of a handful of operations
 _TINY = 1e-300  # below it doubles lose digits; [0, 1] is the same interval to any reader
@@ -50,7 +51,7 @@ def posterior_interval(prior: float, *, alpha: float) -> Bracket:
     ------
     Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.1.
     """
-    belief, bound = _belief(prior), not_negative("alpha", alpha)
+    belief, bound = _belief(prior), not_negative_or_infinite("alpha", alpha)
     if belief in (0.0, 1.0):
         return Bracket(belief, belief)
     shrink = math.exp(-bound)
@@ -131,7 +132,7 @@ def reidentification_bound(*, epsilon: float, alpha: float, r: int, k: int) -> f
     ------
     Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.2, with a common randomizer.
     """
-    local, order = not_negative("epsilon", epsilon), not_negative("alpha", alpha)
+    local, order = not_negative_or_infinite("epsilon", epsilon), not_negative_or_infinite("alpha", alpha)
     size = whole("r", r, least=1)
     looked_for = whole("k", k, least=1, most=size)
     if 2 * looked_for >= size:
@@ -275,7 +276,7 @@ def mixture(guarantees: Iterable[OrderPrivacy]) -> OrderPrivacy:
 
 
 def _belief(prior: float) -> float:
-    value = not_negative("prior", prior)
+    value = not_negative_or_infinite("prior", prior)
     if value > 1.0:
         raise refuse("prior", "a number in [0, 1]", prior)
     return value

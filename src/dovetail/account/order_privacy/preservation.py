@@ -19,11 +19,10 @@ from scipy.special import betaincinv
 
 from dovetail.account.order_privacy.replacement_counts import hamming_counts, prefix_preservation
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import probability, refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, probability, refuse, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.checks import not_negative
 
 __all__ = [
     "Preservation",
@@ -73,7 +72,7 @@ def most_replaced(size: int, eta: float) -> int:
     >>> most_replaced(10, 0.9), most_replaced(3, 0.9)
     (1, 0)
     """
-    if not 0.0 <= not_negative("eta", eta) <= 1.0:
+    if not 0.0 <= not_negative_or_infinite("eta", eta) <= 1.0:
         raise refuse("eta", "a number in [0, 1]", eta)
     return math.floor((1 - Fraction(repr(float(eta)))) * size)
 
@@ -103,7 +102,7 @@ def hamming_preservation(n: int, size: int, *, eta: float, theta: float) -> floa
     n = whole("n", n, least=1)
     size = whole("size", size, least=0, most=n)
     k = most_replaced(size, eta)
-    if math.isinf(not_negative("theta", theta)):
+    if math.isinf(not_negative_or_infinite("theta", theta)):
         return 0.0
     fails, everything = hamming_counts(n, size, k), hamming_counts(n, 0, -1)
     return math.exp(_log_sum(fails, theta) - _log_sum(everything, theta)) if any(fails) else 0.0

@@ -6,9 +6,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.shuffle.checks import not_negative
 
 Law = NDArray[np.float64]  # (most + 1,): probability of 0, 1, .., most replaced members
 
@@ -85,7 +84,7 @@ def prefix_preservation(n: int, size: int, theta: float) -> Law:
     n = whole("n", n, least=1)
     size = whole("size", size, least=0, most=n)
     most = min(size, n - size)
-    if math.isinf(not_negative("theta", theta)):
+    if math.isinf(not_negative_or_infinite("theta", theta)):
         return np.asarray(np.arange(most + 1) == 0, dtype=np.float64)
     j = np.arange(1.0, most + 1.0)
     steps = _log_number(size - j + 1, theta) + _log_number(n - size - j + 1, theta) - 2 * _log_number(j, theta)

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from dovetail.attack.experiment.result import People, columns, people
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, Words
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.shuffle.checks import not_negative
 
 Points = NDArray[np.float64]  # (n, d)
 Places = NDArray[np.int64]  # (targets, votes): places whose reports vote, -1 where there are fewer
@@ -57,7 +56,7 @@ def voters(
                 "the majority vote needs public columns to look for neighbours by: `within` or `similar`."
             )
         return _nearest_of_all(targets, columns("similar", similar), votes, rng)
-    points, radius = columns("within", within[0]), not_negative("radius", within[1])
+    points, radius = columns("within", within[0]), not_negative_or_infinite("radius", within[1])
     n = len(points)
     who = people("targets", targets, n=n)
     known = np.empty((n, 0)) if similar is None else columns("similar", similar, n=n)

@@ -94,7 +94,7 @@ def _promised(shuffler: Shuffler, wanted: People) -> list[People]:
     groups = shuffler.guarantee.groups
     if not isinstance(groups, Groups):
         return []
-    holding = groups.rows.transposed(groups.n)
+    holding = groups.rows.transpose(groups.n)
     rows = reduce(np.intersect1d, [holding.row(person) for person in wanted])
     return [groups.members(int(rows[groups.sizes[rows].argmax()]))] if rows.size else []
 

@@ -24,7 +24,7 @@ from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
 from dovetail.pipeline.files.report_columns import described_columns, from_columns
 from dovetail.pipeline.files.table import read_table
 from dovetail.report.document import Missing
-from dovetail.shuffle.uniform import Identity
+from dovetail.shuffle.identity import Identity
 
 ONE = Missing("one release tells nothing about others; give several released files")
 

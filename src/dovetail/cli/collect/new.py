@@ -17,7 +17,7 @@ from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.collect.toml import toml
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
-from dovetail.shuffle.fitting.summary import round_up
+from dovetail.core.rounding import round_up_to_double
 from dovetail_protocol.campaign import draft
 
 Kind = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]
@@ -103,7 +103,9 @@ def _new(
         parameters = given({**numbers, "k": as_whole(k) if not names else len(names), "epsilon": epsilon})
     rounds, least = whole("--count", as_whole(count), least=1), whole("--minimum", as_whole(minimum), least=1)
     spent = (
-        round_up(Fraction(privacy_budget("--epsilon", epsilon)) * rounds) if device_budget is None else device_budget
+        round_up_to_double(Fraction(privacy_budget("--epsilon", epsilon)) * rounds)
+        if device_budget is None
+        else device_budget
     )
     keys = read_public(owner, "owner") | read_public(analyzer, "analyzer") | read_public(shuffler, "shuffler")
     schedule = (

@@ -11,10 +11,10 @@ from dovetail.account.compose import Composition
 from dovetail.collect.analyzer.answers.guarantees import Released, composed, promise
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.rounding import round_up_to_double
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
-from dovetail.shuffle.fitting.summary import round_up
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.message import wire_bytes
@@ -75,7 +75,7 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=round_up(reports * as_written(epsilon)),
+        all_epsilon=round_up_to_double(reports * as_written(epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),

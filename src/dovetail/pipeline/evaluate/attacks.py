@@ -22,7 +22,9 @@ from dovetail.pipeline.config.sections import AttackName, AttackSection, GroupsS
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
 from dovetail.report.document import Measured, Missing
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 MOST_TEXTS = 100
 NEIGHBOURS = 50  # whose reports the correlation attack weighs for each target

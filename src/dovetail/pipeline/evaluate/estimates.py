@@ -18,7 +18,7 @@ from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.report.document import Estimates, Missing, Shares
-from dovetail.shuffle.uniform import Identity
+from dovetail.shuffle.identity import Identity
 
 LEVEL = 0.95
 

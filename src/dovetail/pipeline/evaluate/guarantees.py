@@ -10,7 +10,9 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.pipeline.config.build import mechanism_of
 from dovetail.report.document import Missing, Order
-from dovetail.shuffle.uniform import Identity, Uniform, WithinGroups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
 
 _NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
 _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffles only; this order is released"

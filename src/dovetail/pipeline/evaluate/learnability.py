@@ -18,7 +18,8 @@ from dovetail.estimate.simplex import nearest_shares
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.report.document import Learnability, Missing
-from dovetail.shuffle.uniform import Identity, Uniform
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.uniform import Uniform
 
 DRAWS = 10
 

@@ -19,7 +19,7 @@ from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.pipeline.config.build import mechanism_of
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.report.document import Missing
-from dovetail.shuffle.uniform import WithinGroups
+from dovetail.shuffle.within_groups import WithinGroups
 
 ALONE = "in some round somebody is shuffled with nobody else: there the local guarantee is all there is"
 

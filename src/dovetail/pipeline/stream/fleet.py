@@ -11,14 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import refuse
+from dovetail.core.checks import not_negative_or_infinite, refuse
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.mean import estimate_mean
-from dovetail.shuffle.checks import not_negative
 
 
 class FleetShuffler(Protocol):
@@ -71,7 +70,7 @@ class Campaign:
             raise DataError(f"`roster` must name each device once; {len(roster) - len(set(roster)):,} are repeated.")
         if self.shuffler.n != len(roster):
             raise DataError(f"`shuffler` must be fitted for the {len(roster):,} devices, got {self.shuffler.n:,}.")
-        cap, epsilon = not_negative("cap", self.cap), self.randomizer.guarantee.epsilon
+        cap, epsilon = not_negative_or_infinite("cap", self.cap), self.randomizer.guarantee.epsilon
         if cap < epsilon:
             raise refuse("cap", f"at least the {epsilon:g} nats of one report", self.cap)
         object.__setattr__(self, "roster", roster)

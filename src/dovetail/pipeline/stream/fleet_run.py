@@ -17,13 +17,13 @@ from dovetail.core.checks import real, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.rounding import round_up_to_double
 from dovetail.core.stages import Reports
 from dovetail.pipeline.files.table import as_frame
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.time_windows import Round, Window, window
 from dovetail.shuffle.fitting.missing_people import Present
-from dovetail.shuffle.fitting.roster_order import in_roster_order
-from dovetail.shuffle.fitting.summary import round_up
+from dovetail.shuffle.fitting.roster_order import sort_to_roster
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -215,12 +215,12 @@ class Rounds:
     def cost(self, sent: int) -> float:
         """Epsilon of so many reports, rounded up."""
         epsilon = self.campaign.randomizer.guarantee.epsilon
-        return sent * epsilon if math.isinf(epsilon) and sent else round_up(sent * Fraction(epsilon or 0.0))
+        return sent * epsilon if math.isinf(epsilon) and sent else round_up_to_double(sent * Fraction(epsilon or 0.0))
 
     def order_cost(self, rounds: int) -> float:
         """alpha of so many rounds, whose orders are independent, rounded up."""
         alpha = self.campaign.shuffler.guarantee.alpha
-        return alpha if math.isinf(alpha) else round_up(rounds * Fraction(alpha))
+        return alpha if math.isinf(alpha) else round_up_to_double(rounds * Fraction(alpha))
 
     def _next(self, t: int) -> int:
         t = whole("t", t, least=1, most=_LAST)
@@ -270,7 +270,7 @@ class Rounds:
         x = np.array([_number(value) for value in values.values()], dtype=np.float64)
         self._refuse_outside("values", x, list(values))
         places = np.array([self._place[device] for device in values], np.int64)
-        return in_roster_order(places, x, n=self._sent.size)
+        return sort_to_roster(places, x, n=self._sent.size)
 
     def _refuse_outside(self, name: str, x: Values, devices: Any) -> None:
         """Values outside the range are refused by the names of their devices: an error tells nobody's value."""

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.shuffle.checks import not_negative
 
 Logs = NDArray[np.float64]
 
@@ -29,7 +28,7 @@ def cayley_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
 
     Double precision: for studies, not for a promise.
     """
-    n, theta = whole("n", n, least=1), not_negative("theta", theta)
+    n, theta = whole("n", n, least=1), not_negative_or_infinite("theta", theta)
     result = np.arange(n, dtype=np.int64)
     moves = _uniform(n, rng) * (1.0 + np.arange(n) * math.exp(-theta)) >= 1.0
     partners = (_uniform(n, rng) * np.arange(n)).astype(np.int64)
@@ -43,7 +42,7 @@ def hamming_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
 
     Double precision: for studies, not for a promise.
     """
-    n, theta = whole("n", n, least=1), not_negative("theta", theta)
+    n, theta = whole("n", n, least=1), not_negative_or_infinite("theta", theta)
     weights = hamming_weights(n, theta)
     total = np.cumsum(np.exp(weights - weights.max()))
     h = int(np.searchsorted(total, _uniform(1, rng)[0] * total[-1], side="right"))

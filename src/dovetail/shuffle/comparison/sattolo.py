@@ -14,8 +14,8 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.missing_people import checked_present
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, checked, checked_labels, shares
+from dovetail.shuffle.fitting.missing_people import check_present
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 
 UNPROTECTED = (
     "Sattolo's loop never leaves anybody in place: some orders are possible before a reordering and impossible after "
@@ -68,18 +68,18 @@ class Sattolo(Shuffler):
 
     def restrict(self, present: ArrayLike) -> Self:
         """The cyclic shuffle of the people that are `present` (n,)."""
-        return type(self)(int(checked_present(present, self.n).sum()))
+        return type(self)(int(check_present(present, self.n).sum()))
 
     def log_weight(self, permutation: ArrayLike) -> float:
-        given = checked(permutation, self.n)
+        given = check_permutation(permutation, self.n)
         person, steps = int(given[0]), 1
         while person != 0:
             person, steps = int(given[person]), steps + 1
         return -float(gammaln(self.n)) if steps == self.n else -math.inf
 
     def mixing(self, labels: Labels) -> Mixing:
-        counts = np.bincount(checked_labels(labels, self.n)).astype(np.float64)
-        return shares(np.outer(counts, counts) - np.diag(counts))
+        counts = np.bincount(check_labels(labels, self.n)).astype(np.float64)
+        return normalize_rows(np.outer(counts, counts) - np.diag(counts))
 
     def summary(self) -> dict[str, Any]:
         return {"shuffler": self.name, "n": self.n, "alpha": math.inf, "warning": UNPROTECTED}

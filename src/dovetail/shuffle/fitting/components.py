@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.fitting.fit_provenance import Plan
-from dovetail.shuffle.groups.atoms import atoms, contiguous
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.groups.ranges import People, Places
+from dovetail.shuffle.reference_order.atom_blocks import make_contiguous
 from dovetail.shuffle.reference_order.candidates import best_order
-from dovetail.shuffle.sampling.lehmer_code import Starts
-from dovetail.shuffle.sampling.permutations import checked, inverse
+from dovetail.shuffle.sampling.lehmer_code import BlockStarts
+from dovetail.shuffle.sampling.permutations import check_permutation, inverse
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PartitionedOrder:
     """Everybody in reference order, in components of atoms.
 
     Parameters
@@ -38,12 +39,12 @@ class Line:
     """
 
     order: Permutation
-    parts: Starts
-    cells: Starts
+    parts: BlockStarts
+    cells: BlockStarts
 
     def __post_init__(self) -> None:
-        order = checked(self.order, np.size(self.order), "order")
-        parts, cells = (_checked_starts(name, getattr(self, name), order.size) for name in ("parts", "cells"))
+        order = check_permutation(self.order, np.size(self.order), "order")
+        parts, cells = (_check_starts(name, getattr(self, name), order.size) for name in ("parts", "cells"))
         if not np.isin(parts, cells, assume_unique=True).all():
             raise DataError("`parts` must begin where `cells` begin.")
         for name, array in (("order", order), ("parts", parts), ("cells", cells)):
@@ -51,13 +52,13 @@ class Line:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def whole(cls, order: ArrayLike) -> Line:
+    def single_component(cls, order: ArrayLike) -> PartitionedOrder:
         """One component of everybody, without atoms."""
         line = np.asarray(order)
         return cls(line, np.array([0, line.size]), np.arange(line.size + 1))
 
     @classmethod
-    def still(cls, n: int) -> Line:
+    def singletons(cls, n: int) -> PartitionedOrder:
         """Everybody a component of their own: nobody moves."""
         return cls(np.arange(n), np.arange(n + 1), np.arange(n + 1))
 
@@ -95,38 +96,71 @@ class Line:
         """Component of the first member of each group (groups,)."""
         return self.part[self.places[groups.rows.people[groups.rows.starts]]]
 
-    def restrict(self, present: NDArray[np.bool_]) -> tuple[Line, NDArray[np.bool_]]:
+    def restrict(self, present: NDArray[np.bool_]) -> tuple[PartitionedOrder, NDArray[np.bool_]]:
         """The line of the people that are present, renumbered, and which components are left."""
         here = present[self.order]
         before = np.concatenate(([0], np.cumsum(here)))
         number = np.cumsum(present) - 1
         parts, cells = before[self.parts], before[self.cells]
         left = np.diff(parts) > 0
-        return Line(number[self.order[here]], np.unique(parts), np.unique(cells)), left
+        return PartitionedOrder(number[self.order[here]], np.unique(parts), np.unique(cells)), left
 
 
-def line_up(
+def partition_reference_order(
     groups: Groups, *, points: ArrayLike | None = None, reference: ArrayLike | None = None
-) -> tuple[Line, Plan]:
-    """Components and atoms of the groups, each component in the best order that the portfolio finds for it.
+) -> tuple[PartitionedOrder, FitProvenance]:
+    """Components and atoms of the groups, each component in the best of the candidate orders for it.
 
     With `reference` (n,) people keep that public order as far as components and atoms can stand together.
     """
-    codes, component = atoms(groups), _components(groups)
+    codes, component = groups.atoms(), _components(groups)
     if reference is None:
         best = best_order(groups, points=points, atoms=codes)
-        order, plan = best.order, Plan.of(best)
+        order, provenance = best.order, FitProvenance.of(best)
     else:
-        given = checked(reference, groups.n, "reference")
-        order, plan = contiguous(contiguous(given, codes), component), Plan(reference="given")
-    return Line(order, _begins(component[order]), _begins(codes[order])), plan
+        given = check_permutation(reference, groups.n, "reference")
+        order, provenance = (
+            make_contiguous(make_contiguous(given, codes), component),
+            FitProvenance(reference="given"),
+        )
+    return PartitionedOrder(order, _begins(component[order]), _begins(codes[order])), provenance
 
 
-def by_component(groups: Groups, order: ArrayLike) -> Line:
+def partition_order(groups: Groups, order: ArrayLike) -> PartitionedOrder:
     """Components of the groups, people in the given order inside each of them, without atoms."""
     component = _components(groups)
-    line = contiguous(order, component)
-    return Line(line, _begins(component[line]), np.arange(groups.n + 1))
+    line = make_contiguous(order, component)
+    return PartitionedOrder(line, _begins(component[line]), np.arange(groups.n + 1))
+
+
+def crosses(groups: Groups, line: PartitionedOrder) -> NDArray[np.bool_]:
+    """Which groups meet more than one component (groups,)."""
+    rows, part = groups.rows, line.part[line.places]
+    if groups.contiguous:
+        along = part[rows.people]
+        changes = np.concatenate(([0], np.cumsum(along[1:] != along[:-1])))
+        return np.asarray(changes[rows.starts] != changes[rows.stops - 1])
+    return np.asarray(_crossing(part, rows.people, rows.starts, rows.stops))
+
+
+def check_groups(groups: Groups, line: PartitionedOrder) -> None:
+    """DataError unless the groups speak of as many people as the line holds."""
+    if groups.n != line.n:
+        raise DataError(f"`groups` must speak of {line.n:,} people, as the reference order does, got {groups.n:,}.")
+
+
+def largest_by_component(values: Places, groups: Groups, line: PartitionedOrder) -> Places:
+    """Largest value over the groups of each component (components,)."""
+    result = np.zeros(line.parts.size - 1, dtype=np.int64)
+    np.maximum.at(result, line.part_of(groups), values)
+    return result
+
+
+def refuse_crossing(groups: Groups, line: PartitionedOrder) -> None:
+    """DataError when a group meets two components."""
+    crossing = crosses(groups, line)
+    if crossing.any():
+        raise DataError(f"`line` must hold each group in one component; {int(crossing.sum()):,} groups cross.")
 
 
 def _components(groups: Groups) -> Places:
@@ -137,15 +171,25 @@ def _components(groups: Groups) -> Places:
     return component
 
 
-def _begins(codes: Places) -> Starts:
+def _begins(codes: Places) -> BlockStarts:
     """Where a new code begins along the line, and the end."""
     return np.concatenate(([0], 1 + np.flatnonzero(np.diff(codes)), [codes.size]))
 
 
-def _checked_starts(name: str, starts: ArrayLike, n: int) -> Starts:
+def _check_starts(name: str, starts: ArrayLike, n: int) -> BlockStarts:
     given = np.asarray(starts)
     if given.ndim != 1 or given.dtype.kind not in "iu" or given.size < 2:
         raise DataError(f"`{name}` must be whole numbers 0, .., {n:,}, got shape {given.shape} of {given.dtype}.")
     if given[0] != 0 or given[-1] != n or (np.diff(given) <= 0).any():
         raise DataError(f"`{name}` must increase from 0 to {n:,}, got {given[:8].tolist()} ..")
     return given.astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _crossing(part: Places, people: People, starts: Places, stops: Places) -> NDArray[np.bool_]:
+    result = np.zeros(starts.size, dtype=np.bool_)
+    for g in range(starts.size):
+        first = part[people[starts[g]]]
+        for person in people[starts[g] : stops[g]]:
+            result[g] |= part[person] != first
+    return result

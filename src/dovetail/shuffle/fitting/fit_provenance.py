@@ -8,13 +8,13 @@ from typing import Any
 
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.reference_order.candidates import Reference
+from dovetail.shuffle.reference_order.candidates import ReferenceOrder
 
-NOBODY = "nobody is in a group with anybody else: nothing is shuffled, the promise is empty"
+EMPTY_GUARANTEE = "nobody is in a group with anybody else: nothing is shuffled, the promise is empty"
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitProvenance:
     """Why this shuffler, where its reference order comes from, and for whom it was fitted.
 
     Parameters
@@ -46,7 +46,7 @@ class Plan:
     dissolved: int = 0
 
     @classmethod
-    def of(cls, reference: Reference) -> Plan:
+    def of(cls, reference: ReferenceOrder) -> FitProvenance:
         """What the search for a reference order found."""
         return cls(
             reference=reference.name,
@@ -56,17 +56,17 @@ class Plan:
             candidates=reference.candidates,
         )
 
-    def because(self, reason: str) -> Plan:
-        """This plan with a reason."""
+    def with_reason(self, reason: str) -> FitProvenance:
+        """This provenance with a reason."""
         return replace(self, reason=reason)
 
-    def promise(self, alpha: float, groups: Groups, theorem: str) -> OrderPrivacy:
+    def guarantee(self, alpha: float, groups: Groups, theorem: str) -> OrderPrivacy:
         """The guarantee of a fitted shuffler; it says so when it protects nobody."""
         if math.isinf(alpha):
             return OrderPrivacy(math.inf, groups, source="alpha is infinite: nothing is promised")
         if not len(groups):
             source = "no group has two members: holds vacuously, the order is released as it is"
-            return OrderPrivacy(alpha, groups, source=self.source(source), caveats=(NOBODY,))
+            return OrderPrivacy(alpha, groups, source=self.source(source), caveats=(EMPTY_GUARANTEE,))
         return OrderPrivacy(alpha, groups, source=self.source(theorem))
 
     def source(self, theorem: str) -> str:
@@ -76,8 +76,8 @@ class Plan:
         lost = f"{self.shrunken:,} groups lost members, {self.dissolved:,} of them have fewer than two left"
         return f"{theorem}; fitted for {self.fitted:,} people, some are missing: {lost}; holds when presence does not depend on values"  # noqa: E501
 
-    def facts(self) -> dict[str, Any]:
-        """What is known, for a summary; candidates stay in the plan."""
+    def summary(self) -> dict[str, Any]:
+        """What is known, for a summary; candidates stay out of it."""
         known = {
             "reference": self.reference or None,
             "sensitivity_bound": self.sensitivity_bound,

@@ -29,7 +29,7 @@ def equal_blocks(n: int, k: int) -> Sizes:
     return n // k + (np.arange(k) < n % k).astype(np.int64)
 
 
-def agglomerated(n: int, k: int) -> Sizes:
+def agglomerate(n: int, k: int) -> Sizes:
     """Sizes of the k blocks that agglomerative clustering ends with: the paper's heuristic, for comparison.
 
     Everybody begins alone; again and again the two groups are merged whose union has the smallest width, the first
@@ -42,7 +42,7 @@ def agglomerated(n: int, k: int) -> Sizes:
     at n = 1e3, 1e4 and 1e5 with groups of 20. The merges are those of the paper's O(n^3) search of all pairs, which
     takes 1.6 s at n = 200. The result is up to about twice as wide as equal blocks.
 
-    >>> agglomerated(8, 3)
+    >>> agglomerate(8, 3)
     array([4, 2, 2])
 
     Source
@@ -59,7 +59,7 @@ def agglomerated(n: int, k: int) -> Sizes:
     return sizes[:k].copy()
 
 
-def cut(order: Permutation, sizes: Sizes) -> Groups:
+def cut_into_groups(order: Permutation, sizes: Sizes) -> Groups:
     """The groups of people that stand in contiguous blocks of these sizes along `order` (n,)."""
     block = np.empty(order.size, dtype=np.int64)
     block[order] = np.repeat(np.arange(sizes.size), sizes)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Permutation, simulation
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, shares
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, normalize_rows
 
 Marginals = NDArray[np.float64]  # (n, n)
 
@@ -15,7 +15,7 @@ STANDARD_ERROR = 1e-3
 _FEWEST = 16  # draws before the spread between them is looked at
 
 
-def marginals(n: int, theta: float) -> Marginals:
+def mallows_marginals(n: int, theta: float) -> Marginals:
     r"""P[i, j] = Pr[kappa(i) = j] for Mallows, exactly, by taking off the first digit; O(n^3).
 
     .. math:: P_n[i, j] = \Pr[c < j]\, P_{n-1}[i-1, j-1] + \Pr[c > j]\, P_{n-1}[i-1, j], \qquad P_n[0, j] = \Pr[c = j]
@@ -38,7 +38,7 @@ def marginals(n: int, theta: float) -> Marginals:
 def exact_mixing(line: Labels, law: Marginals) -> Mixing:
     """Expected shares (g, g) for the labels along the line, from the marginals of the law."""
     member = np.eye(int(line.max()) + 1)[line]
-    return shares(member.T @ law @ member)
+    return normalize_rows(member.T @ law @ member)
 
 
 def average_mixing(line: Labels, draw: Callable[[Entropy], Permutation]) -> Mixing:
@@ -57,7 +57,7 @@ def average_mixing(line: Labels, draw: Callable[[Entropy], Permutation]) -> Mixi
     total, squares, draws = np.zeros((size, size)), np.zeros((size, size)), 0
     while draws < _FEWEST or (_errors(total, squares, draws) > goal).any():
         pairs = line * size + line[draw(rng)]
-        seen = shares(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(np.float64))
+        seen = normalize_rows(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(np.float64))
         total, squares, draws = total + seen, squares + seen**2, draws + 1
     return total / draws
 

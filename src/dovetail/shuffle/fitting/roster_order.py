@@ -8,7 +8,7 @@ from dovetail.core.stages import Reports
 from dovetail.shuffle.fitting.missing_people import Present
 
 
-def in_roster_order(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[Present, Reports]:
+def sort_to_roster(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[Present, Reports]:
     """Who is present (n,), and their reports in the order of the roster; what came first leaves no trace.
 
     Parameters
@@ -19,7 +19,7 @@ def in_roster_order(devices: ArrayLike, reports: ArrayLike, *, n: int) -> tuple[
 
     Examples
     --------
-    >>> present, batch = in_roster_order([2, 0], [7.5, 3.0], n=3)
+    >>> present, batch = sort_to_roster([2, 0], [7.5, 3.0], n=3)
     >>> present.tolist(), batch.tolist()
     ([True, False, True], [3.0, 7.5])
     """

@@ -3,70 +3,33 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
-from dovetail.shuffle.fitting.components import Line
-from dovetail.shuffle.fitting.fit_provenance import Plan
+from dovetail.shuffle.fitting.components import PartitionedOrder
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.sampling.lehmer_code import Rates
-from dovetail.shuffle.sensitivity import kendall as exact
+from dovetail.shuffle.sampling.lehmer_code import Thetas
+from dovetail.shuffle.sensitivity.kendall import published_width_bound
 
 _LISTED = 8
 
 
-def checked_groups(groups: Groups, line: Line) -> None:
-    """DataError unless the groups speak of as many people as the line holds."""
-    if groups.n != line.n:
-        raise DataError(f"`groups` must speak of {line.n:,} people, as the reference order does, got {groups.n:,}.")
-
-
-def largest_of(values: Places, groups: Groups, line: Line) -> Places:
-    """Largest value over the groups of each component (components,)."""
-    result = np.zeros(line.parts.size - 1, dtype=np.int64)
-    np.maximum.at(result, line.part_of(groups), values)
-    return result
-
-
-def refuse_crossing(groups: Groups, line: Line) -> None:
-    """DataError when a group meets two components."""
-    crossing = exact.crosses(groups, line)
-    if crossing.any():
-        raise DataError(f"`line` must hold each group in one component; {int(crossing.sum()):,} groups cross.")
-
-
-def smallest_rate(rates: Rates, line: Line) -> float:
+def smallest_theta(rates: Thetas, line: PartitionedOrder) -> float:
     """The smallest rate above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
     moving = rates[line.sizes > 1]
     return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
 
 
-def product_up(rates: NDArray[Any], sizes: Places, *, unit: Fraction = Fraction(1)) -> float:
-    """Largest rate times size times unit, exact and then rounded up to a double; 0 when there is none."""
-    pairs = np.unique(np.column_stack((rates, sizes)), axis=0).tolist() if rates.size else []
-    largest = max((Fraction(rate) * Fraction(size) for rate, size in pairs), default=Fraction(0))
-    return round_up(largest * unit)
-
-
-def round_up(value: Fraction) -> float:
-    """The smallest double that is at least `value`."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
-
-
-def facts(
+def summarize(
     shuffler: Shuffler,
-    line: Line,
-    shift: Rates,
+    line: PartitionedOrder,
+    shift: Thetas,
     *,
-    rates: Rates,
-    plan: Plan,
+    rates: Thetas,
+    provenance: FitProvenance,
     width: int,
     sensitivity: int,
 ) -> dict[str, Any]:
@@ -83,7 +46,7 @@ def facts(
     alpha = shuffler.guarantee.alpha
     sizes, mixed = line.sizes, line.mixed
     moved = np.minimum(shift, (sizes - 1 / sizes) / 3)
-    theta = smallest_rate(rates, line)
+    theta = smallest_theta(rates, line)
     theta_n = float((rates * sizes)[mixed].min(initial=math.inf)) if mixed.any() else theta * line.n
     theta_n = theta if math.isinf(theta) else theta_n
     near_uniform = bool(mixed.any()) and theta_n < 1.0
@@ -94,7 +57,7 @@ def facts(
         "alpha": alpha,
         "width": width,
         "sensitivity": sensitivity,
-        "paper_sensitivity": exact.paper(width),
+        "paper_sensitivity": published_width_bound(width),
         "theta": theta,
         "theta_n": theta_n,
         "thetas": [float(rate) for rate in several[:_LISTED]],
@@ -115,4 +78,4 @@ def facts(
             f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
             "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
         )
-    return found | plan.facts()
+    return found | provenance.summary()

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 
-def twins(rows: Ranges) -> Places:
+def first_equal_rows(rows: Ranges) -> Places:
     """For each row the first row with the same people; rows list people in increasing order."""
-    columns = np.column_stack((rows.prints(), rows.sizes.astype(np.uint64)))
+    columns = np.column_stack((rows.fingerprints(), rows.sizes.astype(np.uint64)))
     order = np.lexsort(columns.T)
     sorted_columns = columns[order]
     new = np.ones(len(rows), dtype=np.bool_)
@@ -57,7 +57,7 @@ def _boss(boss: Places, person: int) -> int:
     return person
 
 
-def spans(rows: Ranges, n: int) -> Places:
+def components_of_windows(rows: Ranges, n: int) -> Places:
     """The same for rows whose list holds everybody once: unions of overlapping ranges."""
     steps = np.zeros(n + 1, dtype=np.int64)
     np.add.at(steps, rows.starts + 1, 1)  # place p hangs together with p - 1 when a row holds both

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 
-def by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
+def covers_by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
     """For outer rows that are windows of a list of everybody: the first and last place of a row decide."""
     if not len(outer):
         return not len(inner)
@@ -19,9 +19,9 @@ def by_window(outer: Ranges, inner: Ranges, n: int) -> bool:
     return bool(_windows_hold(place, reach, inner.people, inner.starts, inner.stops))
 
 
-def by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
+def covers_by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
     """For any outer rows: try the rows around the member of each inner row that has the fewest."""
-    around = outer.transposed(n)
+    around = outer.transpose(n)
     return bool(
         _members_held(
             outer.people, outer.starts, outer.stops, around.people, around.starts, around.stops,
@@ -31,22 +31,22 @@ def by_member(outer: Ranges, inner: Ranges, n: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def holds(
+def rows_hold_owners(
     people: People, starts: Places, stops: Places, owners: People, owner_starts: Places, owner_stops: Places,
-    n: int, lined: bool,
+    n: int, contiguous: bool,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether each row holds all its owners; lined rows are windows of a list of everybody."""
+    """Whether each row holds all its owners; contiguous rows are windows of a list of everybody."""
     result = np.ones(starts.size, dtype=np.bool_)
     mark = np.full(n, -1, dtype=np.int64)  # place of a person, or last row that holds the person
-    if lined:
+    if contiguous:
         for place in range(people.size):
             mark[people[place]] = place
     for g in range(starts.size):
-        if not lined:
+        if not contiguous:
             for member in people[starts[g] : stops[g]]:
                 mark[member] = g
         for owner in owners[owner_starts[g] : owner_stops[g]]:
-            inside = starts[g] <= mark[owner] < stops[g] if lined else mark[owner] == g
+            inside = starts[g] <= mark[owner] < stops[g] if contiguous else mark[owner] == g
             result[g] = result[g] and inside
     return result
 

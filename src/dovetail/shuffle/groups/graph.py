@@ -15,7 +15,7 @@ from dovetail.shuffle.groups.ranges import MOST_ENTRIES, People, Places, Ranges,
 Edges = NDArray[np.int64]  # (m, 2)
 
 
-def checked_edges(edges: Any, n: int | None) -> tuple[Edges, int]:
+def check_edges(edges: Any, n: int | None) -> tuple[Edges, int]:
     """Pairs of people, and how many people there are, from a list of pairs, a sparse matrix or a networkx graph."""
     if hasattr(edges, "tocoo"):
         return _from_matrix(edges, n)

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.groups import atoms, distances, graph
-from dovetail.shuffle.groups import connected_components as connect
-from dovetail.shuffle.groups import covering as cover
-from dovetail.shuffle.groups import neighbours as near
-from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
+from dovetail.shuffle.groups import connected_components, covering, distances, graph, neighbours
+from dovetail.shuffle.groups import distinct_rows as distinct
+from dovetail.shuffle.groups.atoms import Codes, atoms
+from dovetail.shuffle.groups.ranges import Places, Ranges, refuse_beyond_memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +38,7 @@ class Groups:
         listed. Reference orders are grown from owners; guarantees do not depend on them.
     dropped : int
         Distinct groups with fewer than two members.
-    lined : bool
+    contiguous : bool
         Whether `rows.people` lists everybody once, so that every group is contiguous in that public order.
 
     Notes
@@ -61,24 +59,16 @@ class Groups:
     rows: Ranges
     owners: Ranges
     dropped: int
-    lined: bool
+    contiguous: bool
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, radius: float | None = None) -> Groups:
         """People with equal labels, or with number labels at most `radius` apart; missing labels are refused."""
-        codes, values = near.coded(labels)
+        codes, values = neighbours.encode_labels(labels)
         each = np.arange(values.size)
-        reach = None if radius is None else not_negative("radius", radius)
-        first, last = (each, each + 1) if reach is None else near.windows(values, values, reach)
-        people = np.argsort(codes, kind="stable").astype(np.int32)
-        ends = np.cumsum(np.bincount(codes, minlength=values.size))
-        begins = ends - np.diff(ends, prepend=0)
-        # windows are monotone in the label: equal ones are neighbours
-        new = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(last, prepend=-1))
-        rows = Ranges(people, begins[first[new]], ends[last[new] - 1])
-        owners = Ranges(people, begins[new], ends[np.append(new[1:], values.size) - 1])
-        keep = rows.sizes >= 2
-        return cls(codes.size, rows.take(keep), owners.take(keep), int((~keep).sum()), lined=True)
+        reach = None if radius is None else not_negative_or_infinite("radius", radius)
+        first, last = (each, each + 1) if reach is None else neighbours.windows(values, values, reach)
+        return cls(codes.size, *distinct.label_windows(codes, first, last))
 
     @classmethod
     def within_radius(cls, points: ArrayLike, radius: ArrayLike, *, metric: str = "euclidean") -> Groups:
@@ -88,27 +78,27 @@ class Groups:
         latitude and longitude in degrees and metres along the globe. Every other metric is one of
         `scipy.spatial.distance`; all but euclidean, cityblock and chebyshev compare each person with each.
         """
-        given = near.checked_points(points)
-        reach = near.checked_radius(radius, len(given))
+        given = neighbours.check_points(points)
+        reach = neighbours.check_radius(radius, len(given))
         if metric not in distances.NORMS and metric != "haversine":
-            return _owned(distances.within(given, reach, metric))
+            return cls(len(given), *distinct.one_row_each(distances.within(given, reach, metric)))
         if metric == "haversine":
             given, reach = distances.on_sphere(given), distances.chord(reach)
         p = distances.NORMS.get(metric, 2.0)
+        if given.shape[1] == 1 and isinstance(reach, float):
+            return cls.from_labels(given[:, 0], reach)
+        if isinstance(reach, float):
+            rows, site = neighbours.balls(given, reach, p)
+            return cls(len(given), *distinct.distinct_rows(rows, np.arange(len(given)), site, n=len(given)))
         if given.shape[1] == 1:
-            return (
-                cls.from_labels(given[:, 0], reach) if isinstance(reach, float) else _own_windows(given[:, 0], reach)
-            )
-        if not isinstance(reach, float):
-            return _owned(near.own_balls(given, reach, p))
-        rows, site = near.balls(given, reach, p)
-        return _distinct(rows, np.arange(len(given)), site, n=len(given))
+            return cls(len(given), *distinct.own_windows(given[:, 0], reach))
+        return cls(len(given), *distinct.one_row_each(neighbours.own_balls(given, reach, p)))
 
     @classmethod
     def nearest(cls, points: ArrayLike, k: int) -> Groups:
         """For each person the k nearest people, the person included; equal distances go by index."""
-        given = near.checked_points(points)
-        return _owned(near.nearest(given, k))
+        given = neighbours.check_points(points)
+        return cls(len(given), *distinct.one_row_each(neighbours.nearest(given, k)))
 
     @classmethod
     def from_graph(cls, edges: Any, *, hops: int = 1, n: int | None = None, closed: bool = True) -> Groups:
@@ -118,8 +108,9 @@ class Groups:
         networkx graph with nodes 0..n-1. `closed=False` leaves the owner out: such a group promises that its
         members look alike, and nothing about the owner.
         """
-        pairs, people = graph.checked_edges(edges, n)
-        return _owned(graph.neighbourhoods(pairs, people, hops=hops, closed=closed))
+        pairs, people = graph.check_edges(edges, n)
+        rows = graph.neighbourhoods(pairs, people, hops=hops, closed=closed)
+        return cls(people, *distinct.one_row_each(rows))
 
     @classmethod
     def union(cls, *groupings: Groups) -> Groups:
@@ -127,23 +118,10 @@ class Groups:
         if not groupings or any(other.n != groupings[0].n for other in groupings):
             got = ", ".join(f"{other.n:,}" for other in groupings) or "none"
             raise DataError(f"`groupings` must be at least one grouping, all of the same people, got n = {got}.")
-        n, people = groupings[0].n, groupings[0].rows.people
-        pairs = [
-            (other.owners.listed().people, np.repeat(np.arange(len(other)), other.owners.sizes))
-            for other in groupings
+        rows = [
+            distinct.DistinctRows(other.rows, other.owners, other.dropped, other.contiguous) for other in groupings
         ]
-        owner = np.concatenate([who for who, _ in pairs])
-        shift = np.cumsum([0, *(len(other) for other in groupings)])
-        row = np.concatenate([which + before for (_, which), before in zip(pairs, shift, strict=False)])
-        if all(other.lined and np.array_equal(other.rows.people, people) for other in groupings):
-            starts, stops = (
-                np.concatenate([getattr(other.rows, end) for other in groupings]) for end in ("starts", "stops")
-            )
-            joined = _windows(people, starts[row], stops[row], owner)
-        else:
-            refuse_beyond_memory(sum(other.rows.entries for other in groupings))
-            joined = _distinct(Ranges.chained([other.rows.listed() for other in groupings]), owner, row, n=n)
-        return replace(joined, dropped=sum(other.dropped for other in groupings))
+        return cls(groupings[0].n, *distinct.union(groupings[0].n, rows))
 
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[int]], n: int) -> Groups:
@@ -162,7 +140,7 @@ class Groups:
             )
         rows = Ranges.compress(np.repeat(np.arange(sizes.size), sizes), people, shape=(sizes.size, n))
         some = np.flatnonzero(sizes > 0)
-        return _distinct(rows, people[(np.cumsum(sizes) - sizes)[some]], some, n=n)
+        return cls(n, *distinct.distinct_rows(rows, people[(np.cumsum(sizes) - sizes)[some]], some, n=n))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -187,7 +165,7 @@ class Groups:
     @property
     def order(self) -> Permutation | None:
         """A public order of everybody in which each group is contiguous, when the groups came with one."""
-        return self.rows.people.astype(np.int64) if self.lined else None
+        return self.rows.people.astype(np.int64) if self.contiguous else None
 
     @cached_property
     def grouped(self) -> NDArray[np.bool_]:
@@ -201,22 +179,37 @@ class Groups:
 
     def components(self) -> Places:
         """Connected component of co-membership of each person (n,), 0..; -1 for people in no group."""
-        return connect.spans(self.rows, self.n) if self.lined else connect.components(self.rows, self.n)
+        find = connected_components.components_of_windows if self.contiguous else connected_components.components
+        return find(self.rows, self.n)
 
-    def relabelled(self, order: Permutation) -> Groups:
+    def atoms(self) -> Codes:
+        """Atom of each person (n,): people with the same groups, numbered 0.. in the order of their first member.
+
+        People in no group are atoms of their own: nothing is promised to them, so nothing may move them. For windows
+        of labels the list is never made longer than n; where windows lie inside each other (own radius for each
+        person) atoms are runs of the label order, possibly finer than the definition, which is always safe.
+
+        Examples
+        --------
+        >>> Groups.from_lists([[0, 1, 2], [2, 3]], 5).atoms()
+        array([0, 0, 1, 2, 3])
+        """
+        return atoms(self.rows, self.n, contiguous=self.contiguous)
+
+    def relabel(self, order: Permutation) -> Groups:
         """The same groups when person order[k] is called k; groups come by their first member."""
         place = np.empty(self.n, dtype=np.int32)
         place[order] = np.arange(self.n, dtype=np.int32)
         rows, owners = (replace(table, people=place[table.people]) for table in (self.rows, self.owners))
-        if not self.lined:
-            rows = rows.listed()
+        if not self.contiguous:
+            rows = rows.materialize()
             by = np.argsort(rows.people[rows.starts], kind="stable")
-            rows, owners = rows.take(by).listed(), owners.take(by).listed()
+            rows, owners = rows.take(by).materialize(), owners.take(by).materialize()
         return replace(self, rows=rows, owners=owners)
 
     def summary(self) -> dict[str, Any]:
         """Plain facts: sizes, connections and memory; `ownerless` groups do not hold their owner."""
-        component, codes = self.components(), atoms.atoms(self)
+        component, codes = self.components(), self.atoms()
         arrays = (self.rows.people, self.rows.starts, self.rows.stops)
         owners = (self.owners.people, self.owners.starts, self.owners.stops)
         return {
@@ -236,9 +229,9 @@ class Groups:
     @property
     def owned_by_member(self) -> NDArray[np.bool_]:
         """Whether every owner of a group is one of its members (groups,)."""
-        owners, rows = self.owners.listed(), self.rows
-        held = cover.holds(
-            rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops, self.n, self.lined
+        owners, rows = self.owners.materialize(), self.rows
+        held = covering.rows_hold_owners(
+            rows.people, rows.starts, rows.stops, owners.people, owners.starts, owners.stops, self.n, self.contiguous
         )
         return np.asarray(held)
 
@@ -246,12 +239,12 @@ class Groups:
         """Whether every group of `other` lies inside a group of this grouping."""
         if not isinstance(other, Groups) or other.n != self.n or other.largest > self.largest:
             return False
-        inside = cover.by_window if self.lined else cover.by_member
+        inside = covering.covers_by_window if self.contiguous else covering.covers_by_member
         return self == other or inside(self.rows, other.rows, self.n)
 
     @cached_property
     def _digest(self) -> bytes:
-        table = np.column_stack((self.sizes.astype(np.uint64), self.rows.prints()))
+        table = np.column_stack((self.sizes.astype(np.uint64), self.rows.fingerprints()))
         return sha256(np.ascontiguousarray(table[np.lexsort(table.T)]).tobytes()).digest()
 
     def __eq__(self, other: object) -> bool:
@@ -262,39 +255,3 @@ class Groups:
 
     def __repr__(self) -> str:
         return f"Groups(n={self.n:,}, groups={len(self):,}, largest={self.largest:,})"
-
-
-def _owned(rows: Ranges) -> Groups:
-    """Groups of which row i belongs to person i."""
-    everybody = np.arange(len(rows))
-    return _distinct(rows, everybody, everybody, n=len(rows))
-
-
-def _own_windows(line: NDArray[np.float64], reach: NDArray[np.float64]) -> Groups:
-    """For each person everybody on the line at most the person's own reach away, as windows of the sorted line."""
-    codes, values = near.coded(line)
-    first, last = near.windows(values, line, reach)
-    people = np.argsort(codes, kind="stable").astype(np.int32)
-    ends = np.append(0, np.cumsum(np.bincount(codes, minlength=values.size)))
-    return _windows(people, ends[first], ends[last], np.arange(line.size))
-
-
-def _windows(people: People, starts: Places, stops: Places, owner: Places) -> Groups:
-    """Groups from (owner, window of one list of everybody); equal windows become one."""
-    n = people.size
-    windows, number = np.unique(np.column_stack((starts, stops)), axis=0, return_inverse=True)
-    rows = Ranges(people, windows[:, 0].copy(), windows[:, 1].copy())
-    owners = Ranges.compress(number.reshape(-1), owner, shape=(len(rows), n))
-    keep = rows.sizes >= 2
-    return Groups(n, rows.take(keep), owners.take(keep).listed(), int((~keep).sum()), lined=True)
-
-
-def _distinct(rows: Ranges, owner: ArrayLike, owned: ArrayLike, *, n: int) -> Groups:
-    """Groups from rows that list each person once, and (owner, row) pairs; identical rows become one."""
-    same = connect.twins(rows)
-    first = same == np.arange(len(rows))
-    keep = first & (rows.sizes >= 2)
-    number = np.where(keep, np.cumsum(keep) - 1, -1)[same]
-    groups = number[np.asarray(owned)]
-    owners = Ranges.compress(groups[groups >= 0], np.asarray(owner)[groups >= 0], shape=(int(keep.sum()), n))
-    return Groups(n, rows.take(keep).listed(), owners, int((first & ~keep).sum()), lined=False)

@@ -10,9 +10,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.errors import DataError
-from dovetail.shuffle.checks import not_negative
 from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
 
 Points = NDArray[np.float64]  # (n, d)
@@ -23,7 +22,7 @@ _CHUNK = 20_000  # people whose neighbours are listed at once
 _SLACK = 1e-12  # relative difference below which two distances are compared by the one formula of `_distances`
 
 
-def coded(labels: ArrayLike) -> tuple[Places, NDArray[Any]]:
+def encode_labels(labels: ArrayLike) -> tuple[Places, NDArray[Any]]:
     """Codes (n,) of `labels` and the sorted distinct labels; missing labels raise DataError."""
     given = np.asarray(labels)
     if given.ndim != 1 or given.size == 0:
@@ -71,10 +70,10 @@ def windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[
         last = last + out - back
 
 
-def checked_radius(radius: ArrayLike, n: int) -> Reach:
+def check_radius(radius: ArrayLike, n: int) -> Reach:
     """One number at least 0, or one for each of n people."""
     if np.ndim(radius) == 0:
-        return not_negative("radius", radius)
+        return not_negative_or_infinite("radius", radius)
     each = np.asarray(radius)
     if each.shape != (n,) or each.dtype.kind not in "iuf":
         raise DataError(f"`radius` must be one number or {n:,} numbers, got shape {each.shape} of {each.dtype}.")
@@ -82,7 +81,7 @@ def checked_radius(radius: ArrayLike, n: int) -> Reach:
     return float(each[0]) if (each == each[0]).all() else each.astype(np.float64)
 
 
-def checked_points(points: ArrayLike) -> Points:
+def check_points(points: ArrayLike) -> Points:
     """Finite coordinates (n, d); a list of numbers is one column."""
     try:
         given = np.asarray(points, dtype=np.float64)
@@ -140,10 +139,10 @@ def _peopled(around: Ranges, site: Places, crowd: Places) -> Ranges:
     ends = np.cumsum(crowd)
     people = np.argsort(site, kind="stable").astype(np.int32)
     if crowd.size == site.size:
-        return Ranges(people[around.people], around.starts, around.stops).listed()
-    crowds = Ranges(people, (ends - crowd)[around.people], ends[around.people]).listed()
+        return Ranges(people[around.people], around.starts, around.stops).materialize()
+    crowds = Ranges(people, (ends - crowd)[around.people], ends[around.people]).materialize()
     bounds = np.append(0, crowds.stops)  # the crowds of a ball come one after the other
-    return Ranges(crowds.people, bounds[around.starts], bounds[around.stops]).listed()
+    return Ranges(crowds.people, bounds[around.starts], bounds[around.stops]).materialize()
 
 
 def nearest(points: Points, k: int) -> Ranges:

@@ -14,7 +14,7 @@ from dovetail.core.errors import UnsupportedError
 
 People = NDArray[np.int32]  # indices of people, 0..n-1
 Places = NDArray[np.int64]  # indices into a list of people
-Prints = NDArray[np.uint64]  # (rows, 2)
+Fingerprints = NDArray[np.uint64]  # (rows, 2)
 
 MOST_ENTRIES = 200_000_000
 
@@ -62,7 +62,7 @@ class Ranges:
         return cls(np.empty(0, np.int32), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 
     @classmethod
-    def chained(cls, tables: Sequence[Ranges]) -> Ranges:
+    def concatenate(cls, tables: Sequence[Ranges]) -> Ranges:
         """The rows of several tables one after the other."""
         shifts = np.cumsum([0, *(table.people.size for table in tables)])[: len(tables)]
         moved = [(table.starts + shift, table.stops + shift) for table, shift in zip(tables, shifts, strict=True)]
@@ -90,14 +90,14 @@ class Ranges:
         """The chosen rows of the same list."""
         return Ranges(self.people, self.starts[keep], self.stops[keep])
 
-    def listed(self) -> Ranges:
+    def materialize(self) -> Ranges:
         """The same rows one after the other, each in increasing order, without overlaps and gaps."""
         sizes = self.sizes
         refuse_beyond_memory(self.entries)
         ends = np.cumsum(sizes)
         return Ranges(_list_rows(self.people, self.starts, self.stops, self.entries), ends - sizes, ends)
 
-    def transposed(self, n: int) -> Ranges:
+    def transpose(self, n: int) -> Ranges:
         """For each of n people the rows that hold them."""
         refuse_beyond_memory(self.entries)
         return Ranges(*_transpose(self.people, self.starts, self.stops, n))
@@ -111,14 +111,16 @@ class Ranges:
         present[self.people[np.cumsum(steps[:-1]) > 0]] = True
         return present
 
-    def prints(self) -> Prints:
+    def fingerprints(self) -> Fingerprints:
         """128 bits of each row that depend on the set of its people only: sums of pseudo-random words."""
         overlap = self.entries > self.people.size
-        return np.asarray((_overlapping_prints if overlap else _prints)(self.people, self.starts, self.stops))
+        return np.asarray(
+            (_overlapping_fingerprints if overlap else _fingerprints)(self.people, self.starts, self.stops)
+        )
 
 
 @njit(cache=True, nogil=True)
-def mixed(word: np.uint64) -> np.uint64:
+def splitmix64(word: np.uint64) -> np.uint64:
     """SplitMix64 (Steele, Lea, Flood 2014): a fixed bijection whose outputs look independent."""
     z = (word + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -127,24 +129,24 @@ def mixed(word: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _prints(people: People, starts: Places, stops: Places) -> Prints:
+def _fingerprints(people: People, starts: Places, stops: Places) -> Fingerprints:
     result = np.zeros((starts.size, 2), dtype=np.uint64)
     for g in range(starts.size):
         for place in range(starts[g], stops[g]):
             word = np.uint64(people[place]) * np.uint64(2)
-            result[g, 0] += mixed(word + np.uint64(1))
-            result[g, 1] += mixed(word + np.uint64(2))
+            result[g, 0] += splitmix64(word + np.uint64(1))
+            result[g, 1] += splitmix64(word + np.uint64(2))
     return result
 
 
 @njit(cache=True, nogil=True)
-def _overlapping_prints(people: People, starts: Places, stops: Places) -> Prints:
+def _overlapping_fingerprints(people: People, starts: Places, stops: Places) -> Fingerprints:
     result = np.empty((starts.size, 2), dtype=np.uint64)
     sums = np.zeros(people.size + 1, dtype=np.uint64)
     for column in range(2):
         for place in range(people.size):
             word = np.uint64(people[place]) * np.uint64(2) + np.uint64(column + 1)
-            sums[place + 1] = sums[place] + mixed(word)
+            sums[place + 1] = sums[place] + splitmix64(word)
         result[:, column] = sums[stops] - sums[starts]
     return result
 

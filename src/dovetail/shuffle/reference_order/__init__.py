@@ -1,1 +1,3 @@
-"""TODO."""
+"""The search for a reference order in which the members of each group stand close together; what the noise around it
+costs is in `sensitivity`.
+"""

@@ -16,13 +16,13 @@ MOST_FIEDLER = 2000  # people in groups; beyond that eigenvectors take longer th
 _DENSE = 200  # below this size the full decomposition is the fastest
 
 
-def along(points: Points, axis: int) -> Permutation:
+def sort_along_axis(points: Points, axis: int) -> Permutation:
     """Everybody sorted by one coordinate, ties by the others in turn, then by index."""
     columns = np.roll(points, -axis, axis=1)
     return np.lexsort(columns.T[::-1])
 
 
-def along_principal_axis(points: Points) -> Permutation:
+def sort_along_principal_axis(points: Points) -> Permutation:
     """Everybody sorted along the direction in which the points spread the most."""
     middle = points - points.mean(axis=0)
     direction = np.linalg.eigh(middle.T @ middle)[1][:, -1]
@@ -30,7 +30,7 @@ def along_principal_axis(points: Points) -> Permutation:
     return np.argsort(middle @ direction, kind="stable")
 
 
-def fiedler(groups: Groups, components: NDArray[np.int64]) -> Permutation:
+def fiedler_order(groups: Groups, components: NDArray[np.int64]) -> Permutation:
     r"""Each component sorted by the second eigenvector of its Laplacian.
 
     .. math:: L = D - A, \qquad A_{ij} = |\{G : i, j \in G\}|
@@ -43,7 +43,7 @@ def fiedler(groups: Groups, components: NDArray[np.int64]) -> Permutation:
     Fiedler (1975), A property of eigenvectors of nonnegative symmetric matrices and its application to graph theory;
     Barnard, Pothen, Simon (1995), A spectral algorithm for envelope reduction of sparse matrices.
     """
-    flat = groups.rows.listed()
+    flat = groups.rows.materialize()
     ends = np.append(0, flat.stops)
     member = csr_array((np.ones(flat.people.size), flat.people, ends), shape=(len(flat), groups.n))
     weights = csr_array(member.T @ member)

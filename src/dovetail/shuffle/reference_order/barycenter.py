@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Permutation
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
-from dovetail.shuffle.reference_order.breadth_first import Graph, Steps
+from dovetail.shuffle.reference_order.breadth_first import PeopleGraph, RowAdjacency
 from dovetail.shuffle.sampling.permutations import inverse
 
 Middles = NDArray[np.float64]  # (n,)
@@ -24,7 +24,9 @@ Middles = NDArray[np.float64]  # (n,)
 _SHORT = 64  # below this many members insertion sort is the fastest
 
 
-def score(rows: Ranges, positions: Permutation, *, within: Places, part: Places, parts: int) -> tuple[Places, Places]:
+def score_components(
+    rows: Ranges, positions: Permutation, *, within: Places, part: Places, parts: int
+) -> tuple[Places, Places]:
     r"""Largest exact sensitivity and largest width of each part of the rows, for an order given by positions (n,).
 
     .. math:: \max_G \; \Delta(G) - c_G
@@ -37,7 +39,7 @@ def score(rows: Ranges, positions: Permutation, *, within: Places, part: Places,
     return np.asarray(largest), np.asarray(widest)
 
 
-def swept(graph: Graph, order: Permutation, *, mean: bool) -> Permutation:
+def barycenter_sweep(graph: PeopleGraph, order: Permutation, *, mean: bool) -> Permutation:
     """The order after everybody moved to the middle (or the mean) of themselves and their neighbours."""
     middle = np.asarray((_means if mean else _midranges)(graph, inverse(order)))
     return order[np.argsort(middle[order], kind="stable")]
@@ -78,7 +80,7 @@ def _score(
 
 
 @njit(cache=True, nogil=True)
-def _midranges(graph: Graph, positions: Permutation) -> Middles:
+def _midranges(graph: PeopleGraph, positions: Permutation) -> Middles:
     n = positions.size
     low, high = positions.astype(np.float64), positions.astype(np.float64)
     for steps in graph:
@@ -90,7 +92,7 @@ def _midranges(graph: Graph, positions: Permutation) -> Middles:
 
 
 @njit(cache=True, nogil=True)
-def _extremes(steps: Steps, positions: Permutation) -> tuple[Middles, Middles]:
+def _extremes(steps: RowAdjacency, positions: Permutation) -> tuple[Middles, Middles]:
     least = np.full(steps.people_from.size, math.inf)
     most = np.full(steps.people_from.size, -math.inf)
     for g in range(least.size):
@@ -100,7 +102,7 @@ def _extremes(steps: Steps, positions: Permutation) -> tuple[Middles, Middles]:
 
 
 @njit(cache=True, nogil=True)
-def _means(graph: Graph, positions: Permutation) -> Middles:
+def _means(graph: PeopleGraph, positions: Permutation) -> Middles:
     n = positions.size
     total, count = positions.astype(np.float64), np.ones(n)
     for steps in graph:

@@ -12,7 +12,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 
-class Steps(NamedTuple):
+class RowAdjacency(NamedTuple):
     """From a person to some rows, and from these rows on to people: two compressed tables."""
 
     rows: People
@@ -23,55 +23,57 @@ class Steps(NamedTuple):
     people_to: Places
 
 
-class Graph(NamedTuple):
+class PeopleGraph(NamedTuple):
     """Who is next to whom: the people reached by either kind of steps."""
 
-    out: Steps
-    back: Steps
+    out: RowAdjacency
+    back: RowAdjacency
 
 
-class Incidence(NamedTuple):
+class GroupGraphs(NamedTuple):
     """The same groups as two graphs; the tables behind them are shared.
 
     star : each owner is joined to the members of their group (the algorithm box of the paper)
-    meeting : everybody is joined to everybody in a common group (the text of the paper)
+    clique : everybody is joined to everybody in a common group (the text of the paper)
     """
 
-    star: Graph
-    meeting: Graph
+    star: PeopleGraph
+    clique: PeopleGraph
 
 
-def incidence(groups: Groups) -> Incidence:
+def group_graphs(groups: Groups) -> GroupGraphs:
     """Both readings of the paper's graph; windows of labels are listed."""
-    rows = groups.rows.listed() if groups.lined else groups.rows
-    owned, around = groups.owners.transposed(groups.n), rows.transposed(groups.n)
+    rows = groups.rows.materialize() if groups.contiguous else groups.rows
+    owned, around = groups.owners.transpose(groups.n), rows.transpose(groups.n)
     nothing = _steps(Ranges.empty(groups.n), Ranges.empty(0))
-    return Incidence(Graph(_steps(owned, rows), _steps(around, groups.owners)), Graph(_steps(around, rows), nothing))
+    return GroupGraphs(
+        PeopleGraph(_steps(owned, rows), _steps(around, groups.owners)), PeopleGraph(_steps(around, rows), nothing)
+    )
 
 
-def largest_first(groups: Groups) -> Permutation:
+def owners_by_group_size(groups: Groups) -> Permutation:
     """Owners of the largest groups first, ties by index: where the paper starts its search."""
     largest = np.zeros(groups.n, dtype=np.int64)
-    np.maximum.at(largest, groups.owners.listed().people, np.repeat(groups.sizes, groups.owners.sizes))
+    np.maximum.at(largest, groups.owners.materialize().people, np.repeat(groups.sizes, groups.owners.sizes))
     return np.argsort(-largest, kind="stable")
 
 
-def degrees(graph: Graph) -> Places:
+def degrees(graph: PeopleGraph) -> Places:
     """Steps that lead out of each person (n,), counted with repetitions."""
     return np.asarray(_degrees(graph.out) + _degrees(graph.back))
 
 
-def visits(graph: Graph) -> int:
+def member_visits(graph: PeopleGraph) -> int:
     """Looks at a member or a row in one pass over the graph."""
     return sum(steps.rows.size + steps.people.size for steps in graph)
 
 
-def breadth_first(graph: Graph, roots: Permutation) -> Permutation:
+def breadth_first(graph: PeopleGraph, roots: Permutation) -> Permutation:
     """Breadth-first order from the first root not yet seen, again and again; neighbours come in order of index."""
     return np.asarray(_search(graph, roots, np.arange(roots.size), False))
 
 
-def cuthill_mckee(graph: Graph, *, peripheral: bool) -> Permutation:
+def cuthill_mckee(graph: PeopleGraph, *, peripheral: bool) -> Permutation:
     r"""Cuthill-McKee order: breadth first, neighbours by increasing degree, ties by index.
 
     Each component starts at its person of least degree, or at a pseudo-peripheral person: the far end of a
@@ -89,12 +91,12 @@ def cuthill_mckee(graph: Graph, *, peripheral: bool) -> Permutation:
     return np.asarray(_search(graph, by_degree, rank, peripheral))
 
 
-def _steps(near: Ranges, far: Ranges) -> Steps:
-    return Steps(near.people, near.starts, near.stops, far.people, far.starts, far.stops)
+def _steps(near: Ranges, far: Ranges) -> RowAdjacency:
+    return RowAdjacency(near.people, near.starts, near.stops, far.people, far.starts, far.stops)
 
 
 @njit(cache=True, nogil=True)
-def _degrees(steps: Steps) -> Places:
+def _degrees(steps: RowAdjacency) -> Places:
     result = np.zeros(steps.rows_from.size, dtype=np.int64)
     for i in range(result.size):
         for g in steps.rows[steps.rows_from[i] : steps.rows_to[i]]:
@@ -103,7 +105,7 @@ def _degrees(steps: Steps) -> Places:
 
 
 @njit(cache=True, nogil=True)
-def _search(graph: Graph, roots: Permutation, rank: Permutation, peripheral: bool) -> Permutation:
+def _search(graph: PeopleGraph, roots: Permutation, rank: Permutation, peripheral: bool) -> Permutation:
     n = roots.size
     order = np.empty(n, dtype=np.int64)  # both the queue and the result
     state = (  # number of the last walk that saw this person, and opened these rows
@@ -135,7 +137,7 @@ def _search(graph: Graph, roots: Permutation, rank: Permutation, peripheral: boo
 
 @njit(cache=True, nogil=True)
 def _walk(
-    graph: Graph, root: int, order: Permutation, begin: int, state: tuple[Places, Places, Places], walk: int,
+    graph: PeopleGraph, root: int, order: Permutation, begin: int, state: tuple[Places, Places, Places], walk: int,
     rank: Permutation, unrank: Permutation,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill `order` from place `begin` on; where the walk ends, its height, and where its last level begins."""
@@ -158,7 +160,9 @@ def _walk(
 
 
 @njit(cache=True, nogil=True)
-def _visit(steps: Steps, i: int, order: Permutation, tail: int, seen: Places, opened: Places, walk: int) -> int:
+def _visit(
+    steps: RowAdjacency, i: int, order: Permutation, tail: int, seen: Places, opened: Places, walk: int
+) -> int:
     """Append the people next to i who were not seen on this walk."""
     for g in steps.rows[steps.rows_from[i] : steps.rows_to[i]]:
         if opened[g] == walk:

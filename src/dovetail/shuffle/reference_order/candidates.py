@@ -1,4 +1,4 @@
-r"""The best reference order we can find: many candidates, one exact score.
+r"""The best reference order: many candidate orders, each scored by its exact sensitivity.
 
 .. math:: \min_{\sigma_0} \max_{G} \Delta(\sigma_0^{-1}(G))
 
@@ -18,14 +18,16 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
-from dovetail.shuffle.groups.atoms import Codes, checked_atoms
+from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.groups.neighbours import Points, checked_points
+from dovetail.shuffle.groups.neighbours import Points, check_points
 from dovetail.shuffle.reference_order import axes
-from dovetail.shuffle.reference_order import breadth_first as walk
-from dovetail.shuffle.reference_order.barycenter import swept
+from dovetail.shuffle.reference_order import breadth_first as graph_search
+from dovetail.shuffle.reference_order.atom_blocks import check_atoms
+from dovetail.shuffle.reference_order.barycenter import barycenter_sweep
+from dovetail.shuffle.reference_order.breadth_first import PeopleGraph
 from dovetail.shuffle.reference_order.orders import breadth_first, label_order
-from dovetail.shuffle.reference_order.scoring import Judge, Trial
+from dovetail.shuffle.reference_order.scoring import OrderScorer, ScoredOrder
 from dovetail.shuffle.reference_order.width_bound import width_bound
 
 BASELINE = "breadth first"
@@ -43,7 +45,7 @@ _ATTAINED = "the lower bound is attained already"
 Report = tuple[dict[str, Any], ...]
 
 
-class Skip(NamedTuple):
+class SkippedOrder(NamedTuple):
     """A candidate that was not tried, and why."""
 
     name: str
@@ -61,7 +63,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class ReferenceOrder:
     r"""The chosen reference order, and what it was chosen from.
 
     .. math:: w \ge \max_G |G| - 1, \qquad w \ge (|N_2(i)| - 1) / 2, \qquad \Delta \ge \binom{\max |G|}{2}
@@ -100,15 +102,17 @@ class Reference:
 
 
 def candidates(groups: Groups, points: ArrayLike | None = None, refine: bool = True) -> list[Candidate]:
-    """Every candidate that is not skipped, scored without atoms, in the order of trial; `refine=False` is quick."""
-    start, judge, given = _prepared(groups, points, np.arange(groups.n))
-    found = _contest(judge, given, rounds=_STARTS if refine else 0)
-    trials = [result for result in found if isinstance(result, Trial)]
-    return [Candidate(trial.name, start[judge.placed(trial)], trial.sensitivity, trial.width) for trial in trials]
+    """Every candidate that is not skipped, scored without atoms; `refine=False` leaves out the slow refinements."""
+    start, scorer, given = _prepare(groups, points, np.arange(groups.n))
+    found = _score_candidates(scorer, given, rounds=_STARTS if refine else 0)
+    scored = [result for result in found if isinstance(result, ScoredOrder)]
+    return [
+        Candidate(each.name, start[scorer.join_components(each)], each.sensitivity, each.width) for each in scored
+    ]
 
 
-def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayLike | None = None) -> Reference:
-    """The order of smallest exact sensitivity that the portfolio finds, component by component; always the same one.
+def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayLike | None = None) -> ReferenceOrder:
+    """The order of smallest exact sensitivity among the candidates, component by component; deterministic.
 
     Parameters
     ----------
@@ -116,8 +120,8 @@ def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayL
     points : float array (n,) or (n, d), optional
         Public coordinates of the people, if there are any: sorts along axes are often the best orders.
     atoms : int array (n,), optional
-        `atoms(groups)` or finer. Then every atom is contiguous and sensitivities count only pairs of different atoms:
-        for a shuffler that permutes uniformly inside atoms, and for no other.
+        `groups.atoms()` or finer. Then every atom is contiguous and sensitivities count only pairs of different
+        atoms: for a shuffler that permutes uniformly inside atoms, and for no other.
 
     Notes
     -----
@@ -131,114 +135,127 @@ def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayL
     >>> best.order, best.sensitivity, best.sensitivity_bound
     (array([0, 3, 1, 4, 2]), 3, 3)
     """
-    codes = np.arange(groups.n) if atoms is None else checked_atoms(atoms, groups)
-    start, judge, given = _prepared(groups, points, codes)
+    codes = np.arange(groups.n) if atoms is None else check_atoms(atoms, groups)
+    start, scorer, given = _prepare(groups, points, codes)
     rows: list[dict[str, Any]] = []
     best = baseline = None
-    for result in _contest(judge, given, rounds=_STARTS):
+    for result in _score_candidates(scorer, given, rounds=_STARTS):
         rows.append(_row(result))
-        if isinstance(result, Trial):
+        if isinstance(result, ScoredOrder):
             baseline = result.sensitivity if result.name == BASELINE else baseline
-            best = result if best is None else judge.better(best, result)
+            best = result if best is None else scorer.best_by_component(best, result)
     if best is None:
         raise DataError("No candidate order could be computed for these groups.")
-    return Reference(
-        order=start[judge.placed(best)],
+    return ReferenceOrder(
+        order=start[scorer.join_components(best)],
         name=best.name,
         sensitivity=best.sensitivity,
         width=best.width,
-        sensitivity_bound=int(judge.bounds.max(initial=0)),
-        width_bound=width_bound(judge.groups),
+        sensitivity_bound=int(scorer.bounds.max(initial=0)),
+        width_bound=width_bound(scorer.groups),
         baseline=baseline,
         candidates=tuple(rows),
     )
 
 
-def _prepared(groups: Groups, points: ArrayLike | None, codes: Codes) -> tuple[Permutation, Judge, Points | None]:
+def _prepare(
+    groups: Groups, points: ArrayLike | None, codes: Codes
+) -> tuple[Permutation, OrderScorer, Points | None]:
     """The baseline order, and everything else with people called by their place in it.
 
     Members of a group then lie close together in memory, which makes every pass several times faster. Ties "by
     index" in later candidates are therefore ties by place in the baseline.
     """
-    given = _checked(points, groups.n)
-    if groups.lined:
-        return np.arange(groups.n), Judge.of(groups, codes), given
+    given = _check_points(points, groups.n)
+    if groups.contiguous:
+        return np.arange(groups.n), OrderScorer.of(groups, codes), given
     start = breadth_first(groups)
     where = None if given is None else given[start]
-    return start, Judge.of(groups.relabelled(start), codes[start]), where
+    return start, OrderScorer.of(groups.relabel(start), codes[start]), where
 
 
-def _contest(judge: Judge, points: Points | None, *, rounds: int) -> Iterator[Trial | Skip]:
+def _score_candidates(
+    scorer: OrderScorer, points: Points | None, *, rounds: int
+) -> Iterator[ScoredOrder | SkippedOrder]:
     """Every candidate in turn, scored; once the lower bound is attained the rest are skipped."""
-    best: Trial | None = None
-    trials = []
-    for name, attempt, reason in _attempts(judge, points):
-        done = best is not None and bool((best.deltas == judge.bounds).all())
+    best: ScoredOrder | None = None
+    scored: list[ScoredOrder] = []
+    for name, compute, reason in _candidate_orders(scorer, points):
+        done = best is not None and bool((best.deltas == scorer.bounds).all())
         if done or reason:
-            yield Skip(name, reason or _ATTAINED)
+            yield SkippedOrder(name, reason or _ATTAINED)
             continue
-        trial = judge.trial(name, attempt())
-        yield trial
-        trials.append(trial)
-        best = trial if best is None else judge.better(best, trial)
-    if best is not None and rounds and not (best.deltas == judge.bounds).all():
-        yield from _refinements(judge, trials, best, rounds)
+        order = scorer.score(name, compute())
+        yield order
+        scored.append(order)
+        best = order if best is None else scorer.best_by_component(best, order)
+    if best is not None and rounds and not (best.deltas == scorer.bounds).all():
+        yield from _refinements(scorer, scored, best, rounds)
 
 
-def _attempts(judge: Judge, points: Points | None) -> Iterator[tuple[str, Callable[[], Permutation], str]]:
+def _candidate_orders(
+    scorer: OrderScorer, points: Points | None
+) -> Iterator[tuple[str, Callable[[], Permutation], str]]:
     """Name, computation, and the reason to skip it ('' for none) of each candidate that is not a refinement."""
-    groups = judge.groups
-    if groups.lined:
-        heavy = _above(
-            groups.rows.entries, _MOST_LISTED, "members"
-        )  # the search itself lists nothing, its score does
+    groups = scorer.groups
+    if groups.contiguous:
+        # the search itself lists nothing, its score does
+        heavy = _above(groups.rows.entries, _MOST_LISTED, "members")
         yield BASELINE, partial(breadth_first, groups), heavy
         yield "label order", partial(label_order, groups), ""
         return
-    star, meeting = walk.incidence(groups)
-    roots = walk.largest_first(groups)
+    star, clique = graph_search.group_graphs(groups)
+    roots = graph_search.owners_by_group_size(groups)
     yield BASELINE, lambda: np.arange(groups.n), ""
     if points is not None:
         for axis in range(min(points.shape[1], _MOST_AXES)):
-            yield f"axis {axis}", partial(axes.along, points, axis), ""
+            yield f"axis {axis}", partial(axes.sort_along_axis, points, axis), ""
         if points.shape[1] > 1:
-            yield "principal axis", partial(axes.along_principal_axis, points), ""
-    yield "breadth first, meetings", partial(walk.breadth_first, meeting, roots), ""
+            yield "principal axis", partial(axes.sort_along_principal_axis, points), ""
+    yield "breadth first, meetings", partial(graph_search.breadth_first, clique, roots), ""
     far = _above(groups.rows.entries, _MOST_WALKED, "members")
-    for name, graph in (("", star), (", meetings", meeting)):
-        yield f"Cuthill-McKee{name}", partial(walk.cuthill_mckee, graph, peripheral=False), far * (graph is meeting)
-        yield f"Cuthill-McKee{name}, peripheral", partial(walk.cuthill_mckee, graph, peripheral=True), far
+    for name, graph in (("", star), (", meetings", clique)):
+        yield (
+            f"Cuthill-McKee{name}",
+            partial(graph_search.cuthill_mckee, graph, peripheral=False),
+            far * (graph is clique),
+        )
+        yield f"Cuthill-McKee{name}, peripheral", partial(graph_search.cuthill_mckee, graph, peripheral=True), far
     slow = _above(int(groups.grouped.sum()), axes.MOST_FIEDLER, "people in groups")
-    yield "Fiedler", lambda: axes.fiedler(groups, groups.components()), slow
+    yield "Fiedler", lambda: axes.fiedler_order(groups, groups.components()), slow
 
 
-def _refinements(judge: Judge, trials: list[Trial], best: Trial, rounds: int) -> Iterator[Trial | Skip]:
+def _refinements(
+    scorer: OrderScorer, scored: list[ScoredOrder], best: ScoredOrder, rounds: int
+) -> Iterator[ScoredOrder | SkippedOrder]:
     """The best starts refined on both graphs, until the budget of looks is used up or the bound is attained."""
-    starts = sorted(trials, key=lambda trial: trial.sensitivity)[:rounds]
+    starts = sorted(scored, key=lambda order: order.sensitivity)[:rounds]
     left = _VISITS
-    graphs = walk.incidence(judge.groups)
+    graphs = graph_search.group_graphs(scorer.groups)
     for start in starts:
-        for graph, suffix in ((graphs.meeting, ", meetings"), (graphs.star, "")):
+        for graph, suffix in ((graphs.clique, ", meetings"), (graphs.star, "")):
             name = f"{start.name}, refined{suffix}"
-            if left <= 0 or (best.deltas == judge.bounds).all():
-                yield Skip("further refinements", "as many looks as allowed" if left <= 0 else _ATTAINED)
+            if left <= 0 or (best.deltas == scorer.bounds).all():
+                yield SkippedOrder("further refinements", "as many looks as allowed" if left <= 0 else _ATTAINED)
                 return
-            result, sweeps = _refined(judge, start, graph, name, left)
-            left -= sweeps * walk.visits(graph)
-            best = judge.better(best, result)
+            result, sweeps = _refine(scorer, start, graph, name, left)
+            left -= sweeps * graph_search.member_visits(graph)
+            best = scorer.best_by_component(best, result)
             yield result
 
 
-def _refined(judge: Judge, start: Trial, graph: walk.Graph, name: str, visits: int) -> tuple[Trial, int]:
+def _refine(
+    scorer: OrderScorer, start: ScoredOrder, graph: PeopleGraph, name: str, visits: int
+) -> tuple[ScoredOrder, int]:
     """The best of the orders that sweeps lead to, at each component, and how many sweeps there were."""
-    best = replace(start, first=name, names=np.full(judge.parts, name, dtype=object))
-    line, most, used = start.line, max(1, visits // max(1, walk.visits(graph))), 0
+    best = replace(start, first=name, names=np.full(scorer.parts, name, dtype=object))
+    line, most, used = start.line, max(1, visits // max(1, graph_search.member_visits(graph))), 0
     for mean in (False, True):
         idle = sweeps = 0
         while idle < _PATIENCE and sweeps < _SWEEPS and used < most:
-            line = swept(graph, line, mean=mean)
-            trial = replace(judge.trial(name, line), whole=start.whole)
-            better = judge.better(best, trial)
+            line = barycenter_sweep(graph, line, mean=mean)
+            swept = replace(scorer.score(name, line), whole=start.whole)
+            better = scorer.best_by_component(best, swept)
             idle = 0 if better is not best else idle + 1
             best, sweeps, used = better, sweeps + 1, used + 1
     return best, used
@@ -248,16 +265,16 @@ def _above(count: int, most: int, what: str) -> str:
     return f"{count:,} {what}, above {most:,}" if count > most else ""
 
 
-def _row(result: Trial | Skip) -> dict[str, Any]:
-    if isinstance(result, Skip):
+def _row(result: ScoredOrder | SkippedOrder) -> dict[str, Any]:
+    if isinstance(result, SkippedOrder):
         return {"name": result.name, "sensitivity": None, "width": None, "note": f"skipped: {result.reason}"}
     return {"name": result.name, "sensitivity": result.sensitivity, "width": result.width, "note": ""}
 
 
-def _checked(points: ArrayLike | None, n: int) -> Points | None:
+def _check_points(points: ArrayLike | None, n: int) -> Points | None:
     if points is None:
         return None
-    given = checked_points(points)
+    given = check_points(points)
     if len(given) != n:
         raise DataError(f"`points` must be coordinates of {n:,} people, got {len(given):,}.")
     return given

@@ -7,12 +7,12 @@ from dovetail.core.entropy import Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
-from dovetail.shuffle.reference_order import breadth_first as walk
+from dovetail.shuffle.reference_order import breadth_first as graph_search
 
 
 def reference_order(groups: Groups) -> Permutation:
     """The public order that the groups came with, if each is contiguous in it; otherwise `breadth_first`."""
-    return label_order(groups) if groups.lined else breadth_first(groups)
+    return label_order(groups) if groups.contiguous else breadth_first(groups)
 
 
 def label_order(groups: Groups) -> Permutation:
@@ -41,10 +41,10 @@ def breadth_first(groups: Groups) -> Permutation:
     ------
     Meehan et al. (2022), Privacy Implications of Shuffling, Algorithm 1, steps 2-4; the restarts are ours.
     """
-    roots = walk.largest_first(groups)
-    if not groups.lined or not _symmetric(groups):
-        return walk.breadth_first(walk.incidence(groups).star, roots)
-    rows, owned = groups.rows, groups.owners.transposed(groups.n)
+    roots = graph_search.owners_by_group_size(groups)
+    if not groups.contiguous or not _symmetric(groups):
+        return graph_search.breadth_first(graph_search.group_graphs(groups).star, roots)
+    rows, owned = groups.rows, groups.owners.transpose(groups.n)
     return np.asarray(_search(roots, rows.people, rows.starts, rows.stops, owned.people, owned.starts, owned.stops))
 
 
@@ -54,7 +54,7 @@ def _symmetric(groups: Groups) -> bool:
     place = np.empty(n, dtype=np.int64)
     place[rows.people] = np.arange(n)
     first, last = np.arange(n), np.arange(1, n + 1)  # what each place owns
-    at = place[groups.owners.listed().people]
+    at = place[groups.owners.materialize().people]
     np.minimum.at(first, at, np.repeat(rows.starts, groups.owners.sizes))
     np.maximum.at(last, at, np.repeat(rows.stops, groups.owners.sizes))
     monotone = bool((np.diff(first) >= 0).all() and (np.diff(last) >= 0).all())

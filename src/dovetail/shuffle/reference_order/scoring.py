@@ -1,4 +1,4 @@
-"""A reference order on trial: its exact sensitivity in each component, and how trials are joined."""
+"""The exact sensitivity of a reference order in each component, and the best order of every component."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.entropy import Permutation
-from dovetail.shuffle.groups.atoms import Codes, block_places, contiguous, pairs_within
+from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
-from dovetail.shuffle.reference_order.barycenter import score
+from dovetail.shuffle.reference_order.atom_blocks import block_places, make_contiguous, pairs_within_atoms
+from dovetail.shuffle.reference_order.barycenter import score_components
 from dovetail.shuffle.sampling.permutations import inverse
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class OrderScorer:
     """Scores orders of the same groups.
 
     Components are laid out one after the other, people in no group last, and atoms are made contiguous. Moving the
@@ -45,14 +46,14 @@ class Judge:
     joined: bool
 
     @classmethod
-    def of(cls, groups: Groups, codes: Codes) -> Judge:
-        """The judge for these groups and atoms."""
+    def of(cls, groups: Groups, codes: Codes) -> OrderScorer:
+        """The scorer for these groups and atoms."""
         component = groups.components()
         parts = int(component.max(initial=-1)) + 1
         part = component[groups.rows.people[groups.rows.starts]] if len(groups) else np.empty(0, dtype=np.int64)
         layout = np.where(component < 0, parts, component)
         joined = bool((np.bincount(codes) > 1).any())
-        return cls(groups, codes, part, layout, pairs_within(groups, codes), joined)
+        return cls(groups, codes, part, layout, pairs_within_atoms(groups, codes), joined)
 
     @property
     def parts(self) -> int:
@@ -67,21 +68,23 @@ class Judge:
         np.maximum.at(result, self.part, sizes * (sizes - 1) // 2 - self.within)
         return result
 
-    def trial(self, name: str, order: Permutation) -> Trial:
+    def score(self, name: str, order: Permutation) -> ScoredOrder:
         """This order, laid out and scored."""
-        line = contiguous(order, self.codes) if self.joined else order
+        line = make_contiguous(order, self.codes) if self.joined else order
         if self.layout.any():
             line = line[np.argsort(self.layout[line], kind="stable")]
-        deltas, widths = score(self.groups.rows, inverse(line), within=self.within, part=self.part, parts=self.parts)
-        return Trial(name, line, order, deltas, widths, np.full(self.parts, name, dtype=object))
+        deltas, widths = score_components(
+            self.groups.rows, inverse(line), within=self.within, part=self.part, parts=self.parts
+        )
+        return ScoredOrder(name, line, order, deltas, widths, np.full(self.parts, name, dtype=object))
 
-    def better(self, one: Trial, other: Trial) -> Trial:
-        """Each component from the trial with the smaller sensitivity there, then the smaller width; ties stay."""
+    def best_by_component(self, one: ScoredOrder, other: ScoredOrder) -> ScoredOrder:
+        """Each component from the order with the smaller sensitivity there, then the smaller width; ties stay."""
         swap = (other.deltas < one.deltas) | ((other.deltas == one.deltas) & (other.widths < one.widths))
         if not swap.any():
             return one
         take = np.append(swap, False)[self.layout[one.line]]  # both lines have the same layout
-        return Trial(
+        return ScoredOrder(
             one.first,
             np.where(take, other.line, one.line),
             other.whole if other.sensitivity < one.sensitivity else one.whole,
@@ -90,17 +93,17 @@ class Judge:
             np.where(swap, other.names, one.names),
         )
 
-    def placed(self, trial: Trial) -> Permutation:
+    def join_components(self, scored: ScoredOrder) -> Permutation:
         """Its line, with components (and people in no group) where they are on average in the order it came from."""
         alone = np.flatnonzero(self.layout == self.parts)
         blocks = self.layout.copy()
         blocks[alone] = self.parts + np.arange(alone.size)
-        means, firsts = block_places(inverse(trial.whole), blocks)
-        return np.lexsort((inverse(trial.line), firsts[blocks], means[blocks]))
+        means, firsts = block_places(inverse(scored.whole), blocks)
+        return np.lexsort((inverse(scored.line), firsts[blocks], means[blocks]))
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class ScoredOrder:
     """One order, its scores by component, and where they come from.
 
     Parameters

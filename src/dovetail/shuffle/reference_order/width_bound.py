@@ -21,9 +21,9 @@ def width_bound(groups: Groups) -> int:
     Counting N_2 for everybody takes the sum of squared group sizes. Any person gives a valid bound, so the most
     promising ones, with the most fellow members, are counted until 5e7 members were looked at.
     """
-    if groups.lined or not len(groups):
+    if groups.contiguous or not len(groups):
         return _window_bound(groups)
-    rows, around = groups.rows, groups.rows.transposed(groups.n)
+    rows, around = groups.rows, groups.rows.transpose(groups.n)
     fellows = np.asarray(_fellows(rows.people, rows.starts, rows.stops, groups.n))
     promising = np.argsort(-fellows, kind="stable")
     count = max(1, int(np.searchsorted(np.cumsum(fellows[promising]), _MOST_LOOKS)))

@@ -16,10 +16,10 @@ _NODES = 16
 _REACH = 45  # beyond it a density is below 3e-20
 
 
-def log_chance(centres: Numbers) -> float:
+def log_order_probability(centres: Numbers) -> float:
     """log Pr[X_1 < .. < X_k]; absolute error of the probability below 1e-13 for up to 6 numbers.
 
-    >>> round(float(np.exp(log_chance(np.array([0.0, 0.0, 0.0])))), 12)
+    >>> round(float(np.exp(log_order_probability(np.array([0.0, 0.0, 0.0])))), 12)
     0.166666666667
     """
     ends = np.unique(np.add.outer(centres, np.arange(-_REACH, _REACH + 1)))

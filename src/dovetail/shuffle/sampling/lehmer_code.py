@@ -1,4 +1,4 @@
-r"""Digits of Mallows permutations: independent, exactly geometric, each below its own bound.
+r"""Lehmer codes of Mallows permutations: digits are independent, exactly geometric, each below its own bound.
 
 .. math:: \Pr[c = k] \propto e^{-\theta k}, \quad k = 0, .., m - 1
 
@@ -20,23 +20,23 @@ from dovetail.core.entropy import Entropy, Words
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
 from dovetail_protocol.exact_thresholds import GeometricLaw
 
-Digits = NDArray[np.int32]  # (n,)
-Starts = NDArray[np.int64]  # (blocks + 1,), from 0 to n
-Rates = NDArray[np.float64]  # (blocks,), theta of each block
+LehmerCode = NDArray[np.int32]  # (n,)
+BlockStarts = NDArray[np.int64]  # (blocks + 1,), from 0 to n
+Thetas = NDArray[np.float64]  # (blocks,), theta of each block
 
 MOST_THETA = 1000.0  # the chance e^-1000 of any inversion is nobody's; a smaller theta only promises more
 
 _CHUNK = 1 << 14  # words at a time, so that they stay in the cache
 _BATCH = 512  # logarithms at a time
-_SURE, _WIDE, _FLAT = 0, 1, 2  # whether a word left the outcome open, and on which path
+_DECIDED, _INVERSION_OPEN, _REJECTION_OPEN = 0, 1, 2  # whether a word left the outcome open, and on which path
 _UNIT = 2.0**-64
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _RARE = np.uint64(1 << 52)  # below it 1 / w is above the error of the logarithm
 
 
-def digits(starts: Starts, thetas: Rates, rng: Entropy, *, beyond: int = 0) -> Digits:
-    """Digits (n,) for one Mallows permutation of each block, with bounds m = size, size - 1, .., 1.
+def draw_lehmer_code(starts: BlockStarts, thetas: Thetas, rng: Entropy, *, beyond: int = 0) -> LehmerCode:
+    """The digits (n,) of one Mallows permutation of each block, with bounds m = size, size - 1, .., 1.
 
     theta lies in [0, 1000]. A block with theta = 0 gets zeros: shuffle it uniformly instead. All bounds are larger by
     `beyond` when as many places follow each block that are not asked for; bounds stay below 2^31.
@@ -45,18 +45,22 @@ def digits(starts: Starts, thetas: Rates, rng: Entropy, *, beyond: int = 0) -> D
     scratch = np.empty(_BATCH)
     block = place = 0
     while block < thetas.size:
-        words, used, doubt = rng.words(min(_CHUNK, 2 * (result.size - place) + 2)), 0, _WIDE
+        words, used, doubt = rng.words(min(_CHUNK, 2 * (result.size - place) + 2)), 0, _INVERSION_OPEN
         while doubt:
             block, place, used, doubt, word = _fill(
                 result, starts, beyond, thetas, words, scratch, block, place, used
             )
             if doubt:
                 bound = int(starts[block + 1]) + beyond - place
-                place += _settle(result, place, doubt == _FLAT, int(word), bound, float(thetas[block]), rng)
+                place += _decide_exactly(
+                    result, place, doubt == _REJECTION_OPEN, int(word), bound, float(thetas[block]), rng
+                )
     return result
 
 
-def _settle(result: Digits, place: int, flat: bool, word: int, bound: int, theta: float, rng: Entropy) -> int:
+def _decide_exactly(
+    result: LehmerCode, place: int, flat: bool, word: int, bound: int, theta: float, rng: Entropy
+) -> int:
     """Decide exactly what `word`, the first 64 bits of U, means for this place; returns how many digits are fixed."""
     c = GeometricLaw(Fraction(theta)).settle(word, lambda: int(rng.words(1)[0]))
     if flat:  # 1 - U <= e^(-theta k) exactly when the geometric number of U is at least k
@@ -68,12 +72,12 @@ def _settle(result: Digits, place: int, flat: bool, word: int, bound: int, theta
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill(
-    result: Digits,
-    starts: Starts,
+    result: LehmerCode,
+    starts: BlockStarts,
     beyond: int,
-    thetas: Rates,
+    thetas: Thetas,
     words: Words,
-    scratch: Rates,
+    scratch: Thetas,
     block: int,
     place: int,
     used: int,
@@ -86,20 +90,20 @@ def _fill(
             place = stop
         elif (end - place) * theta > 1.0:
             last = min(end - np.int64(1.0 / theta), np.int64(stop))
-            place, used, doubt, word = _wide(result, theta, place, last, end, words, scratch, used)
+            place, used, doubt, word = _by_inversion(result, theta, place, last, end, words, scratch, used)
             if place < last:
                 return block, place, used, doubt, word
         if place < stop:
-            place, used, doubt, word = _flat(result, theta, place, stop, end, words, used)
+            place, used, doubt, word = _by_rejection(result, theta, place, stop, end, words, used)
             if place < stop:
                 return block, place, used, doubt, word
         block += 1
-    return block, place, used, _SURE, np.uint64(0)
+    return block, place, used, _DECIDED, np.uint64(0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _wide(
-    result: Digits, theta: float, place: int, last: int, end: int, words: Words, scratch: Rates, used: int
+def _by_inversion(
+    result: LehmerCode, theta: float, place: int, last: int, end: int, words: Words, scratch: Thetas, used: int
 ) -> tuple[int, int, int, np.uint64]:
     """Places below `last` by floor(-log(1 - U) / theta)."""
     scale = 1.0 / theta
@@ -115,23 +119,23 @@ def _wide(
             if y - digit < slack or digit + 1 - y < slack or word < _RARE:
                 low = y - slack - scale / np.float64(word)  # minus infinity for word = 0
                 if not (low >= end - place or (low >= digit and y + slack < digit + 1)):
-                    return place, used + i + 1, _WIDE, words[used + i]
+                    return place, used + i + 1, _INVERSION_OPEN, words[used + i]
             result[place] = digit  # written over when it is too large
             place += int(digit < end - place)
             if place == last:
-                return place, used + i + 1, _SURE, np.uint64(0)
+                return place, used + i + 1, _DECIDED, np.uint64(0)
         used += batch
-    return place, used, _SURE, np.uint64(0)
+    return place, used, _DECIDED, np.uint64(0)
 
 
 @njit(cache=True, nogil=True)
-def _flat(
-    result: Digits, theta: float, place: int, stop: int, end: int, words: Words, used: int
+def _by_rejection(
+    result: LehmerCode, theta: float, place: int, stop: int, end: int, words: Words, used: int
 ) -> tuple[int, int, int, np.uint64]:
     """Places below `stop` by a uniform k below the bound (Lemire 2019), kept with probability e^(-theta k)."""
     while place < stop and end - place > 1:
         if used + 2 > words.size:
-            return place, used, _SURE, np.uint64(0)
+            return place, used, _DECIDED, np.uint64(0)
         bound, word = np.uint64(end - place), words[used]
         used += 1
         product = (word & _LOW) * bound
@@ -146,11 +150,11 @@ def _flat(
             used += 1
             gap = math.exp(-theta * k) - np.float64(whole) * _UNIT
             if abs(gap) < 2.0 * ERROR:
-                return place, used, _FLAT, ~whole
+                return place, used, _REJECTION_OPEN, ~whole
             if gap < 0.0:
                 continue
         place += 1
     if place < stop:  # the digit below 1 is 0
         result[place] = 0
         place += 1
-    return place, used, _SURE, np.uint64(0)
+    return place, used, _DECIDED, np.uint64(0)

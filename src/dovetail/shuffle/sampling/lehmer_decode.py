@@ -1,8 +1,8 @@
-"""From digits to a permutation: place t takes the (c_t + 1)-th smallest value that is still unused.
+"""From a Lehmer code to its permutation: place t takes the (c_t + 1)-th smallest value that is still unused.
 
-Unused values are the set bits of 64-bit words, and rows of counters find the word. `window` keeps one row, for the
-values where the answer nearly always is when digits are small; `tiers` keeps three tiers of rows and costs the same
-for all digits. Digits must satisfy 0 <= c_t < n - t.
+Unused values are the set bits of 64-bit words, and rows of prefix counts find the word. `decode_by_window` keeps one
+row, for the values where the answer nearly always is when digits are small; `decode_by_tiers` keeps three tiers of
+rows and costs the same for all digits. Digits must satisfy 0 <= c_t < n - t.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Permutation, Words
-from dovetail.shuffle.sampling.lehmer_code import Digits, Rates, Starts
+from dovetail.shuffle.sampling.lehmer_code import BlockStarts, LehmerCode, Thetas
 from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, lower, take
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -41,57 +41,59 @@ def _byte_table() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 _SELECT = _byte_table()
 
 
-def decode(digits: Digits, starts: Starts, thetas: Rates) -> Permutation:
+def decode_lehmer_code(digits: LehmerCode, starts: BlockStarts, thetas: Thetas) -> Permutation:
     """The permutation of 0..n-1 that maps each block starts[b]..starts[b + 1] - 1 to itself, from its digits."""
     result = np.empty(digits.size, dtype=np.int64)
-    near = (thetas * _WINDOW >= 1.0) | (np.diff(starts) <= _FEW)
-    _near(digits, starts, near, result)
-    for block in np.flatnonzero(~near):
-        _far(digits, int(starts[block]), int(starts[block + 1]), result)
+    windowed = (thetas * _WINDOW >= 1.0) | (np.diff(starts) <= _FEW)
+    _decode_windows(digits, starts, windowed, result)
+    for block in np.flatnonzero(~windowed):
+        _decode_tiers(digits, int(starts[block]), int(starts[block + 1]), result)
     return result
 
 
-def window(digits: Digits) -> Permutation:
+def decode_by_window(digits: LehmerCode) -> Permutation:
     """Decode by a row of counts over the 2048 values from the first unused one on, walking on where that is short."""
     result = np.empty(digits.size, dtype=np.int64)
-    _near(digits, np.array([0, digits.size]), np.ones(1, dtype=np.bool_), result)
+    _decode_windows(digits, np.array([0, digits.size]), np.ones(1, dtype=np.bool_), result)
     return result
 
 
-def tiers(digits: Digits) -> Permutation:
+def decode_by_tiers(digits: LehmerCode) -> Permutation:
     """Decode by three tiers of counts, for 2048, 65536 and all values."""
     result = np.empty(digits.size, dtype=np.int64)
-    _far(digits, 0, digits.size, result)
+    _decode_tiers(digits, 0, digits.size, result)
     return result
 
 
-def _near(digits: Digits, starts: Starts, near: Chosen, result: Permutation) -> None:
-    largest = int(np.diff(starts).max(initial=0, where=near))
+def _decode_windows(digits: LehmerCode, starts: BlockStarts, windowed: Chosen, result: Permutation) -> None:
+    largest = int(np.diff(starts).max(initial=0, where=windowed))
     words = np.empty(largest // 64 + 2 * LANES16, dtype=np.uint64)
-    _decode_near(digits, starts, near, words, np.empty(LANES16, dtype=np.uint16), result)
+    _windows_kernel(digits, starts, windowed, words, np.empty(LANES16, dtype=np.uint16), result)
 
 
-def _far(digits: Digits, start: int, stop: int, result: Permutation) -> None:
+def _decode_tiers(digits: LehmerCode, start: int, stop: int, result: Permutation) -> None:
     trees = -(-(stop - start) // _TREE)
     words = np.full(trees * (_TREE // 64), _ALL)
     low = np.tile(np.arange(0, _NODE, 64, dtype=np.uint16), trees * LANES16)
     middle = np.tile(np.arange(0, _TREE, _NODE, dtype=np.uint16), trees)
     top = np.full(-(-trees // LANES32) * LANES32, _NEVER, dtype=np.uint32)
     top[:trees] = np.arange(trees, dtype=np.uint32) * np.uint32(_TREE)
-    _decode_far(digits, start, stop, words, low, middle, top, result)
+    _tiers_kernel(digits, start, stop, words, low, middle, top, result)
 
 
 @njit(cache=True, nogil=True)
-def _decode_near(
-    digits: Digits, starts: Starts, near: Chosen, words: Words, row: Counts16, result: Permutation
+def _windows_kernel(
+    digits: LehmerCode, starts: BlockStarts, windowed: Chosen, words: Words, row: Counts16, result: Permutation
 ) -> None:
-    for block in range(near.size):
-        if near[block]:
-            _walk(digits, starts[block], starts[block + 1], words, row, result)
+    for block in range(windowed.size):
+        if windowed[block]:
+            _window_block(digits, starts[block], starts[block + 1], words, row, result)
 
 
 @njit(cache=True, nogil=True)
-def _walk(digits: Digits, start: int, stop: int, words: Words, row: Counts16, result: Permutation) -> None:
+def _window_block(
+    digits: LehmerCode, start: int, stop: int, words: Words, row: Counts16, result: Permutation
+) -> None:
     words[: (stop - start) // 64 + 2 * LANES16] = _ALL
     base = held = np.int64(0)  # the row counts the unused values of 32 words from `base` on; all of them are `held`
     for t in range(stop - start):
@@ -119,8 +121,8 @@ def _walk(digits: Digits, start: int, stop: int, words: Words, row: Counts16, re
 
 
 @njit(cache=True, nogil=True)
-def _decode_far(
-    digits: Digits,
+def _tiers_kernel(
+    digits: LehmerCode,
     start: int,
     stop: int,
     words: Words,

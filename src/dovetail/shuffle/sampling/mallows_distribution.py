@@ -14,28 +14,27 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, digits
-from dovetail.shuffle.sampling.lehmer_decode import decode
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, draw_lehmer_code
+from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 
 Terms = NDArray[np.float64]  # one per digit
 
 _CHUNK = 1 << 20
 
 
-def mallows(n: int, theta: float, rng: Entropy) -> Permutation:
+def draw_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
     """A draw from the Mallows law around the identity, exact for every theta in [0, 1000] and for infinity."""
     n = whole("n", n, least=1)
-    if MOST_THETA < not_negative("theta", theta) < math.inf:
+    if MOST_THETA < not_negative_or_infinite("theta", theta) < math.inf:
         raise refuse("theta", "at most 1000 or infinite", theta)
     if theta == 0.0:
         return rng.permutation(n)
     if math.isinf(theta):
         return np.arange(n, dtype=np.int64)
     starts, thetas = np.array([0, n]), np.array([theta], dtype=np.float64)
-    return decode(digits(starts, thetas, rng), starts, thetas)
+    return decode_lehmer_code(draw_lehmer_code(starts, thetas, rng), starts, thetas)
 
 
 def inversions(permutation: ArrayLike) -> int:

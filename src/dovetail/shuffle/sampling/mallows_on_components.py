@@ -16,28 +16,28 @@ import numpy as np
 from scipy.special import gammaln
 
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.shuffle.fitting.components import Line
-from dovetail.shuffle.fitting.mixing import Marginals, marginals
-from dovetail.shuffle.sampling.lehmer_code import Rates, Starts, digits
-from dovetail.shuffle.sampling.lehmer_decode import decode
+from dovetail.shuffle.fitting.components import PartitionedOrder
+from dovetail.shuffle.fitting.mixing import Marginals, mallows_marginals
+from dovetail.shuffle.sampling.lehmer_code import BlockStarts, Thetas, draw_lehmer_code
+from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 from dovetail.shuffle.sampling.mallows_distribution import inversions, log_normalizer
-from dovetail.shuffle.sampling.within_blocks import uniform_inside
+from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
 
 
-def draw(line: Line, thetas: Rates, rng: Entropy) -> Permutation:
+def draw(line: PartitionedOrder, thetas: Thetas, rng: Entropy) -> Permutation:
     """kappa (n,): the place from which each place of the line receives its report."""
-    kappa = decode(digits(line.parts, thetas, rng), line.parts, thetas)
+    kappa = decode_lehmer_code(draw_lehmer_code(line.parts, thetas, rng), line.parts, thetas)
     free = exchangeable(line, thetas)
-    return kappa if free.size == line.n + 1 else uniform_inside(free, rng)[kappa]
+    return kappa if free.size == line.n + 1 else permute_within_blocks(free, rng)[kappa]
 
 
-def exchangeable(line: Line, thetas: Rates) -> Starts:
+def exchangeable(line: PartitionedOrder, thetas: Thetas) -> BlockStarts:
     """Blocks inside which the order is uniform: atoms, and whole components with theta = 0."""
     apart = np.append(thetas > 0.0, True)[np.append(line.part[line.cells[:-1]], thetas.size)]
     return np.asarray(line.cells[apart | np.isin(line.cells, line.parts, assume_unique=True)])
 
 
-def log_weight(line: Line, thetas: Rates, kappa: Permutation) -> float:
+def log_weight(line: PartitionedOrder, thetas: Thetas, kappa: Permutation) -> float:
     """Log probability of kappa; minus infinity when somebody leaves their component."""
     if (line.part[kappa] != line.part).any():
         return -math.inf
@@ -51,11 +51,11 @@ def log_weight(line: Line, thetas: Rates, kappa: Permutation) -> float:
     return total
 
 
-def word_marginals(line: Line, thetas: Rates) -> Marginals:
+def marginals_on_components(line: PartitionedOrder, thetas: Thetas) -> Marginals:
     """P[i, j] = Pr[kappa(i) = j], exactly, with the mean over each atom in place of its columns; O(sum of n_c^3)."""
     result = np.zeros((line.n, line.n))
     for part, theta in enumerate(thetas):
         here = slice(line.parts[part], line.parts[part + 1])
-        result[here, here] = marginals(int(line.sizes[part]), float(theta))
+        result[here, here] = mallows_marginals(int(line.sizes[part]), float(theta))
     sizes = np.diff(line.cells)
     return np.repeat(np.add.reduceat(result, line.cells[:-1], axis=1) / sizes, sizes, axis=1)

@@ -8,19 +8,18 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import refuse
+from dovetail.core.checks import not_negative_or_infinite, refuse
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Reports
-from dovetail.shuffle.checks import not_negative
-from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Digits, digits
-from dovetail.shuffle.sampling.lehmer_decode import decode
+from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, LehmerCode, draw_lehmer_code
+from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 
 _BATCH = 1 << 16
 _ENDLESS = (1 << 31) - 1 - _BATCH  # places that may follow: digits are drawn as if so many did
 
 
-def stream(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator[Reports]:
+def shuffle_out_of_core(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator[Reports]:
     r"""The reports of `batches`, shuffled by the Mallows law of all of them, without knowing how many there are.
 
     Place t releases the (c + 1)-th of the reports that are still held back, reading on until there are so many. The
@@ -47,10 +46,10 @@ def stream(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator
     Examples
     --------
     >>> from dovetail.core.entropy import simulation
-    >>> list(stream([[10, 11, 12], [13, 14]], 1.0, simulation(3)))
+    >>> list(shuffle_out_of_core([[10, 11, 12], [13, 14]], 1.0, simulation(3)))
     [array([11, 13, 10, 12]), array([14])]
     """
-    rate = not_negative("theta", theta)
+    rate = not_negative_or_infinite("theta", theta)
     if rate == 0.0 or MOST_THETA < rate < math.inf:
         raise refuse("theta", "above 0 and at most 1000, or infinite", theta)
     return _flow(batches, rate, rng)
@@ -76,11 +75,11 @@ def _flow(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator[
             yield pool[taken]
     if held is not None and len(held):
         last = np.array([0, len(held)]), np.array([theta])
-        yield held[decode(digits(*last, rng), *last)]
+        yield held[decode_lehmer_code(draw_lehmer_code(*last, rng), *last)]
 
 
-def _endless(theta: float, rng: Entropy) -> Digits:
-    return digits(np.array([0, _BATCH]), np.array([theta]), rng, beyond=_ENDLESS)
+def _endless(theta: float, rng: Entropy) -> LehmerCode:
+    return draw_lehmer_code(np.array([0, _BATCH]), np.array([theta]), rng, beyond=_ENDLESS)
 
 
 def _gathered(batches: Iterable[ArrayLike], least: int) -> Iterator[Reports]:
@@ -99,11 +98,11 @@ def _gathered(batches: Iterable[ArrayLike], least: int) -> Iterator[Reports]:
         yield np.concatenate(parts)
 
 
-def _release(drawn: Digits, held: int, theta: float) -> tuple[Permutation, Permutation]:
+def _release(drawn: LehmerCode, held: int, theta: float) -> tuple[Permutation, Permutation]:
     """Which of the reports at hand are released, in order, and which are left when a digit is too large for them."""
     late = np.flatnonzero(drawn[:held] >= np.arange(held, 0, -1))
     count = int(late[0]) if late.size else held
     padded = np.zeros(held, dtype=np.int32)  # digits 0 line up what is left
     padded[:count] = drawn[:count]
-    order = decode(padded, np.array([0, held]), np.array([theta]))
+    order = decode_lehmer_code(padded, np.array([0, held]), np.array([theta]))
     return order[:count], order[count:]

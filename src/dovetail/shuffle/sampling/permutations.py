@@ -12,7 +12,7 @@ Mixing = NDArray[np.float64]  # (g, g), rows sum to 1
 _MOST_CELLS = 10_000_000
 
 
-def checked(permutation: ArrayLike, n: int, name: str = "permutation") -> Permutation:
+def check_permutation(permutation: ArrayLike, n: int, name: str = "permutation") -> Permutation:
     """`permutation` as an array, each of 0..n-1 once; DataError otherwise."""
     given = np.asarray(permutation)
     if given.shape != (n,) or given.dtype.kind not in "iu":
@@ -33,7 +33,7 @@ def inverse(permutation: Permutation) -> Permutation:
     return result
 
 
-def checked_labels(labels: ArrayLike, n: int) -> Labels:
+def check_labels(labels: ArrayLike, n: int) -> Labels:
     """`labels` as an array (n,) of codes 0..g-1 for a table of g x g cells."""
     given = np.asarray(labels)
     if given.shape != (n,) or given.dtype.kind not in "iu" or given.min() < 0:
@@ -46,7 +46,7 @@ def checked_labels(labels: ArrayLike, n: int) -> Labels:
     return given.astype(np.int64)
 
 
-def shares(flow: NDArray[np.float64]) -> Mixing:
+def normalize_rows(flow: NDArray[np.float64]) -> Mixing:
     """Rows of expected flows (g, g) as shares; a label that nobody has keeps to itself."""
     total = flow.sum(axis=1, keepdims=True)
     return np.where(total > 0, flow / np.where(total > 0, total, 1.0), np.eye(len(flow)))

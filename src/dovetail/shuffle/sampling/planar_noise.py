@@ -45,11 +45,11 @@ def _accepted(rate: Fraction, drawn: Plane, rng: Entropy) -> NDArray[np.bool_]:
     gap = words.astype(np.float64) - chance
     kept = np.asarray(gap < 0.0)
     for row in np.flatnonzero(np.abs(gap) <= _MARGIN * chance + 4096.0):
-        kept[row] = _settle(rate, int(drawn[row, 0]), int(drawn[row, 1]), int(words[row]), rng)
+        kept[row] = _decide_exactly(rate, int(drawn[row, 0]), int(drawn[row, 1]), int(words[row]), rng)
     return kept
 
 
-def _settle(rate: Fraction, x: int, y: int, uniform: int, rng: Entropy) -> bool:
+def _decide_exactly(rate: Fraction, x: int, y: int, uniform: int, rng: Entropy) -> bool:
     """Whether the uniform number that begins with these 64 bits is below e^(-rho (|z|_2 - A |z|_1))."""
     bits = 64
     while True:

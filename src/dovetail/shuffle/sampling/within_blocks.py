@@ -4,12 +4,12 @@ import numpy as np
 from numba import njit
 
 from dovetail.core.entropy import Entropy, Permutation, Words
-from dovetail.shuffle.sampling.lehmer_code import Starts
+from dovetail.shuffle.sampling.lehmer_code import BlockStarts
 
 _CHUNK = 1 << 14
 
 
-def uniform_inside(starts: Starts, rng: Entropy) -> Permutation:
+def permute_within_blocks(starts: BlockStarts, rng: Entropy) -> Permutation:
     """A uniform permutation of 0..n-1 among those that map each block starts[b]..starts[b + 1] - 1 to itself."""
     result = np.arange(int(starts[-1]), dtype=np.int64)
     sizes = np.diff(starts)
@@ -22,7 +22,9 @@ def uniform_inside(starts: Starts, rng: Entropy) -> Permutation:
 
 
 @njit(cache=True, nogil=True)
-def _deal(items: Permutation, starts: Starts, blocks: Starts, block: int, todo: int, words: Words) -> tuple[int, int]:
+def _deal(
+    items: Permutation, starts: BlockStarts, blocks: BlockStarts, block: int, todo: int, words: Words
+) -> tuple[int, int]:
     """Fisher-Yates with rejection, from the top of each block, until the words run out."""
     ones, used = np.uint64(0xFFFFFFFFFFFFFFFF), 0
     while block < blocks.size:

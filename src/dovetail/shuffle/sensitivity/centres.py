@@ -24,7 +24,7 @@ ROUNDING = 1e-9  # relative, far above the rounding of sums of up to 1e6 distanc
 _STEPS = 32
 
 
-def best_centres(groups: Groups, points: Points, part: Places) -> Points:
+def choose_centres(groups: Groups, points: Points, part: Places) -> Points:
     """A centre (groups, 2) for each group, good where the bound is largest among groups with the same `part`.
 
     The mean, or what Weiszfeld's iteration for the geometric median leads to from it; a group is not looked at any
@@ -34,7 +34,7 @@ def best_centres(groups: Groups, points: Points, part: Places) -> Points:
     return np.asarray(_centres(points, part, parts, rows.people, rows.starts, rows.stops))
 
 
-def moves(groups: Groups, points: Points, centres: Points) -> Numbers:
+def displacement_bounds(groups: Groups, points: Points, centres: Points) -> Numbers:
     """2 sum |t - c| for each group (groups,), rounded up."""
     rows = groups.rows
     return np.asarray(_sums(points, centres, rows.people, rows.starts, rows.stops) * (2.0 * (1.0 + ROUNDING)))

@@ -18,10 +18,10 @@ from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import Round
 from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing
-from dovetail.shuffle.fitting.summary import round_up
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.exact_thresholds import as_written
 
@@ -100,13 +100,13 @@ def guarantees(campaign: Campaign, released: Sequence[Released]) -> Guarantees:
     return Guarantees(
         local=randomizer.guarantee,
         most_reports=most,
-        all_local=round_up(most * as_written(randomizer.guarantee.epsilon)),
+        all_local=round_up_to_double(most * as_written(randomizer.guarantee.epsilon)),
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,
         composed=composed(campaign, released, most=most),
         alpha=alpha,
-        all_alpha=alpha if isinstance(alpha, Missing) else round_up(most * Fraction(alpha)),
+        all_alpha=alpha if isinstance(alpha, Missing) else round_up_to_double(most * Fraction(alpha)),
         short=tuple(each for each in released if each.n < campaign.batch.minimum),
     )
 

@@ -1,0 +1,63 @@
+"""The identity shuffler: the batch keeps its order, and nobody's place is protected."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dovetail.core.checks import whole
+from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.fitting.missing_people import check_present
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.saving import FittedShuffler
+
+
+@dataclass(frozen=True)
+class Identity(FittedShuffler):
+    """Releases the batch in the order it came in: protects nobody's place.
+
+    Parameters
+    ----------
+    n : int, at least 1
+    """
+
+    name: ClassVar[str] = "identity"
+    n: int
+
+    def __post_init__(self) -> None:
+        whole("n", self.n, least=1)
+
+    @classmethod
+    def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
+        """The identity for as many people; no alpha can be kept, and the guarantee says so."""
+        return cls(groups.n)
+
+    @property
+    def guarantee(self) -> OrderPrivacy:
+        return OrderPrivacy(math.inf, None, source="the order is released as it is: nothing is promised")
+
+    def permutation(self, rng: Entropy) -> Permutation:
+        return np.arange(self.n, dtype=np.int64)
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """The identity for the people that are `present` (n,)."""
+        return type(self)(int(check_present(present, self.n).sum()))
+
+    def log_weight(self, permutation: ArrayLike) -> float:
+        return 0.0 if (check_permutation(permutation, self.n) == np.arange(self.n)).all() else -math.inf
+
+    def mixing(self, labels: Labels) -> Mixing:
+        return np.eye(int(check_labels(labels, self.n).max()) + 1)
+
+    def summary(self) -> dict[str, Any]:
+        return {"shuffler": self.name, "n": self.n, "alpha": math.inf}
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(1), cls(4))

@@ -1,0 +1,123 @@
+"""The shuffler inside disjoint groups: each group is shuffled uniformly, and nothing leaves its group."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.special import gammaln
+
+from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
+from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
+from dovetail.shuffle.saving import FittedShuffler
+
+
+@dataclass(frozen=True)
+class WithinGroups(FittedShuffler):
+    r"""A uniform shuffle inside each of disjoint groups; nothing leaves its group, people in no group stay in place.
+
+    .. math:: \Pr[\sigma] = \prod_{G} 1 / |G|! \quad \text{for } \sigma \text{ that maps every } G \text{ to itself}
+
+    For disjoint groups nothing is better: alpha = 0, and every count of a group survives exactly.
+
+    Parameters
+    ----------
+    groups : Groups, disjoint
+    provenance : FitProvenance
+        How it came about.
+
+    Raises
+    ------
+    UnsupportedError
+        For groups that overlap; Mallows serves those.
+    """
+
+    name: ClassVar[str] = "within_groups"
+    groups: Groups
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.groups.disjoint:
+            twice = self.groups.rows.entries - int(self.groups.grouped.sum())
+            raise UnsupportedError(
+                f"A uniform shuffle inside each group needs disjoint groups; these overlap ({twice:,} memberships "
+                "too many). Use Mallows, which bounds what the order tells inside overlapping groups."
+            )
+
+    @classmethod
+    def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
+        """The shuffle inside these groups; it keeps alpha = 0, whatever is asked."""
+        return cls(groups)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of people."""
+        return self.groups.n
+
+    @property
+    def guarantee(self) -> OrderPrivacy:
+        source = "uniform inside each of disjoint groups: the law is invariant under every reordering of a group"
+        return self.provenance.guarantee(0.0, self.groups, source)
+
+    def restrict(self, present: ArrayLike) -> Self:
+        """The shuffle inside what is left of the groups when only some people are `present` (n,), in their order."""
+        groups, _, provenance = restrict_groups(self.groups, check_present(present, self.n), self.provenance)
+        return type(self)(groups, provenance)
+
+    def permutation(self, rng: Entropy) -> Permutation:
+        flat = self.groups.rows.materialize()
+        result = np.arange(self.n, dtype=np.int64)
+        result[flat.people] = flat.people[permute_within_blocks(np.append(0, flat.stops), rng)]
+        return result
+
+    def log_weight(self, permutation: ArrayLike) -> float:
+        home = self._home()
+        given = check_permutation(permutation, self.n)
+        if (home[given] != home).any():
+            return -math.inf
+        return -float(gammaln(self.groups.sizes + 1.0).sum())
+
+    def mixing(self, labels: Labels) -> Mixing:
+        codes = check_labels(labels, self.n)
+        home = self._home()
+        size = np.bincount(home)
+        seats = csr_array((np.ones(self.n), (home, codes)), shape=(size.size, int(codes.max()) + 1))
+        return normalize_rows(np.asarray((seats.T @ seats.multiply(1 / size[:, None]).tocsr()).todense()))
+
+    def summary(self) -> dict[str, Any]:
+        groups = self.groups
+        return {
+            "shuffler": self.name,
+            "n": self.n,
+            "alpha": 0.0,
+            "components": len(groups),
+            "largest_group": groups.largest,
+            "groups": len(groups),
+            "ungrouped": int((~groups.grouped).sum()),
+        } | self.provenance.summary()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(Groups.from_lists([[3, 0], [4, 2]], 5)),
+            cls(Groups.from_labels([2, 1, 2, 1, 2])),
+            cls(Groups.from_lists([], 3)),
+        )
+
+    def _home(self) -> Places:
+        """Number (n,) of each person's group; people in no group have one of their own."""
+        flat = self.groups.rows.materialize()
+        result = len(flat) + np.arange(self.n)
+        result[flat.people] = np.repeat(np.arange(len(flat)), flat.sizes)
+        return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)
