@@ -9,7 +9,6 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
@@ -143,6 +142,8 @@ class BudgetLaplace(NumericRandomizer):
         grids, whose points need not be where that happens, a smaller epsilon may do. For fine grids this tends to
         Lemma 1 with x_min in place of x_max.
         """
+        from scipy.optimize import brentq  # seldom used, and slow to import
+
         k = self.device.reach
         if k < 0:
             return inf

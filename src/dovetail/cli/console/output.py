@@ -19,7 +19,7 @@ from rich.table import Table
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, OutputError, StorageError
-from dovetail.pipeline.run import Progress as ProgressFunction
+from dovetail.pipeline.progress import Progress as ProgressFunction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Seed = Annotated[
