@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
+from dovetail.core.errors import ParameterError
 
 Words = NDArray[np.uint64]  # (count,), independent and uniform on [0, 2**64)
 Narrow = TypeVar("Narrow", np.uint32, np.uint16, np.uint8)
@@ -128,3 +129,24 @@ def simulation(seed: int) -> Entropy:
     'simulation'
     """
     return _Simulation(seed)
+
+
+def entropy_or_system(rng: object) -> Entropy:
+    """`rng` itself, and the operating system's entropy where None is given; what every `rng` parameter means.
+
+    >>> entropy_or_system(None)
+    system_entropy()
+
+    Raises
+    ------
+    ParameterError
+        For anything else, such as a numpy Generator or a seed: whether draws protect people is never guessed.
+    """
+    if rng is None:
+        return system_entropy()
+    if isinstance(rng, Entropy):
+        return rng
+    raise ParameterError(
+        "`rng` must be dovetail.system_entropy() or, for simulations, dovetail.simulation(seed), "
+        f"got {rng!r}; use dt.simulation(seed)."
+    )

@@ -184,7 +184,7 @@ class BudgetLaplace(NumericRandomizer):
         tail = exp(-rate * max(d, 1 - d)) / (1.0 + exp(-rate))
         return tail if d > 0 else 1.0 - tail
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         reports = self.noise.randomize(values, rng)
         return np.clip(reports, 0, self.steps, out=reports) if self.clamps else reports
 

@@ -209,7 +209,7 @@ class Mallows(Shuffler):
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.thetas[left], plan)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         kappa = words.draw(self.line, self.thetas, rng)
         result = np.empty(self.n, dtype=np.int64)
         result[self.order] = self.order[kappa]

@@ -170,7 +170,7 @@ class PlanarLaplace(Shuffler):
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], plan)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
         result[self.line.order] = self.line.order[self._draw(rng)]
         return result

@@ -48,7 +48,7 @@ class Identity(Shuffler):
     def guarantee(self) -> OrderPrivacy:
         return OrderPrivacy(math.inf, None, source="the order is released as it is: nothing is promised")
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         return np.arange(self.n, dtype=np.int64)
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -95,7 +95,7 @@ class Uniform(Shuffler):
     def guarantee(self) -> OrderPrivacy:
         return OrderPrivacy(0.0, None, source="uniform over all orders: the law is invariant under every reordering")
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         return rng.permutation(self.n)
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -170,7 +170,7 @@ class WithinGroups(Shuffler):
         groups, _, plan = restrict_groups(self.groups, checked_present(present, self.n), self.plan)
         return type(self)(groups, plan)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         flat = self.groups.rows.listed()
         result = np.arange(self.n, dtype=np.int64)
         result[flat.people] = flat.people[uniform_inside(np.append(0, flat.stops), rng)]
