@@ -41,7 +41,7 @@ class Fixed(Randomizer):
     def guarantee(self) -> LocalDP:
         return self.promise
 
-    def randomize(self, values, rng):  # type: ignore[no-untyped-def]
+    def _randomize(self, values, rng):  # type: ignore[no-untyped-def]
         raise NotImplementedError
 
     @classmethod

@@ -16,6 +16,7 @@ from tests.pipeline.surveys import survey
 
 import dovetail as dt
 from dovetail.cli.main import app, invoke
+from dovetail.cli.verbs import VERBS as NAMED
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]
 VERBS = [
@@ -79,6 +80,22 @@ def test_help_is_complete_for_every_verb(verb: str, capsys: pytest.CaptureFixtur
     assert "--json" in text and "Traceback" not in text
     command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
     assert command.help and all(parameter.help for parameter in command.params), command.params
+
+
+@pytest.mark.parametrize("verb", NAMED)
+def test_the_overview_shows_the_first_sentence_of_each_help(verb: str) -> None:
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    assert command.get_short_help_str(1000) == NAMED[verb][1]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--hlep"], ["rn"]], ids=lambda it: it[0])
+def test_the_overview_and_its_mistakes_load_no_arrays_tables_or_compilers(arguments: list[str]) -> None:
+    program = (
+        f"import sys; from dovetail.cli.main import invoke; invoke({arguments!r}); "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'polars', 'scipy', 'numba', 'pydantic')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_verb_prints_the_help_and_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ class Truth(NumericRandomizer):
     def guarantee(self) -> LocalDP:
         return LocalDP(math.inf)
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         return (numbers(values, self.lower, self.upper) * 64).astype(np.int64)
 
     def log_density(self, report: ArrayLike, value: ArrayLike) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from dovetail.attack.experiment.result import Guesses, People, columns, most, people
 from dovetail.core.checks import positive, real, refuse, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 
@@ -126,7 +126,8 @@ class Correlation:
         ends = np.arange(0, found.size + 1, count)
         return cls(randomizer, who, csr_array((rows.ravel(), found.ravel(), ends), shape=(who.size, n)))
 
-    def guess(self, reports: Reports, rng: Entropy) -> Guesses:
+    def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
+        rng = entropy_or_system(rng)
         seen = self.randomizer.indicators(reports)
         if len(seen) != self.weights.shape[1]:
             raise DataError(f"`reports` must be {self.weights.shape[1]:,}, one for each place, got {len(seen):,}.")
@@ -135,8 +136,8 @@ class Correlation:
 
 
 def learn_smoothness(
-    randomizer: FrequencyRandomizer, points: ArrayLike, reports: Reports, *, rng: Entropy, blocks: int = 20,
-    people_each: int = 60,
+    randomizer: FrequencyRandomizer, points: ArrayLike, reports: Reports, *, blocks: int = 20,
+    people_each: int = 60, rng: Entropy | None = None,
 ) -> Smoothness:  # fmt: skip
     r"""The scale and structure that make a released batch likeliest, of 60 candidates.
 
@@ -163,6 +164,7 @@ def learn_smoothness(
     Rasmussen, Williams (2006), Gaussian Processes for Machine Learning, (5.8); blocks as in Stein, Chi, Welty (2004),
     Approximating likelihoods for large spatial data sets.
     """
+    rng = entropy_or_system(rng)
     places = columns("points", points)
     seen = randomizer.indicators(reports)
     if len(seen) != len(places):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dovetail.attack.experiment.result import Guesses, People, most, people
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.estimate.simplex import nearest_shares
@@ -115,7 +115,8 @@ class DeFinetti:
         who = people("targets", targets, n=classes.size)
         return cls(randomizer, who, classes, block, inside, mix, np.linalg.inv(normal))
 
-    def guess(self, reports: Reports, rng: Entropy) -> Guesses:
+    def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
+        rng = entropy_or_system(rng)
         model, weights = self.learn(reports)
         scores = model[self.classes[self.targets]] * weights[self.blocks[self.targets]]
         return most(scores / scores.max(axis=1, keepdims=True), rng)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dovetail.attack.experiment.result import Guesses, People
 from dovetail.attack.experiment.voters import Places
-from dovetail.core.entropy import Entropy, Words
+from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Support
 from dovetail.randomize.krr import KRR
@@ -57,7 +57,8 @@ class MajorityVote:
         if places.min(initial=-1) < -1 or not (places >= 0).any(axis=1).all():
             raise DataError("`places` must hold at least one place for each target, and -1 where there are fewer.")
 
-    def guess(self, reports: Reports, rng: Entropy) -> Guesses:
+    def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
+        rng = entropy_or_system(rng)
         given = self.randomizer.check_reports(reports)
         if self.places.max() >= len(given):
             raise DataError(f"`reports` must have a row for each of {self.places.max() + 1:,} places.")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import polars as pl
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -121,8 +120,8 @@ def _account(
                 "--curve draws one round of any pure randomizer: no --rounds, --delta0, --randomizer."
             )
         table = drawn(along, epsilon0, n=trusted, delta=delta, adaptive=adaptive, ends=(start, end))
-        labels = {name: name for name in table.columns if name not in (along, "lower")}
-        document["curve"] = table.to_dict(as_series=False)
+        labels = {name: name for name in table if name not in (along, "lower")}
+        document["curve"] = {name: column.tolist() for name, column in table.items()}
         document["files"] = write_curve(
             table, along, csv=csv, plot=plot, force=force, labels=labels, y="central epsilon (upper bound)",
             log_x=True, log_y=True, title=_title(along, epsilon0, trusted, delta),
@@ -226,7 +225,7 @@ def composed(
 
 def drawn(
     along: Axis, epsilon0: float, *, n: int, delta: float, adaptive: bool, ends: tuple[float | None, float | None]
-) -> pl.DataFrame:
+) -> dict[str, Any]:
     """The central epsilon along one axis, geometrically spaced: certified ends of the pair, and the other pair."""
     first, last = (given if given is not None else usual for given, usual in zip(ends, RANGES[along], strict=True))
     if not 0.0 < real("--from", first) < real("--to", last):
@@ -238,9 +237,9 @@ def drawn(
     point: dict[str, Any] = {"epsilon0": epsilon0, "n": n, "delta": delta, along: grid}
     pair = curve(**point, adaptive=adaptive)
     if adaptive:
-        return pl.DataFrame({along: grid, "clones": pair.upper, "lower": pair.lower})
+        return {along: grid, "clones": pair.upper, "lower": pair.lower}
     clones = curve(**point, adaptive=True)
-    return pl.DataFrame({along: grid, "stronger clones": pair.upper, "lower": pair.lower, "clones": clones.upper})
+    return {along: grid, "stronger clones": pair.upper, "lower": pair.lower, "clones": clones.upper}
 
 
 def _title(along: Axis, epsilon0: float, n: int, delta: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import polars as pl
 import typer
 
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
@@ -92,7 +91,7 @@ def _leak(
         sizes = [int(size) for size in np.unique(np.geomspace(1, people, num=_POINTS).round())[:-1]]
         points = [vulnerability(channel, n=size, **options) for size in sizes] + [answer]
         table = {"n": [*sizes, people]} | {name: [getattr(at, name) for at in points] for name in _NAMES}
-        files = write_curve(pl.DataFrame(table), "n", csv=csv, plot=plot, force=force, **_drawing(gain, tries))
+        files = write_curve(table, "n", csv=csv, plot=plot, force=force, **_drawing(gain, tries))
         document |= {"curve": table, "files": files}
     if as_json:
         print_json(document)

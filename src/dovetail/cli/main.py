@@ -9,24 +9,9 @@ import sys
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from dovetail import __version__
-from dovetail.cli import (
-    account,
-    collect,
-    compare,
-    demo,
-    estimate,
-    leak,
-    plan,
-    plan_shuffle,
-    randomize,
-    run,
-    shuffle,
-    study,
-)
-from dovetail.cli.attack import reidentify as attack
+from dovetail.cli.verbs import VerbGroup
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 
 BAD_INPUT, FAILED = 2, 1
@@ -34,27 +19,12 @@ _INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="dovetail",
+    cls=VerbGroup,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (
-    run,
-    demo,
-    plan,
-    plan_shuffle,
-    compare,
-    randomize,
-    shuffle,
-    estimate,
-    account,
-    leak,
-    attack,
-    study,
-    collect,
-):
-    verb.register(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -126,6 +96,8 @@ def invoke(arguments: list[str]) -> int:
 
 
 def _fail(message: str, status: int) -> int:
+    from rich.console import Console  # half of the time that the version takes
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for line in message.splitlines() or [""]:
         console.print("[bold red]error:[/bold red]", end=" ")

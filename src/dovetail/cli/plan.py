@@ -6,7 +6,6 @@ from dataclasses import asdict
 from decimal import ROUND_CEILING
 from typing import Annotated, Any, Literal
 
-import polars as pl
 import typer
 from rich import box
 from rich.console import Console
@@ -73,7 +72,7 @@ def _plan(
     )  # fmt: skip
     document = plan_document(plan)
     document["files"] = write_curve(
-        pl.DataFrame([asdict(step) for step in plan.tradeoff]),
+        [asdict(step) for step in plan.tradeoff],
         "error95",
         csv=csv,
         plot=plot,

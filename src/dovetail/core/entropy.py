@@ -10,13 +10,10 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, TypeVar, final
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CTR
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
+from dovetail.core.errors import ParameterError
 
 Words = NDArray[np.uint64]  # (count,), independent and uniform on [0, 2**64)
 Narrow = TypeVar("Narrow", np.uint32, np.uint16, np.uint8)
@@ -57,11 +54,13 @@ class Entropy(ABC):
     @final
     def permutation(self, n: int) -> Permutation:
         """A uniform permutation of 0..n-1 (Fisher-Yates with rejection)."""
+        from dovetail.core.kernels import fisher_yates
+
         n = whole("n", n, least=0)
         result = np.arange(n, dtype=np.int64)
         todo = n
         while todo > 1:  # a second round only if rejections used up the spare words
-            todo = _fisher_yates(result, todo, self.words(todo + 64))
+            todo = fisher_yates(result, todo, self.words(todo + 64))
         return result
 
 
@@ -69,6 +68,10 @@ class _SystemEntropy(Entropy):
     provenance = "device"
 
     def words(self, count: int) -> Words:
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
         payload = 8 * whole("count", count, least=0)
         stream = Cipher(AES(os.urandom(32)), CTR(bytes(16))).encryptor()
         buffer = np.empty(payload + _SLACK, dtype=np.uint8)
@@ -128,22 +131,22 @@ def simulation(seed: int) -> Entropy:
     return _Simulation(seed)
 
 
-@njit(cache=True, nogil=True)
-def _fisher_yates(items: Permutation, todo: int, words: Words) -> int:
-    """Shuffle items[:todo] in place from the top; returns how many places are left when words run out."""
-    used = 0
-    while todo > 1:
-        bound = np.uint64(todo)
-        # the largest multiple of `bound` not above 2^64 is 2^64 - excess
-        excess = (np.uint64(0xFFFFFFFFFFFFFFFF) % bound + np.uint64(1)) % bound
-        while True:
-            if used == words.size:
-                return todo
-            word = words[used]
-            used += 1
-            if word <= np.uint64(0xFFFFFFFFFFFFFFFF) - excess:
-                break
-        other = np.int64(word % bound)
-        todo -= 1
-        items[todo], items[other] = items[other], items[todo]
-    return todo
+def entropy_or_system(rng: object) -> Entropy:
+    """`rng` itself, and the operating system's entropy where None is given; what every `rng` parameter means.
+
+    >>> entropy_or_system(None)
+    system_entropy()
+
+    Raises
+    ------
+    ParameterError
+        For anything else, such as a numpy Generator or a seed: whether draws protect people is never guessed.
+    """
+    if rng is None:
+        return system_entropy()
+    if isinstance(rng, Entropy):
+        return rng
+    raise ParameterError(
+        "`rng` must be dovetail.system_entropy() or, for simulations, dovetail.simulation(seed), "
+        f"got {rng!r}; use dt.simulation(seed)."
+    )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dovetail.core.checks import probability
 from dovetail.core.errors import ParameterError
@@ -131,6 +130,8 @@ class Estimate:
         return self._interval(self.population_error, spread, level)
 
     def _interval(self, error: Values, spread: Spread | None, level: float) -> tuple[Values, Values]:
+        from scipy.special import ndtri
+
         z = float(ndtri(0.5 + probability("level", level) / 2))
         low, high = (
             (self.value - z * error, self.value + z * error) if spread is None else spread.interval(self.value, z)

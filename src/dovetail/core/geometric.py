@@ -13,15 +13,12 @@ from functools import lru_cache
 from math import ceil
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
 from dovetail_protocol.exact_thresholds import WORD, GeometricLaw, geometric_digits
 
 Counts = NDArray[np.int64]  # (count,)
-
-_GUIDE_BITS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +33,11 @@ class _Stage:
 
     def add(self, total: Counts, rng: Entropy) -> None:
         """Add this digit, drawn freshly for each element, to `total`."""
+        from dovetail.core.kernels import look_up
+
         words = rng.words(total.size)
         unsure = np.zeros(total.size, dtype=np.bool_)
-        if _look_up(words, self.thresholds, self.guide, self.complete, self.shift, total, unsure):
+        if look_up(words, self.thresholds, self.guide, self.complete, self.shift, total, unsure):
             for place in np.flatnonzero(unsure):
                 cell = self.law.settle(int(words[place]), lambda: int(rng.words(1)[0]))
                 total[place] += cell << self.shift
@@ -78,35 +77,12 @@ def _stages(rate: Fraction, bits: int | None) -> tuple[_Stage, ...]:
 
 @lru_cache(maxsize=512)
 def _stage(law: GeometricLaw, shift: int) -> _Stage:
+    from dovetail.core.kernels import GUIDE_BITS
+
     reach = ceil(45 / law.rate) if law.rate > 0 else WORD  # beyond it a cell holds less than one word
     complete = law.size is not None and law.size <= reach
     count = law.size - 1 if complete and law.size is not None else reach
     thresholds = np.array([min(t, WORD - 1) for t in law.thresholds(count)], dtype=np.uint64)
-    starts = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
+    starts = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - GUIDE_BITS)
     guide = np.searchsorted(thresholds, starts, side="right").astype(np.int32)
     return _Stage(law, shift, thresholds, guide, complete)
-
-
-@njit(cache=True, nogil=True)
-def _look_up(
-    words: Words,
-    thresholds: Words,
-    guide: NDArray[np.int32],
-    complete: bool,
-    shift: int,
-    total: Counts,
-    unsure: NDArray[np.bool_],
-) -> int:
-    """Add the cell of each word to `total`, or mark it unsure; returns how many are unsure."""
-    last, count = thresholds.size, 0
-    for i in range(words.size):
-        word = words[i]
-        cell = guide[np.int64(word >> np.uint64(64 - _GUIDE_BITS))]
-        while cell < last and word >= thresholds[cell]:
-            cell += 1
-        if (cell > 0 and word == thresholds[cell - 1]) or (cell == last and not complete):
-            unsure[i] = True
-            count += 1
-        else:
-            total[i] += np.int64(cell) << shift
-    return count

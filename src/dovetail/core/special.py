@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincc, xlog1py, xlogy
 
 Reals = NDArray[np.float64]
 
@@ -114,6 +113,8 @@ def binomial_log_pmf(x: ArrayLike, n: ArrayLike, p: float, complement: float | N
 
 def _log_power(n: Reals, p: float, q: float) -> Reals:
     """log p^n, from the smaller of p and q; 0 for n = 0."""
+    from scipy.special import xlog1py, xlogy
+
     return np.asarray(xlogy(n, p) if p < 0.5 else xlog1py(n, -q))
 
 
@@ -140,6 +141,8 @@ def binomial_survival(x: ArrayLike, n: ArrayLike, p: float, complement: float | 
 
 
 def _beta(x: ArrayLike, n: ArrayLike, p: float, q: float, *, survival: bool) -> Reals:
+    from scipy.special import betainc, betaincc
+
     x, n = np.broadcast_arrays(np.floor(np.asarray(x, dtype=np.float64)), np.asarray(n, dtype=np.float64))
     a, b = np.clip(x, 0.0, np.maximum(n - 1.0, 0.0)) + 1.0, np.maximum(n - np.maximum(x, 0.0), 1.0)
     # I_p(a, b) = Pr[X > x]; the smaller of p and q is the argument, because the other one has lost its digits

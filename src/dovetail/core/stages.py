@@ -1,7 +1,7 @@
 """The stages of a collection and the laws that every implementation keeps.
 
 Randomizers, shufflers and estimators are frozen values: data and randomness are arguments. The same object lives
-on the device and at the analyst.
+on the device and at the analyst. Randomness is the operating system's unless `simulation(seed)` is passed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import MOST_CELLS, Channel
-from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
@@ -49,9 +49,14 @@ class Randomizer(Declared):
     def guarantee(self) -> LocalDP:
         """What one report promises."""
 
-    @abstractmethod
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    @final
+    def randomize(self, values: ArrayLike, rng: Entropy | None = None) -> Reports:
         """Reports for `values`, in the same order; values outside the domain raise DataError."""
+        return self._randomize(values, entropy_or_system(rng))
+
+    @abstractmethod
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+        """`randomize` with the randomness that it is to use."""
 
     @property
     @abstractmethod
@@ -231,9 +236,14 @@ class Shuffler(ABC):
     def guarantee(self) -> OrderPrivacy:
         """What the order of the released batch promises."""
 
-    @abstractmethod
-    def permutation(self, rng: Entropy) -> Permutation:
+    @final
+    def permutation(self, rng: Entropy | None = None) -> Permutation:
         """A draw: place i receives the report of person permutation[i]."""
+        return self._permutation(entropy_or_system(rng))
+
+    @abstractmethod
+    def _permutation(self, rng: Entropy) -> Permutation:
+        """`permutation` with the randomness that it is to use."""
 
     @abstractmethod
     def log_weight(self, permutation: ArrayLike) -> float:
@@ -256,7 +266,7 @@ class Shuffler(ABC):
         """Small instances on which the laws are tested."""
 
     @final
-    def shuffle(self, reports: ArrayLike, rng: Entropy) -> Reports:
+    def shuffle(self, reports: ArrayLike, rng: Entropy | None = None) -> Reports:
         """The batch in its released order; `reports` has one row per person (n, ..)."""
         batch = np.asarray(reports)
         if batch.ndim == 0 or len(batch) != self.n:

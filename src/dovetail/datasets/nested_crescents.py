@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import positive, refuse, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 
 COLOURS = (
@@ -17,7 +17,7 @@ COLOURS = (
 APART = 5.0  # between the centres of the clusters, in radii of a crescent
 
 
-def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy) -> pl.DataFrame:
+def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy | None = None) -> pl.DataFrame:
     r"""Points whose eight labels are told apart at three scales.
 
     .. math:: (x, y) = 5\,c + \begin{cases} (\cos\phi, \sin\phi) & \text{first crescent} \\
@@ -48,6 +48,7 @@ def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy) -> pl
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Figure 1 and section 5
     (Syn), which show the shapes; all numbers are ours.
     """
+    rng = entropy_or_system(rng)
     n, noise = whole("n", n, least=1), positive("noise", noise)
     label = rng.permutation(n) % 8
     cluster, crescent, half = label // 4, label // 2 % 2, label % 2

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import positive, real, refuse, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 
 Loads = NDArray[np.float64]  # (rounds, devices), watts
 
@@ -22,7 +22,7 @@ def synthetic_loads(
     minutes: float = 10.0,
     start: float = 0.0,
     fleet: int = 0,
-    rng: Entropy,
+    rng: Entropy | None = None,
 ) -> Loads:
     r"""Watts (rounds, devices) of appliances, each with a signature of its own.
 
@@ -65,6 +65,7 @@ def synthetic_loads(
     ------
     Ours; the shape of the data follows Murray, Stankovic, Stankovic (2017), Scientific Data 4.
     """
+    rng = entropy_or_system(rng)
     devices, rounds = whole("devices", devices, least=1), whole("rounds", rounds, least=1)
     lower, upper, minutes = real("lower", lower), real("upper", upper), positive("minutes", minutes)
     if not upper > lower:

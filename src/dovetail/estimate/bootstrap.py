@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import floats
 from dovetail.core.checks import probability, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Values
 from dovetail.core.stages import NumericRandomizer, Reports
@@ -46,7 +46,7 @@ class Bootstrap:
 
 
 def bootstrap_mean(
-    randomizer: NumericRandomizer, reports: Reports, *, resamples: int = 1000, rng: Entropy
+    randomizer: NumericRandomizer, reports: Reports, *, resamples: int = 1000, rng: Entropy | None = None
 ) -> Bootstrap:
     r"""Average of B resample means, each of n reports drawn with replacement (BS of the paper on RASE).
 
@@ -77,6 +77,7 @@ def bootstrap_mean(
     >>> low < 3.0 < high, round(high - low, 1)
     (True, 0.4)
     """
+    rng = entropy_or_system(rng)
     many = whole("resamples", resamples, least=2)
     grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)
     mean = estimate_mean(randomizer, steps)

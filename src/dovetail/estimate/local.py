@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.estimate.simplex import nearest_shares
@@ -39,9 +39,14 @@ class LocalEstimator(ABC):
 
     k: int
 
-    @abstractmethod
-    def shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
+    @final
+    def shares(self, reports: ArrayLike, rng: Entropy | None = None) -> Shares:
         """Law of the symbol at each place (m, k), from reports (n,) in their released order."""
+        return self._shares(reports, entropy_or_system(rng))
+
+    @abstractmethod
+    def _shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
+        """`shares` with the randomness that it is to use."""
 
 
 @final
@@ -82,7 +87,7 @@ class GroupShares(LocalEstimator):
         if several:
             raise DataError(f"`groups` must be at most one for each person, got several for {several:,} people.")
 
-    def shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
+    def _shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
         batch = _batch(reports, self.k, self.groups.n)
         rows, mine = self.groups.rows, self.groups.owners.transpose(self.groups.n)
         result = np.eye(self.k)[batch]
@@ -148,7 +153,7 @@ class CalibratedTrees(LocalEstimator):
         for name, least in (("k", 2), ("rounds", 1), ("leaf", 1)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
 
-    def shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
+    def _shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
         batch = _batch(reports, self.k, len(self.places))
         seen, counts = np.unique(batch, return_counts=True)
         if counts.min() < 2:
@@ -209,7 +214,7 @@ class Debiased(LocalEstimator):
     def k(self) -> int:  # type: ignore[override]
         return self.channel.shape[0]
 
-    def shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
+    def _shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
         return nearest_shares(self.channel.invert(self.local.shares(reports, rng)))
 
 

@@ -6,9 +6,6 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr, logsumexp
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.checks import whole
@@ -24,6 +21,9 @@ def normal_maximum(k: int) -> float:
     >>> round(normal_maximum(3), 6)  # 3 / (2 sqrt(pi))
     0.846284
     """
+    from scipy.integrate import quad
+    from scipy.special import log_ndtr
+
     k = whole("k", k, least=1)
 
     def tail(x: float) -> float:
@@ -109,6 +109,9 @@ def chernoff(edge: Matrix, law: Reals, n: int) -> float:
 
 def _rate(row: Reals, law: Reals) -> float:
     """I_a: the Chernoff exponent of one action, infinite where no report speaks for it."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
+
     if row.max() <= 0.0:
         return math.inf
     top = 1.0 / float(np.abs(row).max())

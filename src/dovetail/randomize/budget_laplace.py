@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
@@ -145,6 +144,8 @@ class BudgetLaplace(NumericRandomizer):
         grids, whose points need not be where that happens, a smaller epsilon may do. For fine grids this tends to
         Lemma 1 with x_min in place of x_max.
         """
+        from scipy.optimize import brentq  # seldom used, and slow to import
+
         k = self.device.reach
         if k < 0:
             return inf
@@ -207,7 +208,7 @@ class BudgetLaplace(NumericRandomizer):
         tail = exp(-rate * max(d, 1 - d)) / (1.0 + exp(-rate))
         return tail if d > 0 else 1.0 - tail
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         reports = self.noise.randomize(values, rng)
         return np.clip(reports, 0, self.steps, out=reports) if self.clamps else reports
 

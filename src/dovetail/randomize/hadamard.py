@@ -87,7 +87,7 @@ class Hadamard(FrequencyRandomizer):
         device = self.device
         return HadamardChannel(self.k, device.blocks, device.width, *device.masses)
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         people = symbols(values, self.k)
         blocks, width = self.blocks, self.width
         halves = KRRChannel(2 * blocks, *self.device.masses)

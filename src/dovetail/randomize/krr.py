@@ -73,7 +73,7 @@ class KRR(FrequencyRandomizer):
     def channel(self) -> KRRChannel:
         return KRRChannel(self.k, *self.device.masses)
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         return respond(whole_numbers(values, self.k), self.channel(), rng)
 
     def check_reports(self, reports: ArrayLike) -> Reports:

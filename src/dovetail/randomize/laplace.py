@@ -92,7 +92,7 @@ class Laplace(NumericRandomizer):
         """lambda = epsilon / m: log ratio per grid step, exactly."""
         return self.device.rate
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         reports = self.nearest(values)
         for part in chunks(reports.size):
             reports[part] += discrete_laplace(self.rate, part.stop - part.start, rng)

@@ -117,7 +117,7 @@ class LocalHashing(FrequencyRandomizer):
         high = (seeds[:, 0] * values.astype(np.uint64) + seeds[:, 1]) >> _HALF
         return (high * np.uint64(self.g) >> _HALF).astype(np.int64)
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         people = symbols(values, self.k)
         channel = self.hash_channel()
         reports = np.empty((people.size, 3), dtype=np.uint64)

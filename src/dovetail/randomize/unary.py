@@ -105,7 +105,7 @@ class Unary(FrequencyRandomizer):
         law = np.prod(other[bits], axis=1)
         return DenseChannel((law[:, None] * own[bits] / other[bits]).T)
 
-    def randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+    def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         people = symbols(values, self.k)
         reports = np.empty((people.size, self._width), dtype=np.uint8)
         for part in chunks(people.size, size=max(1, _BYTES // (8 * self._width))):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.plan.planner import delta_notes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SCHEMA_VERSION = 1
 

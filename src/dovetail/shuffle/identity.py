@@ -42,7 +42,7 @@ class Identity(FittedShuffler):
     def guarantee(self) -> OrderPrivacy:
         return OrderPrivacy(math.inf, None, source="the order is released as it is: nothing is promised")
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         return np.arange(self.n, dtype=np.int64)
 
     def restrict(self, present: ArrayLike) -> Self:

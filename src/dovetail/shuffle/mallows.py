@@ -216,7 +216,7 @@ class Mallows(FittedShuffler):
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.thetas[left], provenance)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         kappa = mallows_law.draw(self.line, self.thetas, rng)
         result = np.empty(self.n, dtype=np.int64)
         result[self.order] = self.order[kappa]

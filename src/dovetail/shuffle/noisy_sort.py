@@ -198,7 +198,7 @@ class NoisySort(FittedShuffler):
         line, left = self.line.restrict(here)
         return type(self)(groups, self.alpha, line, self.scores[here], self.scales[left], provenance)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
         result[self.order] = self.order[self._draw(rng)]
         return result

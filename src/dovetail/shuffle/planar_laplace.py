@@ -187,7 +187,7 @@ class PlanarLaplace(FittedShuffler):
             groups, self.alpha, line, self.points[here], self.scales[left], self.centres[kept], provenance
         )
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         result = np.empty(self.n, dtype=np.int64)
         result[self.line.order] = self.line.order[self._draw(rng)]
         return result

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
-from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports, Shuffler
@@ -203,7 +203,7 @@ class RASE(Shuffler):
         reason = f"{self.reason.partition(':')[0]}: as fitted for the whole fleet"
         return replace(self, groups=own, mechanism=fewer, k=_blocks_left(fewer), reason=reason)
 
-    def shuffle_arrivals(self, devices: ArrayLike, reports: ArrayLike, rng: Entropy) -> Reports:
+    def shuffle_arrivals(self, devices: ArrayLike, reports: ArrayLike, rng: Entropy | None = None) -> Reports:
         """The released batch of the reports (m, ..) of some devices (m,), which came in any order.
 
         Examples
@@ -212,10 +212,11 @@ class RASE(Shuffler):
         >>> RASE.fit([[0, 1]]).shuffle_arrivals([1], [7.5], system_entropy())
         array([7.5])
         """
+        rng = entropy_or_system(rng)
         present, batch = sort_to_roster(devices, reports, n=self.n)
         return self.restrict(present).shuffle(batch, rng)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         return self.mechanism.permutation(rng)
 
     def log_weight(self, permutation: ArrayLike) -> float:

@@ -44,7 +44,7 @@ class Uniform(FittedShuffler):
     def guarantee(self) -> OrderPrivacy:
         return OrderPrivacy(0.0, None, source="uniform over all orders: the law is invariant under every reordering")
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         return rng.permutation(self.n)
 
     def restrict(self, present: ArrayLike) -> Self:

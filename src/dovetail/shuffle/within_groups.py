@@ -75,7 +75,7 @@ class WithinGroups(FittedShuffler):
         groups, _, provenance = restrict_groups(self.groups, check_present(present, self.n), self.provenance)
         return type(self)(groups, provenance)
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         flat = self.groups.rows.materialize()
         result = np.arange(self.n, dtype=np.int64)
         result[flat.people] = flat.people[permute_within_blocks(np.append(0, flat.stops), rng)]

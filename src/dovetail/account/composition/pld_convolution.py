@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import logsumexp
 
 from dovetail.account.composition.privacy_loss import LossDistribution
 from dovetail.core.errors import UnsupportedError
@@ -94,6 +92,8 @@ def add_losses(terms: Terms, *, theta: float) -> LossSum:
     UnsupportedError
         When the transform would be longer than `LONGEST`.
     """
+    from scipy.fft import irfft, next_fast_len, rfft
+
     step = terms[0][0].step
     spread = max(math.sqrt(_cumulants(terms, theta)[2]), step)
     z = math.sqrt(2.0 * math.log(1.0 / OUTSIDE)) / spread
@@ -148,6 +148,8 @@ def overshoot(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
     shifts : float arrays, one for each law, nats
         What each of its losses exceeds the truth by.
     """
+    from scipy.special import logsumexp
+
     rounds, step = sum(times for _, times in terms), terms[0][0].step
     rates = np.geomspace(1e-2 / (rounds * step), 1e4 / step, 60)
     growth = np.zeros(rates.size)
@@ -168,6 +170,8 @@ def _cumulants(terms: Terms, theta: float) -> tuple[float, float, float]:
 
 
 def _log_moment(law: LossDistribution, theta: float) -> float:
+    from scipy.special import logsumexp
+
     return float(logsumexp(theta * law.losses, b=law.masses))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.privacy_loss import LossDistribution, losses_above
@@ -64,6 +63,8 @@ def law_divergence(law: LossDistribution, alphas: Reals, *, worst: float) -> Rea
 
     A loss and its mirror image are taken together, f(-l) = e^{-l} f(l): nothing cancels.
     """
+    from scipy.special import logsumexp
+
     half = law.masses.size // 2
     losses, masses = law.step * np.arange(1, half + 1), law.masses[half + 1 :]
     top = max(worst, law.step * (half + 1))

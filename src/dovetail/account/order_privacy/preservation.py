@@ -20,7 +20,7 @@ from scipy.special import betaincinv
 from dovetail.account.order_privacy.replacement_counts import hamming_counts, prefix_preservation
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import not_negative_or_infinite, probability, refuse, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import Shuffler
 
@@ -129,8 +129,9 @@ def block_retained(n: int, size: int, theta: float) -> float:
     return max(1.0 - edges, size / n)
 
 
-def replaced(shuffler: Shuffler, members: ArrayLike, *, draws: int, rng: Entropy) -> NDArray[np.int64]:
+def replaced(shuffler: Shuffler, members: ArrayLike, *, draws: int, rng: Entropy | None = None) -> NDArray[np.int64]:
     """Number of members replaced in each of `draws` permutations (draws,)."""
+    rng = entropy_or_system(rng)
     own = _checked_members(members, shuffler.n)
     inside = np.zeros(shuffler.n, dtype=np.bool_)
     inside[own] = True
@@ -139,7 +140,13 @@ def replaced(shuffler: Shuffler, members: ArrayLike, *, draws: int, rng: Entropy
 
 
 def preservation(
-    shuffler: Shuffler, members: ArrayLike, *, eta: float, draws: int, rng: Entropy, confidence: float = CONFIDENCE
+    shuffler: Shuffler,
+    members: ArrayLike,
+    *,
+    eta: float,
+    draws: int,
+    rng: Entropy | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Preservation:
     """Smallest delta with which these people keep a share eta of their places, by simulation.
 
@@ -150,7 +157,7 @@ def preservation(
         Any set; a person named twice counts once.
     eta : float in [0, 1]
     draws : int, at least 1
-    rng : Entropy
+    rng : Entropy, optional
         A simulation generator: these permutations protect nobody.
     confidence : float in (0, 1)
 
@@ -158,6 +165,7 @@ def preservation(
     ------
     Meehan et al. (2022), Definition A.4; Clopper, Pearson (1934) for the interval.
     """
+    rng = entropy_or_system(rng)
     lost = replaced(shuffler, members, draws=draws, rng=rng)
     k = most_replaced(_checked_members(members, shuffler.n).size, eta)
     failures = int((lost > k).sum())
@@ -194,7 +202,13 @@ def least_alpha_of_prefix(n: int, size: int, *, eta: float, delta: float, sensit
 
 
 def least_alpha_of_members(
-    fit: Callable[[float], Shuffler], members: ArrayLike, *, eta: float, delta: float, draws: int, rng: Entropy
+    fit: Callable[[float], Shuffler],
+    members: ArrayLike,
+    *,
+    eta: float,
+    delta: float,
+    draws: int,
+    rng: Entropy | None = None,
 ) -> Bracket:
     """Smallest alpha with which these people keep a share eta of their places, with probability 1 - delta.
 
@@ -207,7 +221,7 @@ def least_alpha_of_members(
     delta : float strictly between 0 and 1
     draws : int
         For each alpha that is tried; below about 12 / delta draws no alpha can be confirmed.
-    rng : Entropy
+    rng : Entropy, optional
         A simulation generator.
 
     Returns
@@ -221,6 +235,7 @@ def least_alpha_of_members(
     UnsupportedError
         When no alpha up to 1e6 is confirmed: take more draws, a smaller eta or a larger delta.
     """
+    rng = entropy_or_system(rng)
     probability("delta", delta)
     level = 1.0 - (1.0 - CONFIDENCE) / (2 * _LOOKS)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from dovetail.core.checks import whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 from dovetail.randomize.sampling.domain import symbols
@@ -106,7 +106,7 @@ def mount(
     *,
     shuffles: int = 10,
     randomizations: int = 50,
-    rng: Entropy,
+    rng: Entropy | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Attacked:
     """Draw `shuffles` orders; release `randomizations` batches in each of them; attack every one.
@@ -130,6 +130,7 @@ def mount(
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5: one order for
     50 randomizations, ten times.
     """
+    rng = entropy_or_system(rng)
     whole("shuffles", shuffles, least=2)
     whole("randomizations", randomizations, least=1)
     held = truth_of(values, randomizer.k, shuffler)
@@ -143,7 +144,9 @@ def mount(
     return Attacked.of(attacker.name, right / randomizations, chance=commonest(truth), randomizations=randomizations)
 
 
-def score(attacker: Attacker, values: ArrayLike, batches: Sequence[Reports], *, rng: Entropy) -> Attacked:
+def score(
+    attacker: Attacker, values: ArrayLike, batches: Sequence[Reports], *, rng: Entropy | None = None
+) -> Attacked:
     """Attack batches that have been released, each in an order of its own.
 
     Parameters
@@ -159,6 +162,7 @@ def score(attacker: Attacker, values: ArrayLike, batches: Sequence[Reports], *, 
         `vulnerable` is the share of targets guessed right in at least `vulnerable_at` of the batches. One batch tells
         nothing about others: the interval is then [0, 1].
     """
+    rng = entropy_or_system(rng)
     whole("batches", len(batches), least=1)
     truth = np.asarray(values)[people("targets", attacker.targets, n=np.size(values))]
     right = np.array([attacker.guess(batch, rng) == truth for batch in batches], dtype=np.float64)

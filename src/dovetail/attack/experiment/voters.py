@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from dovetail.attack.experiment.result import People, columns, people
 from dovetail.core.checks import not_negative_or_infinite, whole
-from dovetail.core.entropy import Entropy, Words
+from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 
 Points = NDArray[np.float64]  # (n, d)
@@ -22,7 +22,7 @@ def voters(
     within: tuple[ArrayLike, float] | None,
     similar: ArrayLike | None,
     votes: int = 25,
-    rng: Entropy,
+    rng: Entropy | None = None,
 ) -> Places:
     """For each target, the places of the `votes` most similar people nearby, the target's own included.
 
@@ -34,7 +34,7 @@ def voters(
     similar : float array (n, e), or None
         What the attacker knows besides: the nearest in these columns vote; without it, voters are drawn at random.
     votes : int, at least 1
-    rng : Entropy
+    rng : Entropy, optional
         Breaks ties and draws voters.
 
     Raises
@@ -49,6 +49,7 @@ def voters(
     With `within` every target is compared with everybody in reach along the first column of the points, about 10 ns
     each; without it a tree finds the nearest.
     """
+    rng = entropy_or_system(rng)
     whole("votes", votes, least=1)
     if within is None:
         if similar is None:

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from dovetail.core.arrays import floats
 from dovetail.core.checks import refuse, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.core.stages import NumericRandomizer, Shuffler
@@ -120,8 +120,9 @@ class ForestAttack:
     forest: Any = field(repr=False)
 
     @classmethod
-    def learn(cls, history: Records, *, trees: int = 100, rng: Entropy) -> ForestAttack:
+    def learn(cls, history: Records, *, trees: int = 100, rng: Entropy | None = None) -> ForestAttack:
         """Train on records whose senders are known; `rng` seeds the forest."""
+        rng = entropy_or_system(rng)
         ensemble = require("sklearn.ensemble", extra="attack")
         seed = int(rng.below(1 << 31, 1)[0])
         forest = ensemble.RandomForestClassifier(whole("trees", trees, least=1), random_state=seed)
@@ -176,7 +177,7 @@ class ReidentificationResult:
 
 
 def release_rounds(
-    values: ArrayLike, shuffler: Shuffler, *, randomizer: NumericRandomizer | None = None, rng: Entropy
+    values: ArrayLike, shuffler: Shuffler, *, randomizer: NumericRandomizer | None = None, rng: Entropy | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Rounds as they are released, and who sent what, for scoring.
 
@@ -192,6 +193,7 @@ def release_rounds(
     -------
     reports : float array (rounds, n), devices : int array (rounds, n)
     """
+    rng = entropy_or_system(rng)
     table = _rounds(values)
     if table.shape[1] != shuffler.n:
         raise DataError(f"`values` must have {shuffler.n:,} devices, as the shuffler, got {table.shape[1]:,}.")
@@ -205,7 +207,7 @@ def reidentify(
     release: Callable[[Entropy], Records],
     *,
     trials: int,
-    rng: Entropy,
+    rng: Entropy | None = None,
     permutations: int = 999,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReidentificationResult:
@@ -232,6 +234,7 @@ def reidentify(
     ------
     Wang, Tao, Zou, RASE, section V-B, Eq. (18). Intervals and the test against chance are ours.
     """
+    rng = entropy_or_system(rng)
     whole("trials", trials, least=2)
     whole("permutations", permutations, least=1)
     scores = np.empty((trials, 2, attack.n))

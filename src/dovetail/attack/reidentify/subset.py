@@ -15,7 +15,7 @@ from dovetail.account.order_privacy.posterior_odds import exact_alpha, reidentif
 from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 from dovetail.shuffle.groups.groups import Groups
@@ -126,9 +126,10 @@ class SubsetSearch:
     @classmethod
     def learn(
         cls, randomizer: FrequencyRandomizer, values: ArrayLike, shuffler: Shuffler, *, subset: ArrayLike,
-        draws: int = 500, rng: Entropy,
+        draws: int = 500, rng: Entropy | None = None,
     ) -> SubsetSearch:  # fmt: skip
         """From orders that the adversary draws for itself: the shuffler is public. O(n draws)."""
+        rng = entropy_or_system(rng)
         held, wanted = truth_of(values, randomizer.k, shuffler), _subset(subset, shuffler.n)
         seats, anybody = np.arange(held.size), np.zeros((held.size, randomizer.k))
         inside = np.zeros_like(anybody)
@@ -138,8 +139,9 @@ class SubsetSearch:
             inside[inverse(order)[wanted], held[wanted]] += 1.0
         return cls(randomizer, wanted, inside, anybody)
 
-    def guess(self, reports: Reports, rng: Entropy) -> People:
+    def guess(self, reports: Reports, rng: Entropy | None = None) -> People:
         """The k places named."""
+        rng = entropy_or_system(rng)
         seen = self.randomizer.support(reports)
         if seen.shape != self.inside.shape:
             raise DataError(f"`reports` must be {len(self.inside):,}, one for each place, got {len(seen):,}.")
@@ -154,7 +156,7 @@ def reidentify_subset(
     shuffler: Shuffler,
     *,
     trials: int = 500,
-    rng: Entropy,
+    rng: Entropy | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Attacked:
     """Release `trials` times, each in an order of its own, and count the wins.
@@ -166,6 +168,7 @@ def reidentify_subset(
         `by_person` how often the report of each member of the subset was among those named, `vulnerable` the share
         of members for whom it was in at least `vulnerable_at` of the trials.
     """
+    rng = entropy_or_system(rng)
     held = truth_of(values, search.randomizer.k, shuffler)
     found = np.zeros((whole("trials", trials, least=1), search.subset.size), dtype=np.bool_)
     for row in range(trials):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import polars as pl
 import typer
 
 from dovetail.cli.console.output import write_whole
@@ -16,6 +15,9 @@ Csv = Annotated[Path | None, typer.Option("--csv", help="Write the curve as CSV.
 Plot = Annotated[
     Path | None, typer.Option("--plot", help="Draw the curve as .png, .svg or .pdf (needs the extra `studies`).")
 ]
+
+
+Table = dict[str, Any] | list[dict[str, Any]]  # columns by name, or rows
 
 
 def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
@@ -30,16 +32,22 @@ def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
 
 
 def write_curve(
-    table: pl.DataFrame, x: str, *, csv: Path | None, plot: Path | None, force: bool, **how: Any
+    table: Table, x: str, *, csv: Path | None, plot: Path | None, force: bool, **how: Any
 ) -> dict[str, str]:
     """Write the table and its picture (`how` goes to `line_figure`); what was written, by kind."""
+    if csv is None and plot is None:
+        return {}
+
+    import polars as pl
+
+    frame = pl.DataFrame(table)
     if plot is not None:  # first, so that what can go wrong leaves nothing behind
         kind = plot.suffix
         write_whole(
             plot,
-            lambda scratch: save_figure(scratch, lambda pyplot: line_figure(pyplot, table, x, **how), kind=kind),
+            lambda scratch: save_figure(scratch, lambda pyplot: line_figure(pyplot, frame, x, **how), kind=kind),
             force=force,
         )
     if csv is not None:
-        write_whole(csv, table.write_csv, force=force)
+        write_whole(csv, frame.write_csv, force=force)
     return {name: str(place) for name, place in (("csv", csv), ("plot", plot)) if place is not None}

@@ -9,9 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -19,7 +18,10 @@ from rich.table import Table
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, OutputError, StorageError
-from dovetail.pipeline.run import Progress as ProgressFunction
+from dovetail.pipeline.progress import Progress as ProgressFunction
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Seed = Annotated[
@@ -96,6 +98,8 @@ def write_reports(frame: pl.DataFrame, place: Path, description: dict[str, Any],
 
 def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> None:
     """Write a file at once or not at all."""
+    import polars as pl
+
     if place.exists() and (place.is_dir() or not force):
         hint = "is a folder" if place.is_dir() else "exists already; use --force to replace it"
         raise OutputError(f"{place}: {hint}, or name another place.")
@@ -116,6 +120,8 @@ def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> N
 
 def description_of(place: Path) -> dict[str, Any]:
     """How the reports of a Parquet file were made; empty where the file does not say."""
+    import polars as pl
+
     if place.suffix.lower() not in (".parquet", ".pq"):
         return {}
     found = pl.read_parquet_metadata(place).get(_METADATA)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.special import Reals, bernstein_reach, binomial_pmf
@@ -106,6 +105,8 @@ def binary_excess(contrast: float, others: list[Group]) -> Excess:
 
 def _coins(groups: list[Group]) -> tuple[int, Reals, float]:
     """Law of the sum of at most two binomial counts: its start, its chances, root sum of squares of their errors."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
     if not groups:
         return 0, np.ones(1), 0.0
     windows = [_binomial(group) for group in groups]

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.fft import irfftn, next_fast_len
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals, bernstein_reach
@@ -37,6 +36,8 @@ class Window:
 
 def widths(groups: list[Group]) -> tuple[list[int], list[int], float]:
     """Lowest counts and numbers of counts that hold all but `outside` of the law (Bernstein per coordinate)."""
+    from scipy.fft import next_fast_len
+
     people = sum(group.count for group in groups)
     mean = sum(group.count * group.law for group in groups)
     spread = sum(group.count * group.law * (1.0 - group.law) for group in groups)
@@ -69,6 +70,8 @@ def histogram_law(groups: list[Group]) -> Window:
     UnsupportedError
         More than 1.2e7 cells.
     """
+    from scipy.fft import irfftn
+
     lows, sizes, outside = widths(groups)
     if math.prod(sizes) > MOST_CELLS:
         raise UnsupportedError(

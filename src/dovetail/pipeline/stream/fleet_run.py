@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.checks import real, whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.rounding import round_up_to_double
@@ -79,8 +79,9 @@ class Rounds:
         self._sent = np.zeros(len(campaign.roster), dtype=np.int64)
         self._rounds: dict[int, Round] = {}
 
-    def submit(self, t: int, values: Mapping[Any, float], *, rng: Entropy) -> Round:
+    def submit(self, t: int, values: Mapping[Any, float], *, rng: Entropy | None = None) -> Round:
         """Run round t on the values of the devices that have one."""
+        rng = entropy_or_system(rng)
         t = self._next(t)
         try:
             present, batch = self._row(values)
@@ -95,7 +96,7 @@ class Rounds:
         device: str = "device",
         time: str = "time",
         value: str = "value",
-        rng: Entropy,
+        rng: Entropy | None = None,
         released: Callable[[int, Reports], None] = lambda t, batch: None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> tuple[Round, ...]:
@@ -116,6 +117,7 @@ class Rounds:
         DataError
             Before anything is released, when a row does not fit.
         """
+        rng = entropy_or_system(rng)
         times, places, values = self._sorted(as_frame(table), device, time, value)
         done, bounds = [], _bounds(times)
         for start, stop in pairwise(bounds):

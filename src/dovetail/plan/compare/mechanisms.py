@@ -12,7 +12,7 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import vulnerability
@@ -165,6 +165,8 @@ def compare_mechanisms(
     Jurado, Gonze, Alvim, Palamidessi (2023), Analyzing the Shuffle Model Through the Lens of Quantitative
     Information Flow, CSF, section VII (the comparison at a desired utility), Propositions 15, 20, 21 and equation 10.
     """
+    if rng is not None:
+        rng = entropy_or_system(rng)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     wish = Wish(
         "frequency",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from dovetail.core.errors import OutputError
 from dovetail.core.extras import require
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Okabe and Ito (2008), Color Universal Design; every line also has a dash or a marker of its own
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -63,6 +64,8 @@ def line_figure(
     pyplot: Any, table: pl.DataFrame, x: str, *, labels: dict[str, str], y: str, log_x: bool, log_y: bool, title: str
 ) -> Any:
     """One line for each column of `table` named in `labels` against column `x`; gaps where a value is null."""
+    import polars as pl
+
     figure, axis = pyplot.subplots(figsize=(6.4, 4.2))
     for column, label in labels.items():
         axis.plot(table[x].to_numpy(), table[column].cast(pl.Float64).to_numpy(), label=label)

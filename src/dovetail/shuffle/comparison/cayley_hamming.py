@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from dovetail.core.checks import not_negative_or_infinite, whole
-from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 
 Logs = NDArray[np.float64]
 
 
-def cayley_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
+def cayley_mallows(n: int, theta: float, rng: Entropy | None = None) -> Permutation:
     """A draw by n - 1 independent choices: i stays with probability e^theta / (e^theta + i), else swaps with a j < i.
 
     Double precision: for studies, not for a promise.
     """
+    rng = entropy_or_system(rng)
     n, theta = whole("n", n, least=1), not_negative_or_infinite("theta", theta)
     result = np.arange(n, dtype=np.int64)
     moves = _uniform(n, rng) * (1.0 + np.arange(n) * math.exp(-theta)) >= 1.0
@@ -37,11 +38,12 @@ def cayley_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
     return result
 
 
-def hamming_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
+def hamming_mallows(n: int, theta: float, rng: Entropy | None = None) -> Permutation:
     """A draw by the number h of people who move, with weight C(n, h) D_h e^(-theta h), who they are, and how.
 
     Double precision: for studies, not for a promise.
     """
+    rng = entropy_or_system(rng)
     n, theta = whole("n", n, least=1), not_negative_or_infinite("theta", theta)
     weights = hamming_weights(n, theta)
     total = np.cumsum(np.exp(weights - weights.max()))

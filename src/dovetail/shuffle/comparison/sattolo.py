@@ -60,7 +60,7 @@ class Sattolo(Shuffler):
     def guarantee(self) -> OrderPrivacy:
         return OrderPrivacy(math.inf, None, source="nothing is promised", caveats=(UNPROTECTED,))
 
-    def permutation(self, rng: Entropy) -> Permutation:
+    def _permutation(self, rng: Entropy) -> Permutation:
         around = rng.permutation(self.n)  # each cycle is written in n ways, so cycles stay equally likely
         result = np.empty(self.n, dtype=np.int64)
         result[around] = np.roll(around, -1)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
-from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 
@@ -24,8 +24,9 @@ Terms = NDArray[np.float64]  # one per digit
 _CHUNK = 1 << 20
 
 
-def draw_mallows(n: int, theta: float, rng: Entropy) -> Permutation:
+def draw_mallows(n: int, theta: float, rng: Entropy | None = None) -> Permutation:
     """A draw from the Mallows law around the identity, exact for every theta in [0, 1000] and for infinity."""
+    rng = entropy_or_system(rng)
     n = whole("n", n, least=1)
     if MOST_THETA < not_negative_or_infinite("theta", theta) < math.inf:
         raise refuse("theta", "at most 1000 or infinite", theta)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite, refuse
-from dovetail.core.entropy import Entropy, Permutation
+from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Reports
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, LehmerCode, draw_lehmer_code
@@ -19,7 +19,7 @@ _BATCH = 1 << 16
 _ENDLESS = (1 << 31) - 1 - _BATCH  # places that may follow: digits are drawn as if so many did
 
 
-def shuffle_out_of_core(batches: Iterable[ArrayLike], theta: float, rng: Entropy) -> Iterator[Reports]:
+def shuffle_out_of_core(batches: Iterable[ArrayLike], theta: float, rng: Entropy | None = None) -> Iterator[Reports]:
     r"""The reports of `batches`, shuffled by the Mallows law of all of them, without knowing how many there are.
 
     Place t releases the (c + 1)-th of the reports that are still held back, reading on until there are so many. The
@@ -31,7 +31,7 @@ def shuffle_out_of_core(batches: Iterable[ArrayLike], theta: float, rng: Entropy
     batches : iterable of arrays (any number, ..)
         Reports in reference order, below 2^31 in all; the last place must not depend on the values.
     theta : float above 0, at most 1000, or infinite
-    rng : Entropy
+    rng : Entropy, optional
 
     Yields
     ------
@@ -49,6 +49,7 @@ def shuffle_out_of_core(batches: Iterable[ArrayLike], theta: float, rng: Entropy
     >>> list(shuffle_out_of_core([[10, 11, 12], [13, 14]], 1.0, simulation(3)))
     [array([11, 13, 10, 12]), array([14])]
     """
+    rng = entropy_or_system(rng)
     rate = not_negative_or_infinite("theta", theta)
     if rate == 0.0 or MOST_THETA < rate < math.inf:
         raise refuse("theta", "above 0 and at most 1000, or infinite", theta)

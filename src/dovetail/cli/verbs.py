@@ -1,0 +1,122 @@
+"""The verbs of the command line: each is named once, with its module, and imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NoReturn
+
+import typer
+import typer.main
+from typer.core import TyperGroup
+
+# verb -> module whose `register` adds it, first sentence of its help
+VERBS = {
+    "run": (
+        "dovetail.cli.run",
+        "A table goes in; a sanitized table, estimates with errors and a privacy report come out.",
+    ),
+    "demo": (
+        "dovetail.cli.demo",
+        "A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.",
+    ),
+    "plan": (
+        "dovetail.cli.plan",
+        "Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that "
+        "is.",
+    ),
+    "plan-shuffle": (
+        "dovetail.cli.plan_shuffle",
+        "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
+    ),
+    "compare": (
+        "dovetail.cli.compare",
+        "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",
+    ),
+    "randomize": (
+        "dovetail.cli.randomize",
+        "Turn a private column into locally private reports, one per row, in a fresh random order of the rows.",
+    ),
+    "shuffle": (
+        "dovetail.cli.shuffle",
+        "Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.",
+    ),
+    "estimate": (
+        "dovetail.cli.estimate",
+        "Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.",
+    ),
+    "account": (
+        "dovetail.cli.account",
+        "Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest "
+        "epsilon0.",
+    ),
+    "leak": (
+        "dovetail.cli.leak",
+        "Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.",
+    ),
+    "study": (
+        "dovetail.cli.study",
+        "Reproduce a figure or a claim: a table, a picture, and whether it holds.",
+    ),
+    "attack": (
+        "dovetail.cli.attack.reidentify",
+        "Attacks on tables and released files, with chance level and intervals.",
+    ),
+    "collect": (
+        "dovetail.cli.collect",
+        "The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.",
+    ),
+}
+
+
+@cache
+def _load(verb: str) -> Any:
+    """The command of a verb, from its module."""
+    scratch = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    import_module(VERBS[verb][0]).register(scratch)
+    return typer.main.get_group(scratch).commands[verb]
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Name of a verb -> its command, imported when it is looked up."""
+
+    def __getitem__(self, verb: str) -> Any:
+        if verb not in VERBS:
+            raise KeyError(verb)
+        return _load(verb)
+
+    def __contains__(self, verb: object) -> bool:
+        return verb in VERBS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+    def __setitem__(self, verb: str, command: Any) -> NoReturn:
+        raise TypeError("verbs are named in VERBS")
+
+    def __delitem__(self, verb: str) -> NoReturn:
+        raise TypeError("verbs are named in VERBS")
+
+
+class VerbGroup(TyperGroup):
+    """The group of all verbs; it lists them without importing them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            self.resolve_command(ctx, args)  # refuses before typer loads what coerces options
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
