@@ -259,7 +259,8 @@ import asyncio, sys
 from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from dovetail.collect import logs, web
+from dovetail.collect import logs
+from dovetail.collect.http import server as web
 
 logs.setup(sys.stderr)
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dovetail.collect.analyzer.answers.guarantees import Guarantees
@@ -195,7 +195,7 @@ def _row(batch: Document) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     return Environment(
-        loader=ChoiceLoader([PackageLoader("dovetail.collect.analyzer"), PackageLoader("dovetail.report")]),
+        loader=PackageLoader("dovetail.collect.analyzer.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
