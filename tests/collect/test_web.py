@@ -259,10 +259,10 @@ import asyncio, sys
 from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from dovetail.collect import logs
+from dovetail.collect import server_log
 from dovetail.collect.http import server as web
 
-logs.setup(sys.stderr)
+server_log.setup(sys.stderr)
 
 async def slow(request):
     print("working", flush=True)

@@ -17,7 +17,7 @@ from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaig
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import close
-from dovetail.collect import logs
+from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.http import server as web
@@ -234,7 +234,7 @@ def test_logs_name_no_device_no_address_and_no_report():
     lines = io.StringIO()
     root = logging.getLogger()
     before = list(root.handlers)
-    logs.setup(lines)
+    server_log.setup(lines)
     try:
         with served(world) as client:
             for device in DEVICES[:3]:

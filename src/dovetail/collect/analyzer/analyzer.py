@@ -17,7 +17,7 @@ from dovetail.collect.analyzer.campaigns import Campaigns
 from dovetail.collect.analyzer.metrics import Metrics
 from dovetail.collect.clock import Clock
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.store.protocol import AnalyzerStore
 from dovetail.core.errors import DataError
 from dovetail_protocol.message import Rejected
@@ -25,7 +25,7 @@ from dovetail_protocol.message import Rejected
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16
 _DAY = 86_400.0
-_LOG = logger("analyzer")
+_LOG = Log("analyzer")
 
 State = Literal["counted"]
 

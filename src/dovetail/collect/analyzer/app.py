@@ -23,7 +23,7 @@ from dovetail.collect.analyzer.page import live_page as page
 from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.http import server as web
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.server_config import tls_files
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -31,7 +31,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 MOST_BODY = MOST_REPORTS * 4096  # bytes; the signed header of a batch says how many really come
 _PURGE_SECONDS = 3600.0
 _WIDEST = 100_000  # rounds of a window
-_LOG = logger("analyzer")
+_LOG = Log("analyzer")
 
 
 def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
 from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
-_LOG = logger("roster")
+_LOG = Log("roster")
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Protocol
 import httpx
 
 from dovetail.collect.http.problems import STATUS, read_problem
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.store.protocol import Outgoing, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError
 
-_LOG = logger("shuffler.delivery")
+_LOG = Log("shuffler.delivery")
 _FIRST, _LONGEST = 1.0, 300.0  # seconds between tries
 _SECONDS = 600.0  # for the analyzer to count a batch: a million reports take about a minute and a half
 

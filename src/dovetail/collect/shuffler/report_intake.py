@@ -12,7 +12,7 @@ from typing import Literal
 
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.campaign_registry import Book, Version
 from dovetail.collect.shuffler.endpoints.counters import Counters
 from dovetail.collect.shuffler.endpoints.limits import Rates
@@ -49,7 +49,7 @@ class Answer:
     retry_after: float | None = None
 
 
-_LOG = logger("shuffler.ingest")
+_LOG = Log("shuffler.ingest")
 _TOLD: dict[Fate, Answer] = {
     "new": Answer(ACCEPTED),
     "duplicate": Answer(ACCEPTED),

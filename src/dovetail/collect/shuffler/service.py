@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.endpoints.limits import Gate
 from dovetail.collect.shuffler.report_intake import Answer, Checked
 from dovetail.collect.shuffler.shuffler import Shuffler
 from dovetail.collect.shuffler.writer import Answers, Writer
 
-_LOG = logger("shuffler.service")
+_LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
 _UNDER_WAY = 64 << 20  # bytes of messages
 

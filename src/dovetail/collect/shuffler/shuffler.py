@@ -14,7 +14,7 @@ from dovetail.collect.campaign.fit_shuffler import Fitted
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.campaign_registry import Book, Version
 from dovetail.collect.shuffler.delivery import Outbox, Transport
 from dovetail.collect.shuffler.endpoints.counters import Counters
@@ -30,7 +30,7 @@ from dovetail.collect.store.protocol import Outgoing, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 
-_LOG = logger("shuffler")
+_LOG = Log("shuffler")
 _DAY = 86_400.0
 
 

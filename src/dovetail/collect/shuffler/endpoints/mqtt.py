@@ -15,12 +15,12 @@ from typing import Any
 from paho.mqtt.client import Client, MQTTMessage, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.service import Service
 from dovetail.collect.shuffler.writer import Answers
 from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
 
-_LOG = logger("shuffler.mqtt")
+_LOG = Log("shuffler.mqtt")
 _QOS = 1
 _PAUSE = 5.0  # seconds until a store that failed is asked again
 
