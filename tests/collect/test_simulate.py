@@ -20,7 +20,7 @@ from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, Checked, I
 from dovetail.collect.simulate.faults import Chance, Faults
 from dovetail.collect.simulate.fleet import Fleet
 from dovetail.collect.simulate.run import Simulated, Simulation, simulate
-from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, tables_of
+from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, simulated_document
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.pipeline.evaluate.estimates import LEVEL
@@ -179,7 +179,7 @@ def test_a_campaign_file_keeps_its_rules_and_loses_its_keys(tmp_path: Path) -> N
     asked = world(small="merge", late="next", minimum=7).campaign
     unsigned = asked.signed.rpartition(b"# signed: ")[0]  # a draft does
     (tmp_path / "campaign.toml").write_bytes(unsigned)
-    made = World.of(tables_of(tmp_path / "campaign.toml", rounds=2), 9).campaign
+    made = World.of(simulated_document(tmp_path / "campaign.toml", rounds=2), 9).campaign
     assert made.batch == asked.batch and made.mechanism == asked.mechanism and made.question == asked.question
     assert made.schedule.count == 2 and made.analyzer != asked.analyzer and made.owner != asked.owner
 

@@ -24,8 +24,10 @@ from dovetail_protocol.message import inner_info, open_envelope
 from dovetail_protocol.words import Words
 
 EPSILON = 1.0
-TABLES: dict[str, dict[str, Any]] = {
-    "": {"schema_version": 1, "id": "audited", "question": "Yes or no?"},
+DOCUMENT: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "audited",
+    "question": "Yes or no?",
     "randomizer": {"name": "krr", "k": 2, "epsilon": EPSILON},
     "rounds": schedule(100_000, period=10.0),
     "batch": {"minimum": 2},

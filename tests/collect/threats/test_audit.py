@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from tests.collect.threats.builds import EPSILON, TABLES, Biased, Owner, Remembering, Seeded, Unmoved, order
+from tests.collect.threats.builds import DOCUMENT, EPSILON, Biased, Owner, Remembering, Seeded, Unmoved, order
 from tests.collect.threats.games import linkage, membership
 from tests.statistics import FALSE_ALARM, rng_of
 
@@ -17,7 +17,7 @@ from dovetail_device.entropy import system_entropy
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    return World.of(TABLES, devices=80)
+    return World.of(DOCUMENT, devices=80)
 
 
 # membership: what one device's messages tell about its value, to who opens both envelopes

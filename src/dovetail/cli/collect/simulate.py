@@ -53,12 +53,12 @@ def _simulate(
         require(module, extra="serve")
     from dovetail.collect.simulate.faults import Faults
     from dovetail.collect.simulate.run import simulate
-    from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, tables_of
+    from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, simulated_document
 
     faults = Faults(loss=loss, duplicate=duplicate, delay=delay, crash=crash)
     count, size = whole("--rounds", as_whole(rounds), least=1), whole("--devices", as_whole(devices), least=1)
     known = {"commute": COMMUTE, "appliance": APPLIANCE}[example] | {"rounds": schedule(count)}
-    world = World.of(known if campaign is None else tables_of(campaign, rounds=count), size)
+    world = World.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
         found = simulate(world, faults=faults, seed=seed, progress=lambda done: show("rounds", done, count))
     document = _document(world.campaign.id, found)

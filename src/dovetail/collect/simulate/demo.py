@@ -44,11 +44,11 @@ class Shown:
 def site(folder: Path, *, devices: int, rounds: int, period: float) -> Site:
     """The files of a demo whose first round begins in `LEAD` seconds."""
     start = datetime.fromtimestamp(math.ceil(time.time() + LEAD), UTC)
-    tables = COMMUTE | {
+    document = COMMUTE | {
         "rounds": schedule(rounds, period=period, grace=max(period, _GRACE), start=start),
         "batch": {"minimum": max(1, devices // 2)},
     }
-    found = Site.of(tables, folder, devices=devices)
+    found = Site.of(document, folder, devices=devices)
     found.write()
     return found
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import tomlkit
+
 from dovetail.collect.files import save_keys
 from dovetail.collect.http import server as web
 from dovetail.collect.simulate.world import World
-from dovetail.collect.toml import Tables, toml
 from dovetail.core.errors import OutputError
 
 SECONDS = 60.0  # for a process to end
@@ -40,10 +41,10 @@ class Site:
     batches: str | None = None
 
     @classmethod
-    def of(cls, tables: Tables, folder: Path, *, devices: int) -> Self:
+    def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int) -> Self:
         """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
         shuffler, analyzer = _free_ports(2)
-        world = World.of({**tables, "endpoints": {"http": shuffler}}, devices)
+        world = World.of({**document, "endpoints": {"http": shuffler}}, devices)
         return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe())
 
     def write(self) -> None:
@@ -53,7 +54,7 @@ class Site:
             (self.folder / "devices").mkdir(parents=True)
             (self.folder / "campaign.toml").write_bytes(campaign.signed)
             for name, document in (("shuffler", self._shuffler()), ("analyzer", self._analyzer())):
-                (self.folder / f"{name}.toml").write_text(toml(document))
+                (self.folder / f"{name}.toml").write_text(tomlkit.dumps(document))
             (self.folder / "token").touch(mode=0o600)
             (self.folder / "token").write_text(self.token + "\n")
             (self.folder / "tokens").write_text(f"{sha256(self.token.encode()).hexdigest()} simulation\n")
@@ -69,16 +70,14 @@ class Site:
         """The key file of a device."""
         return self.folder / "devices" / f"{slot:05d}.key"
 
-    def _shuffler(self) -> Tables:
+    def _shuffler(self) -> dict[str, Any]:
         files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
         places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
-        return {"": self._shared() | files | places | _given("store", self.stores[0]), "limits": _UNLIMITED}
+        return self._shared() | files | places | _given("store", self.stores[0]) | {"limits": _UNLIMITED}
 
-    def _analyzer(self) -> Tables:
+    def _analyzer(self) -> dict[str, Any]:
         files = {"keys": "analyzer.key", "tokens": "tokens", "public_page": True}
-        return {
-            "": self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1]),
-        }
+        return self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1])
 
     def _shared(self) -> dict[str, Any]:
         owner = str(self.world.campaign.owner)
