@@ -37,7 +37,8 @@ from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, head_bytes
 from dovetail.collect.files import load_campaign, load_keys
-from dovetail.collect.http import server as web
+from dovetail.collect.http.server import uvicorn_server
+from dovetail.collect.http.sockets import bind, url_of
 from dovetail.collect.shuffler.link_key_store import FileVault
 from dovetail.collect.simulate.processes import Process, Site, server
 from dovetail.collect.simulate.watch import Verdict, Watch
@@ -187,11 +188,11 @@ class Proxy:
     def serving(self) -> Iterator[str]:
         """The proxy's URL while it runs."""
         app = Starlette(routes=[Route("/v1/batches", self._batch, methods=["POST"])])
-        bound, made = web.bind("127.0.0.1:0"), web.server(app)
+        bound, made = bind("127.0.0.1:0"), uvicorn_server(app)
         thread = Thread(target=lambda: made.run(sockets=[bound]), daemon=True)
         thread.start()
         try:
-            yield web.url_of(bound)
+            yield url_of(bound)
         finally:
             made.should_exit = True
             thread.join()

@@ -20,7 +20,9 @@ from dovetail.cli.collect import close
 from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
-from dovetail.collect.http import server as web
+from dovetail.collect.http import limits
+from dovetail.collect.http.server import uvicorn_server
+from dovetail.collect.http.sockets import bind
 from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
 from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, app
 from dovetail.collect.shuffler.owner import close_statement
@@ -32,8 +34,8 @@ from dovetail.core.errors import StorageError
 def served(world, **more):
     """A client of this world's shuffler: the real server on a free port, on the world's clock."""
     service = Service(world.shuffler, world.clock, **more)
-    bound = web.bind("127.0.0.1:0")
-    server = web.server(app(service))
+    bound = bind("127.0.0.1:0")
+    server = uvicorn_server(app(service))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
@@ -119,7 +121,7 @@ def test_a_batch_whose_lengths_lie_is_refused_as_a_whole(body):
 
 
 def test_a_batch_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
-    monkeypatch.setattr(web, "SECONDS", 0.5)
+    monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
     with served(world) as client:
         pieces = (bytes(1 << 16) for _ in range(1 << 20))  # 64 GiB, were they all read
@@ -264,7 +266,7 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
 
 
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
-    monkeypatch.setattr(web, "SECONDS", 0.5)
+    monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
     with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")

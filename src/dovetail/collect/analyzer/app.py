@@ -21,8 +21,10 @@ from dovetail.collect.analyzer.answers.queries import Answers
 from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, Arrival
 from dovetail.collect.analyzer.page import live_page as page
 from dovetail.collect.analyzer.tokens import Tokens
-from dovetail.collect.http import server as web
+from dovetail.collect.http.application import Lifespan, strict_app
+from dovetail.collect.http.bodies import stream_limited
 from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http.server import run_until_stopped
 from dovetail.collect.logs import Log
 from dovetail.collect.server_config import tls_files
 
@@ -67,7 +69,7 @@ def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False
     ]
     if public_page:
         routes += [Route("/", _page(analyzer)), Route("/live", _live(analyzer))]
-    return web.application(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
+    return strict_app(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
 
 
 def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
@@ -75,12 +77,12 @@ def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) ->
     analyzer, tokens = assemble(config, folder)
     try:
         app = application(analyzer, tokens=tokens, public_page=config.public_page)
-        web.run(app, config.listen, ready=ready, **tls_files(config.tls, folder))
+        run_until_stopped(app, config.listen, ready=ready, **tls_files(config.tls, folder))
     finally:
         analyzer.store.close()
 
 
-def _lifespan(analyzer: Analyzer) -> web.Lifespan:
+def _lifespan(analyzer: Analyzer) -> Lifespan:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         task = asyncio.create_task(_purge_hourly(analyzer))
@@ -108,7 +110,7 @@ def _batches(analyzer: Analyzer) -> Endpoint:
     async def receive(request: Request) -> Response:
         with analyzer.spool() as spool, analyzer.refusals():
             arrival = Arrival(analyzer.campaigns, spool)
-            async for piece in web.stream_limited(request, MOST_BODY):
+            async for piece in stream_limited(request, MOST_BODY):
                 arrival.feed(piece)
             arrived = arrival.finish()
             state = await asyncio.to_thread(analyzer.count, arrived)

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 import tomlkit
 
 from dovetail.collect.files import save_keys
-from dovetail.collect.http import server as web
+from dovetail.collect.http.sockets import bind, url_of
 from dovetail.collect.simulate.world import World
 from dovetail.core.errors import OutputError
 
@@ -182,9 +182,9 @@ def _given(name: str, value: str | None) -> dict[str, str]:
 
 def _free_ports(count: int) -> list[str]:
     """URLs of loopback ports that nobody listens on now."""
-    bound = [web.bind("127.0.0.1:0") for _ in range(count)]
+    bound = [bind("127.0.0.1:0") for _ in range(count)]
     try:
-        return [web.url_of(port) for port in bound]
+        return [url_of(port) for port in bound]
     finally:
         for port in bound:
             port.close()

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.bodies import read_limited
 from dovetail.collect.http.problems import TYPE, Refusal
-from dovetail.collect.http.server import application, read_limited
 from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, refuse
 from dovetail.collect.shuffler.service import Service
@@ -56,7 +57,7 @@ def app(service: Service, *sources: Source) -> Starlette:
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]
-    return application(routes, ready=service.shuffler.ready, lifespan=lifespan)
+    return strict_app(routes, ready=service.shuffler.ready, lifespan=lifespan)
 
 
 def split(body: bytes) -> list[bytes]:
