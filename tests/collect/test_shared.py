@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.collect import logs, server_log
-from dovetail.collect.campaign.roster import Entry, LiveRoster, Roster
+from dovetail.collect.campaign.roster import LiveRoster, Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock, SystemClock
 from dovetail.collect.http.problems import STATUS, problem, read_problem
 from dovetail.core.errors import ConfigError, DataError, OutputError, ParameterError
@@ -156,7 +156,7 @@ def test_what_libraries_log_is_reduced_to_type_and_place(lines: io.StringIO) -> 
 
 
 def roster() -> Roster:
-    return Roster([Entry(DEVICES[0], 4), Entry(DEVICES[1], 0, revoked=True), Entry(DEVICES[2], 2)])
+    return Roster([RosterEntry(DEVICES[0], 4), RosterEntry(DEVICES[1], 0, revoked=True), RosterEntry(DEVICES[2], 2)])
 
 
 def test_a_roster_says_slots_and_revocations() -> None:

@@ -1,11 +1,11 @@
 """The parts of uvicorn that `http.request_deadline` reaches into: a new version that changes one fails here first."""
 
+import asyncio
 import inspect
 import tomllib
 from pathlib import Path
 
 import h11
-import pytest
 import uvicorn
 from packaging.requirements import Requirement
 from starlette.responses import PlainTextResponse
@@ -24,13 +24,11 @@ def test_the_installed_uvicorn_is_one_that_was_tried() -> None:
     assert any(each.operator in ("<", "<=") for each in asked.specifier), "internals are used: the range has an end"
 
 
-@pytest.fixture
-def protocol() -> H11Protocol:
-    """A protocol as uvicorn makes one for each connection."""
-    return RequestDeadline(uvicorn.Config(PlainTextResponse("ok"), lifespan="off"), ServerState(), {})
+def test_a_connection_has_a_parser_and_no_request_yet() -> None:
+    async def make() -> H11Protocol:
+        return RequestDeadline(uvicorn.Config(PlainTextResponse("ok"), lifespan="off"), ServerState(), {})
 
-
-def test_a_connection_has_a_parser_and_no_request_yet(protocol: H11Protocol) -> None:
+    protocol = asyncio.run(make())
     assert isinstance(protocol.conn, h11.Connection) and protocol.conn.our_role is h11.SERVER
     assert protocol.cycle is None
 

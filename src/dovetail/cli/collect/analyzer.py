@@ -32,8 +32,8 @@ def _analyzer(
         require(module, extra="serve")
     from dovetail.collect import server_log
     from dovetail.collect.analyzer.analyzer_config import load
-    from dovetail.collect.analyzer.app import serve
+    from dovetail.collect.analyzer.app import run_analyzer
 
     settings = load(config)
     server_log.setup(sys.stderr)
-    serve(settings, config.parent, lambda url: typer.echo(f"analyzer at {url}"))
+    run_analyzer(settings, config.parent, lambda url: typer.echo(f"analyzer at {url}"))

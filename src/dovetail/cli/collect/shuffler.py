@@ -31,7 +31,7 @@ def _shuffler(
     from dovetail.collect import server_log
     from dovetail.collect.http.server import run_until_stopped
     from dovetail.collect.server_config import tls_files
-    from dovetail.collect.shuffler.endpoints.app import app
+    from dovetail.collect.shuffler.endpoints.app import shuffler_app
     from dovetail.collect.shuffler.shuffler_config import assemble, load
 
     found = load(config)
@@ -39,5 +39,5 @@ def _shuffler(
     service, subscribers = assemble(found, config.parent)
     tls = tls_files(found.tls, config.parent)
     run_until_stopped(
-        app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls
+        shuffler_app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls
     )

@@ -10,7 +10,16 @@ import typer
 
 from dovetail.cli.collect.option_groups import flatten
 from dovetail.cli.console.output import Json, print_json
-from dovetail_device.session import VISIBLE, Via, line, opened, read_value, receipts_document, status, submit
+from dovetail_device.session import (
+    VISIBLE,
+    TransportName,
+    line,
+    open_device,
+    read_value,
+    receipts_document,
+    status,
+    submit,
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class SessionOptions:
     max_epsilon: Annotated[
         float | None, typer.Option(help="Refuse campaigns whose reports cost more than this, nats.")
     ] = None
-    via: Annotated[Via, typer.Option(help="How to send.")] = "http"
+    via: Annotated[TransportName, typer.Option(help="How to send.")] = "http"
     url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None
     user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None
     password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None
@@ -74,7 +83,7 @@ def _submit(
     """
     if report.value != "-":
         typer.echo(f"note: {VISIBLE}", err=True)
-    with opened(files.campaign, files.keys, **vars(session)) as device:
+    with open_device(files.campaign, files.keys, **vars(session)) as device:
         value = read_value(report.value, device.campaign)
         receipt = submit(device, value, report.round, group=report.group, patience=wait)
     if as_json:

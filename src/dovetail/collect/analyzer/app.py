@@ -17,8 +17,8 @@ from starlette.routing import Route
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, assemble
 from dovetail.collect.analyzer.answers import export
-from dovetail.collect.analyzer.answers.queries import Answers
-from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, Arrival
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch
 from dovetail.collect.analyzer.page import live_page as page
 from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.http.application import Lifespan, strict_app
@@ -36,7 +36,7 @@ _WIDEST = 100_000  # rounds of a window
 _LOG = Log("analyzer")
 
 
-def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
+def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
     """The app around an analyzer; without `public_page` there is none."""
     asked = {
         "status": lambda answers, _: answers.status(),
@@ -72,11 +72,11 @@ def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False
     return strict_app(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
 
 
-def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
+def run_analyzer(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
     """Run the analyzer of a configuration in `folder` until it is told to stop; `ready` gets its URL."""
     analyzer, tokens = assemble(config, folder)
     try:
-        app = application(analyzer, tokens=tokens, public_page=config.public_page)
+        app = analyzer_app(analyzer, tokens=tokens, public_page=config.public_page)
         run_until_stopped(app, config.listen, ready=ready, **tls_files(config.tls, folder))
     finally:
         analyzer.store.close()
@@ -109,7 +109,7 @@ async def _purge_hourly(analyzer: Analyzer) -> None:
 def _batches(analyzer: Analyzer) -> Endpoint:
     async def receive(request: Request) -> Response:
         with analyzer.spool() as spool, analyzer.refusals():
-            arrival = Arrival(analyzer.campaigns, spool)
+            arrival = IncomingBatch(analyzer.campaigns, spool)
             async for piece in stream_limited(request, MOST_BODY):
                 arrival.feed(piece)
             arrived = arrival.finish()
@@ -126,7 +126,7 @@ def _list(analyzer: Analyzer) -> Endpoint:
     return campaigns
 
 
-def _ask(analyzer: Analyzer, find: Callable[[Answers, Request], Any]) -> Endpoint:
+def _ask(analyzer: Analyzer, find: Callable[[CampaignAnswers, Request], Any]) -> Endpoint:
     async def ask(request: Request) -> Response:
         answers = analyzer.answers(request.path_params["campaign"])
         return JSONResponse(await asyncio.to_thread(find, answers, request))

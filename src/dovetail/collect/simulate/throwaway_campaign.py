@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import tomlkit
 
-from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign, draft, sign
@@ -46,7 +46,7 @@ APPLIANCE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class World:
+class ThrowawayCampaign:
     """Keys of every role and the campaign that names them."""
 
     campaign: Campaign
@@ -80,7 +80,7 @@ class World:
     def roster(self) -> Roster:
         """Every device in the slot of its number."""
         keys = [device.signing for device in self.devices]
-        return Roster(Entry(key.verifying_key(), slot) for slot, key in enumerate(keys) if key is not None)
+        return Roster(RosterEntry(key.verifying_key(), slot) for slot, key in enumerate(keys) if key is not None)
 
 
 def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: datetime = START) -> dict[str, Any]:

@@ -16,14 +16,14 @@ import tomlkit
 
 from dovetail.collect.files import save_keys
 from dovetail.collect.http.sockets import bind, url_of
-from dovetail.collect.simulate.world import World
+from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail.core.errors import OutputError
 
 SECONDS = 60.0  # for a process to end
 
 
 @dataclass(frozen=True)
-class Site:
+class Deployment:
     """A folder with everything that both servers need, and where they are reached.
 
     Parameters
@@ -33,7 +33,7 @@ class Site:
     """
 
     folder: Path
-    world: World = field(repr=False)
+    world: ThrowawayCampaign = field(repr=False)
     shuffler: str
     analyzer: str
     token: str = field(repr=False)
@@ -44,7 +44,7 @@ class Site:
     def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int) -> Self:
         """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
         shuffler, analyzer = _free_ports(2)
-        world = World.of({**document, "endpoints": {"http": shuffler}}, devices)
+        world = ThrowawayCampaign.of({**document, "endpoints": {"http": shuffler}}, devices)
         return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe())
 
     def write(self) -> None:
@@ -88,7 +88,7 @@ _UNLIMITED = {"per_device_per_minute": 1e6}
 
 
 @dataclass
-class Process:
+class ServerProcess:
     """A program that says "<name> at .." once it listens; its log is a file."""
 
     name: str
@@ -138,15 +138,15 @@ class Process:
             running.communicate()
 
 
-def server(site: Site, role: Literal["shuffler", "analyzer"]) -> Process:
+def server_process(site: Deployment, role: Literal["shuffler", "analyzer"]) -> ServerProcess:
     """One of the servers of a site."""
     config = str(site.folder / f"{role}.toml")
     command = [sys.executable, "-m", "dovetail", "collect", role, config]
-    return Process(role, command, site.folder / f"{role}.log")
+    return ServerProcess(role, command, site.folder / f"{role}.log")
 
 
 @contextmanager
-def running(site: Site) -> Iterator[None]:
+def run_servers(site: Deployment) -> Iterator[None]:
     """Both servers of a site; stopped at the end, the shuffler first, whatever happens in between.
 
     Raises
@@ -154,7 +154,7 @@ def running(site: Site) -> Iterator[None]:
     OutputError
         When one of them does not start, or does not end with status 0.
     """
-    servers = (server(site, "analyzer"), server(site, "shuffler"))
+    servers = (server_process(site, "analyzer"), server_process(site, "shuffler"))
     status = dict[str, int]()
     with ExitStack() as stack:
         for each in servers:
@@ -168,7 +168,7 @@ def running(site: Site) -> Iterator[None]:
             raise OutputError(f"the {name} ended with status {found}; its log is {site.folder / name}.log.")
 
 
-def _stop(process: Process, status: dict[str, int]) -> None:
+def _stop(process: ServerProcess, status: dict[str, int]) -> None:
     status[process.name] = process.stop()
 
 
