@@ -31,7 +31,7 @@ from time import perf_counter, process_time
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dovetail.collect.files import load_campaign, load_keys, save_keys
-from dovetail.collect.simulate.world import COMMUTE, World, schedule
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, schedule
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
 from dovetail_protocol.message import outer_info, plain, seal
@@ -197,7 +197,7 @@ def naive(folder: Path) -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from dovetail.collect.shuffler.endpoints.app import split
+    from dovetail.collect.shuffler.endpoints.app import split_messages
 
     bench, connection = read_bench(folder), database(folder / "naive.sqlite")
 
@@ -206,7 +206,7 @@ def naive(folder: Path) -> None:
         return Response(status_code=202)
 
     async def reports(request: Request) -> Response:
-        insert(connection, [bench.open(message) for message in split(await request.body())])
+        insert(connection, [bench.open(message) for message in split_messages(await request.body())])
         return Response(status_code=200)
 
     routes = [Route("/v1/reports", report, methods=["POST"]), Route("/v1/reports/batch", reports, methods=["POST"])]
@@ -237,7 +237,7 @@ def prepare(folder: Path, *, slices: int, size: int, singles: int) -> Load:
     """Keys, campaign, roster and configuration in `folder`, and the messages."""
     counts = [size * GROUP] * slices + [singles] * len(CONNECTIONS) + [2 * singles]
     rounds = schedule(1, period=1e7, start=datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1))
-    world = World.of({**COMMUTE, "rounds": rounds}, sum(counts))
+    world = ThrowawayCampaign.of({**COMMUTE, "rounds": rounds}, sum(counts))
     write(world, folder)
     campaign = world.campaign
     report = plain(campaign, campaign.mechanism.encode(1))
@@ -246,7 +246,7 @@ def prepare(folder: Path, *, slices: int, size: int, singles: int) -> Load:
     return Load(parts[:slices], parts[slices:-1], parts[-1])
 
 
-def write(world: World, folder: Path) -> None:
+def write(world: ThrowawayCampaign, folder: Path) -> None:
     """The files that a shuffler starts with."""
     (folder / "campaign.toml").write_bytes(world.campaign.signed)
     save_keys(world.shuffler, folder / "shuffler.keys")

@@ -28,13 +28,13 @@ import numpy as np
 
 from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
-from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.link_key_store import FileVault, RoundKey
-from dovetail.collect.shuffler.owner import close_statement
-from dovetail.collect.shuffler.rounds.mixing import pack
-from dovetail.collect.simulate.world import COMMUTE, World
-from dovetail.collect.store.protocol import Accepted
+from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, RoundKey
+from dovetail.collect.shuffler.rounds.shuffled_batch import pack
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign
+from dovetail.collect.store.interfaces import SealedReport
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.message import inner_bytes, inner_info, plain
@@ -59,43 +59,43 @@ class Took:
         return self.build + self.hand_over
 
 
-def sealed(world: World, n: int) -> Iterator[bytes]:
+def sealed(world: ThrowawayCampaign, n: int) -> Iterator[bytes]:
     """Reports as devices seal them to the analyzer."""
     campaign = world.campaign
     text, info = plain(campaign, campaign.mechanism.encode(1)), inner_info(campaign, 1)
     return (campaign.analyzer.seal(text, info) for _ in range(n))
 
 
-def noise(world: World, n: int) -> Iterator[bytes]:
+def noise(world: ThrowawayCampaign, n: int) -> Iterator[bytes]:
     """Random bytes, as long as sealed reports."""
     return (os.urandom(inner_bytes(world.campaign)) for _ in range(n))
 
 
-def fill(world: World, folder: Path, inner: Iterator[bytes], *, n: int) -> None:
+def fill(world: ThrowawayCampaign, folder: Path, inner: Iterator[bytes], *, n: int) -> None:
     """A shuffler's roster, vault and database after `n` reports of the first round; in the order of the keys, which
     is the quick one to insert."""
     id, store = world.campaign.id, open_shuffler_store(f"sqlite:///{folder / 'shuffler.sqlite'}")
-    key = FileVault(folder / "vault").create(id, 1)
+    key = FileLinkKeyStore(folder / "vault").create(id, 1)
     store.open_round(id, 1, now=0.0)
     devices = sorted((os.urandom(32) for _ in range(n)), key=key.tag)
     digests = sorted(os.urandom(32) for _ in range(n))
-    Roster(Entry(VerifyingKey(device), slot) for slot, device in enumerate(devices)).save(folder / "roster.csv")
+    Roster(RosterEntry(VerifyingKey(device), slot) for slot, device in enumerate(devices)).save(folder / "roster.csv")
     for start in range(0, n, AT_ONCE):
         slots = range(start, min(start + AT_ONCE, n))
         store.accept([accepted(id, key, slot, devices[slot], digests[slot], next(inner)) for slot in slots])
     store.close()
 
 
-def accepted(id: str, key: RoundKey, slot: int, device: bytes, digest: bytes, inner: bytes) -> Accepted:
+def accepted(id: str, key: RoundKey, slot: int, device: bytes, digest: bytes, inner: bytes) -> SealedReport:
     """A report as the shuffler stores it."""
     tag = key.tag(device)
-    return Accepted(id, 1, tag, digest, key.seal(pack(device, slot, inner), tag))
+    return SealedReport(id, 1, tag, digest, key.seal(pack(device, slot, inner), tag))
 
 
 # yardsticks
 
 
-def opening(world: World, n: int) -> tuple[float, float]:
+def opening(world: ThrowawayCampaign, n: int) -> tuple[float, float]:
     """Seconds and processor seconds to open n sealed reports one after the other."""
     assert world.analyzer.opening is not None
     opener, info = world.analyzer.opening.opener(), inner_info(world.campaign, 1)
@@ -106,11 +106,11 @@ def opening(world: World, n: int) -> tuple[float, float]:
     return (perf_counter() - begin) * n / len(few), (process_time() - work) * n / len(few)
 
 
-def copying(world: World, folder: Path) -> tuple[float, float]:
+def copying(world: ThrowawayCampaign, folder: Path) -> tuple[float, float]:
     """Seconds and processor seconds to decrypt every row of the round and write it, shuffled, to a flushed file."""
     store, key = (
         open_shuffler_store(f"sqlite:///{folder / 'shuffler.sqlite'}"),
-        FileVault(folder / "vault").key("commute", 1),
+        FileLinkKeyStore(folder / "vault").key("commute", 1),
     )
     assert key is not None
     begin, work = perf_counter(), process_time()
@@ -127,7 +127,7 @@ def copying(world: World, folder: Path) -> tuple[float, float]:
 # a round
 
 
-def hand_over(world: World, folder: Path, receiver: list[str]) -> Took:
+def hand_over(world: ThrowawayCampaign, folder: Path, receiver: list[str]) -> Took:
     """Close the round, and wait until the receiver has it."""
     with serve(receiver, folder, "receiver.log") as other:
         configure(folder, f"http://127.0.0.1:{other.port}")
@@ -144,7 +144,7 @@ def hand_over(world: World, folder: Path, receiver: list[str]) -> Took:
             return Took(built - begin, end - built, work, base, resident(server, "VmHWM"))
 
 
-def close(server: Server, world: World) -> None:
+def close(server: Server, world: ThrowawayCampaign) -> None:
     """The owner's word that the first round is over; answered when its batch is built."""
     assert world.owner.signing is not None
     word = world.owner.signing.sign(close_statement(world.campaign.digest, 1))
@@ -192,9 +192,11 @@ def sink() -> None:
 
 
 @contextmanager
-def filled(kind: Callable[[World, int], Iterator[bytes]], n: int) -> Iterator[tuple[World, Path]]:
+def filled(
+    kind: Callable[[ThrowawayCampaign, int], Iterator[bytes]], n: int
+) -> Iterator[tuple[ThrowawayCampaign, Path]]:
     """A world whose shuffler has accepted n reports."""
-    world = World.of({**COMMUTE, "rounds": {"schedule": "manual", "count": 1}}, 1)
+    world = ThrowawayCampaign.of({**COMMUTE, "rounds": {"schedule": "manual", "count": 1}}, 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "analyzer.toml").write_text(ANALYZER)

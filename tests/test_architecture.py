@@ -32,7 +32,17 @@ OPTIONAL = {
     "dp_accounting",
     "pooch",
 }
-SERVE = {"starlette", "uvicorn", "httpx", "sqlalchemy", "alembic", "prometheus_client", "paho", "psycopg"}
+SERVE = {
+    "pythonjsonlogger",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "sqlalchemy",
+    "alembic",
+    "prometheus_client",
+    "paho",
+    "psycopg",
+}
 DEVICE = {f"dovetail_device.{name}" for name in ("client", "http", "ledger", "mqtt", "outbox", "sender", "session")}
 FILES = sorted(ROOT.rglob("*.py"))
 

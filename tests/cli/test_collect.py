@@ -53,7 +53,8 @@ def test_every_verb_has_complete_help(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_owners_verbs_need_no_server_library() -> None:
     block = "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'sqlalchemy', 'alembic', "
-    block += "'prometheus_client', 'paho', 'psycopg', 'httpx'))); from dovetail.cli.main import invoke; "
+    block += "'prometheus_client', 'paho', 'psycopg', 'pythonjsonlogger', 'httpx'))); "
+    block += "from dovetail.cli.main import invoke; "
     script = f"{block} sys.exit(10 * invoke(['collect', '--help']) + invoke(['collect', 'check', 'none.toml']))"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert found.returncode == 2 and "no such campaign file" in found.stderr, found.stderr

@@ -44,5 +44,5 @@ def no_server_logs() -> Iterator[None]:
     """A verb that runs a server inside a test sets up its logs; the next test has none."""
     yield
     root = logging.getLogger()
-    for handler in [handler for handler in root.handlers if isinstance(handler, logs._Production)]:
+    for handler in [handler for handler in root.handlers if isinstance(handler, logs.ServerHandler)]:
         root.removeHandler(handler)

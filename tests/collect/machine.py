@@ -21,10 +21,10 @@ from hypothesis.stateful import (
 )
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.simulate.faults import Chance, Fate, Role
-from dovetail.collect.simulate.fleet import Fleet
-from dovetail.collect.simulate.run import Simulation
-from dovetail.collect.simulate.world import COMMUTE, PERIOD, World, schedule
+from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.simulation import Simulation
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
 from dovetail.core.entropy import simulation
 from dovetail_protocol.message import inner_info
 from dovetail_protocol.words import Words
@@ -72,7 +72,7 @@ class Seeded(Words):
 
 
 @lru_cache
-def world(small: str, late: str, by: str, reports: int) -> World:
+def world(small: str, late: str, by: str, reports: int) -> ThrowawayCampaign:
     """A campaign of these rules; `reports` are paid for by a device's budget."""
     rows = schedule(ROUNDS, grace=PERIOD / 4) if by == "clock" else {"schedule": "manual", "count": ROUNDS}
     tables = COMMUTE | {
@@ -80,7 +80,7 @@ def world(small: str, late: str, by: str, reports: int) -> World:
         "batch": {"minimum": MINIMUM, "small": small, "late": late},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * reports},
     }
-    return World.of(tables, DEVICES)
+    return ThrowawayCampaign.of(tables, DEVICES)
 
 
 class Collection(RuleBasedStateMachine):
@@ -90,7 +90,7 @@ class Collection(RuleBasedStateMachine):
         super().__init__()
         self._stores, self._small = stores, small
         self._fuses: dict[Role, int] = {}  # points that a role passes before it dies
-        self._fates: dict[Role, Fate] = {}  # of the next message
+        self._fates: dict[Role, MessageFate] = {}  # of the next message
         self._sound = True
 
     @initialize(
@@ -105,7 +105,7 @@ class Collection(RuleBasedStateMachine):
             self.world, dies=self._dies, fate=self._fate, stores=self._stores(), rng=simulation(1)
         )
         self.network, self.clock = self.simulation.network, self.simulation.clock
-        self.fleet = replace(Fleet.of(self.world, self.simulation.dying, Chance(1)), words=Seeded())
+        self.fleet = replace(SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1)), words=Seeded())
         assert self.world.analyzer.opening
         self._opener = self.world.analyzer.opening.opener()
 
@@ -116,13 +116,13 @@ class Collection(RuleBasedStateMachine):
         name, *details = event
         getattr(self, name)(*details)
 
-    def devices_answer(self, numbers: set[int], round: int, fate: Fate, dies: Role, fuse: int | None) -> None:
+    def devices_answer(self, numbers: set[int], round: int, fate: MessageFate, dies: Role, fuse: int | None) -> None:
         if fuse is not None:
             self._fuses[dies] = fuse
         for number in sorted(numbers):
             self._answer(number, round, fate)
 
-    def a_round_goes_by(self, missing: int, fates: list[Fate]) -> None:
+    def a_round_goes_by(self, missing: int, fates: list[MessageFate]) -> None:
         for number in range(DEVICES):
             if number != missing:
                 self._answer(number, None, fates[number % len(fates)])
@@ -130,7 +130,7 @@ class Collection(RuleBasedStateMachine):
         self.simulation.pass_time(PERIOD)
         self._close_by_hand()
 
-    def devices_try_again(self, numbers: set[int], fate: Fate) -> None:
+    def devices_try_again(self, numbers: set[int], fate: MessageFate) -> None:
         self._fates["device"] = fate
         self.fleet.flush(self.network, self.clock, sorted(numbers))
 
@@ -141,11 +141,11 @@ class Collection(RuleBasedStateMachine):
     def everything_late_arrives(self) -> None:
         self.simulation.deliver_late()
 
-    def time_passes(self, share: float, fate: Fate) -> None:
+    def time_passes(self, share: float, fate: MessageFate) -> None:
         self._fates["shuffler"] = fate
         self.simulation.pass_time(share * PERIOD)
 
-    def the_owner_closes_a_round(self, number: int, fate: Fate) -> None:
+    def the_owner_closes_a_round(self, number: int, fate: MessageFate) -> None:
         self._fates["shuffler"] = fate
         with suppress(Refusal):  # not opened yet, or closed by the clock
             self.simulation.close_round(number)
@@ -200,7 +200,7 @@ class Collection(RuleBasedStateMachine):
             self.fleet.close()
             self.simulation.close()
 
-    def _answer(self, number: int, round: int | None, fate: Fate) -> None:
+    def _answer(self, number: int, round: int | None, fate: MessageFate) -> None:
         """A device answers, and is asked once more, because somebody has changed his mind, or the device has died."""
         self._fates["device"] = fate
         for answer in (number % 4, 3):
@@ -244,7 +244,7 @@ class Collection(RuleBasedStateMachine):
             self._fuses[role] = left - 1
         return False
 
-    def _fate(self, role: Role) -> Fate:
+    def _fate(self, role: Role) -> MessageFate:
         return self._fates.pop(role, "arrives")
 
 

@@ -37,18 +37,19 @@ from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, head_bytes
 from dovetail.collect.files import load_campaign, load_keys
-from dovetail.collect.http import server as web
-from dovetail.collect.shuffler.link_key_store import FileVault
-from dovetail.collect.simulate.processes import Process, Site, server
-from dovetail.collect.simulate.watch import Verdict, Watch
-from dovetail.collect.simulate.world import COMMUTE, schedule
+from dovetail.collect.http.server import uvicorn_server
+from dovetail.collect.http.sockets import bind, url_of
+from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
+from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
+from dovetail.collect.simulate.deployment import Deployment, ServerProcess, server_process
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.client import Device, RoundUnknown, SystemClock
 from dovetail_device.entropy import system_entropy as words
-from dovetail_device.http import Http
+from dovetail_device.http import HttpTransport
 from dovetail_device.outbox import BudgetSpent, Outbox
-from dovetail_device.sender import ACCEPTED, Event
+from dovetail_device.sender import ACCEPTED, DeliveryEvent
 from dovetail_protocol.campaign import Campaign
 
 PERIOD = 1.0  # seconds of a round
@@ -64,7 +65,7 @@ _PATIENCE = 120.0  # seconds until everything has calmed down
 class Found:
     """What a soak has found; `sound` or not."""
 
-    verdict: Verdict
+    verdict: AuditResult
     miscounted: int  # batches that the analyzer has not counted once, whole
     uncounted: int  # and those that it has not counted at all
     unpaid: int  # devices whose ledger does not charge every report once, within the budget
@@ -111,10 +112,10 @@ class Journal:
 class Recording:
     """HTTP that keeps a journal."""
 
-    inside: Http
+    inside: HttpTransport
     journal: Journal
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         self.journal.add(b"S", wire)
         told = self.inside.send(wire)
         if told == ACCEPTED:
@@ -135,7 +136,7 @@ def devices(folder: Path) -> None:
     campaign = load_campaign(folder / "campaign.toml")
     slots = [int(path.stem) for path in (folder / "devices").glob("*.key")]
     journal = Journal(folder / f"journal-{os.getpid()}")
-    transport = Recording(Http(campaign.endpoints["http"], timeout=5.0), journal)
+    transport = Recording(HttpTransport(campaign.endpoints["http"], timeout=5.0), journal)
     print(f"devices at {folder}", flush=True)
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(lambda first: _answer(folder, campaign, transport, slots[first::_THREADS]), range(_THREADS)))
@@ -178,7 +179,7 @@ def _outbox(folder: Path, slot: int) -> Path:
 class Proxy:
     """Hands batches on, and the answers back; shows every batch to the watcher."""
 
-    watch: Watch
+    watch: DeliveryAudit
     analyzer: str
     sent: int = 0
     _lock: Lock = field(default_factory=Lock)
@@ -187,11 +188,11 @@ class Proxy:
     def serving(self) -> Iterator[str]:
         """The proxy's URL while it runs."""
         app = Starlette(routes=[Route("/v1/batches", self._batch, methods=["POST"])])
-        bound, made = web.bind("127.0.0.1:0"), web.server(app)
+        bound, made = bind("127.0.0.1:0"), uvicorn_server(app)
         thread = Thread(target=lambda: made.run(sockets=[bound]), daemon=True)
         thread.start()
         try:
-            yield web.url_of(bound)
+            yield url_of(bound)
         finally:
             made.should_exit = True
             thread.join()
@@ -228,17 +229,17 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
         "batch": {"minimum": 12, "small": "merge", "late": "next"},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * REPORTS},
     }
-    site = Site.of(tables, folder, devices=count)
+    site = Deployment.of(tables, folder, devices=count)
     assert site.world.shuffler.opening
-    watch = Watch(site.world.campaign, site.world.shuffler.opening)
+    watch = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
     proxy = Proxy(watch, site.analyzer)
     with proxy.serving() as url, ExitStack() as stack:
         site = replace(site, stores=stores, batches=url)
         site.write()
-        crowd = Process(
+        crowd = ServerProcess(
             "devices", [sys.executable, "-m", "tests.collect.soak", "--devices", str(folder)], folder / "devices.log"
         )
-        processes = [server(site, "analyzer"), server(site, "shuffler"), crowd]
+        processes = [server_process(site, "analyzer"), server_process(site, "shuffler"), crowd]
         for process in processes:
             stack.callback(process.kill)
             process.start()
@@ -248,7 +249,7 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
     return _check(site, watch, proxy.sent, killed, status, time.monotonic() - began)
 
 
-def _kill(processes: list[Process], rng: random.Random, kills: int) -> dict[str, int]:
+def _kill(processes: list[ServerProcess], rng: random.Random, kills: int) -> dict[str, int]:
     """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready."""
     starting, killed = list(processes), Counter[str]()
     for _ in range(kills):
@@ -266,7 +267,7 @@ def _kill(processes: list[Process], rng: random.Random, kills: int) -> dict[str,
     return dict(killed)
 
 
-def _calm_down(site: Site, crowd: Process) -> None:
+def _calm_down(site: Deployment, crowd: ServerProcess) -> None:
     """Devices send what waits and end; then the shuffler hands over everything that may leave."""
     (site.folder / CALM).touch()
     assert crowd.running
@@ -280,7 +281,7 @@ def _calm_down(site: Site, crowd: Process) -> None:
 
 
 def _check(
-    site: Site, watch: Watch, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
+    site: Deployment, watch: DeliveryAudit, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
 ) -> Found:
     """Everything that was sent and acknowledged beside what is stored."""
     messages = Counter[bytes]()
@@ -293,7 +294,7 @@ def _check(
     unpaid, unanswered = _ledgers(site)
     with closing(open_shuffler_store(kept)) as store, closing(open_analyzer_store(counts)) as counted:
         return Found(
-            verdict=watch.verdict(store, FileVault(site.folder / "vault")),
+            verdict=watch.verdict(store, FileLinkKeyStore(site.folder / "vault")),
             miscounted=watch.miscounted(counted),
             uncounted=watch.uncounted(counted) + len(store.outgoing()),
             unpaid=unpaid,
@@ -309,7 +310,7 @@ def _check(
         )
 
 
-def _ledgers(site: Site) -> tuple[int, int]:
+def _ledgers(site: Deployment) -> tuple[int, int]:
     """Devices whose ledger is wrong, and devices that still wait for an answer."""
     unpaid, unanswered, epsilon = 0, 0, site.world.campaign.mechanism.epsilon
     for slot, keys in enumerate(site.world.devices):

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.simulate.processes import Process
+from dovetail.collect.simulate.deployment import ServerProcess
 from dovetail.core.errors import OutputError, ParameterError
 
 DEMO = [sys.executable, "-m", "dovetail", "collect", "demo"]
@@ -78,7 +78,9 @@ def test_wrong_numbers_are_refused(words: list[str]) -> None:
 
 
 def test_a_server_that_does_not_start_is_one_line_of_its_log(tmp_path: Path) -> None:
-    failing = Process("shuffler", [sys.executable, "-c", "import sys; sys.exit('error: no keys')"], tmp_path / "log")
+    failing = ServerProcess(
+        "shuffler", [sys.executable, "-c", "import sys; sys.exit('error: no keys')"], tmp_path / "log"
+    )
     failing.start()
     with pytest.raises(OutputError, match="the shuffler did not start: error: no keys"):
         failing.ready()

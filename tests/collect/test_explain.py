@@ -10,7 +10,7 @@ from tests.device.test_campaign import MALLOWS
 
 import dovetail as dt
 from dovetail.collect.campaign.explain import explain
-from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
 from dovetail_protocol.keys import SigningKey
@@ -97,7 +97,7 @@ def test_a_sound_campaign_has_no_warning() -> None:
 
 def test_a_roster_below_the_minimum_is_noticed() -> None:
     devices = [SigningKey(bytes([number]) * 32).verifying_key() for number in range(100)]
-    full = Roster([Entry(device, slot) for slot, device in enumerate(devices)])
+    full = Roster([RosterEntry(device, slot) for slot, device in enumerate(devices)])
     assert "roster" not in warnings({}, roster=full)
     assert "admits 99 devices, below the minimum batch of 100" in warnings(
         {}, roster=full.without_devices(devices[:1])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.collect import logs
-from dovetail.collect.campaign.roster import Entry, LiveRoster, Roster
+from dovetail.collect import logs, server_log
+from dovetail.collect.campaign.roster import LiveRoster, Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock, SystemClock
 from dovetail.collect.http.problems import STATUS, problem, read_problem
 from dovetail.core.errors import ConfigError, DataError, OutputError, ParameterError
@@ -79,14 +79,14 @@ def lines() -> Iterator[io.StringIO]:
     """A running server's log, taken down again afterwards."""
     root, level = logging.getLogger(), logging.getLogger().level
     before, stream = list(root.handlers), io.StringIO()
-    logs.setup(stream)
+    server_log.setup(stream)
     yield stream
     root.handlers[:] = before
     root.setLevel(level)
 
 
 def test_a_log_line_is_one_json_document_with_the_time_in_minutes(lines: io.StringIO) -> None:
-    logs.logger("shuffler.mixing").info("batch released", campaign="meters", round=3, rounds=(2, 3), count=1000)
+    logs.Log("shuffler.mixing").info("batch released", campaign="meters", round=3, rounds=(2, 3), count=1000)
     found = json.loads(lines.getvalue())
     moment = found.pop("time")
     assert found == {
@@ -118,14 +118,14 @@ def test_a_field_that_could_tell_raises_in_tests_and_is_left_out_by_a_server(
     fields: dict[str, object], request: pytest.FixtureRequest
 ) -> None:
     with pytest.raises(ParameterError):
-        logs.logger("shuffler").info("report refused", **fields)  # type: ignore[arg-type]
+        logs.Log("shuffler").info("report refused", **fields)  # type: ignore[arg-type]
     stream = request.getfixturevalue("lines")
-    logs.logger("shuffler").info("report refused", **fields)  # type: ignore[arg-type]
+    logs.Log("shuffler").info("report refused", **fields)  # type: ignore[arg-type]
     assert json.loads(stream.getvalue()).keys() == {"time", "level", "from", "event"}
 
 
 def test_an_event_is_fixed_words(lines: io.StringIO) -> None:
-    logs.logger("shuffler").info("report of 10.1.2.3 refused")
+    logs.Log("shuffler").info("report of 10.1.2.3 refused")
     assert json.loads(lines.getvalue())["event"] == "unnamed"
 
 
@@ -133,7 +133,7 @@ def test_a_fault_is_logged_by_type_and_place_without_its_message(lines: io.Strin
     try:
         raise ValueError("canary 10.1.2.3")
     except ValueError as error:
-        logs.logger("analyzer").fault("batch failed", error, batch="ab" * 16)
+        logs.Log("analyzer").fault("batch failed", error, batch="ab" * 16)
     found = json.loads(lines.getvalue())
     assert found["error"] == "ValueError" and found["place"].startswith("test_shared.py:")
     assert "canary" not in lines.getvalue() and "10.1.2.3" not in lines.getvalue()
@@ -156,7 +156,7 @@ def test_what_libraries_log_is_reduced_to_type_and_place(lines: io.StringIO) -> 
 
 
 def roster() -> Roster:
-    return Roster([Entry(DEVICES[0], 4), Entry(DEVICES[1], 0, revoked=True), Entry(DEVICES[2], 2)])
+    return Roster([RosterEntry(DEVICES[0], 4), RosterEntry(DEVICES[1], 0, revoked=True), RosterEntry(DEVICES[2], 2)])
 
 
 def test_a_roster_says_slots_and_revocations() -> None:

@@ -16,22 +16,28 @@ from tests.statistics import expect_coverage
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
-from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, Checked, Ingest
-from dovetail.collect.simulate.faults import Chance, Faults
-from dovetail.collect.simulate.fleet import Fleet
-from dovetail.collect.simulate.run import Simulated, Simulation, simulate
-from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, tables_of
+from dovetail.collect.shuffler.report_intake import ACCEPTED, CheckedReport, Reply, ReportIntake
+from dovetail.collect.simulate.faults import FaultRates, SeededChance
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.simulation import Simulation, SimulationResult, simulate
+from dovetail.collect.simulate.throwaway_campaign import (
+    APPLIANCE,
+    COMMUTE,
+    ThrowawayCampaign,
+    schedule,
+    simulated_document,
+)
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.pipeline.evaluate.estimates import LEVEL
 
-NO_FAULTS = Faults(loss=0.0, duplicate=0.0, delay=0.0, crash=0.0)
-ALL_FAULTS = Faults(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
+NO_FAULTS = FaultRates(loss=0.0, duplicate=0.0, delay=0.0, crash=0.0)
+ALL_FAULTS = FaultRates(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
 
 
-def world(devices: int = 20, *, rounds: int = 3, base: dict[str, Any] = COMMUTE, **batch: Any) -> World:
+def world(devices: int = 20, *, rounds: int = 3, base: dict[str, Any] = COMMUTE, **batch: Any) -> ThrowawayCampaign:
     tables = base | {"rounds": schedule(rounds, grace=60.0), "batch": {"minimum": 10} | batch}
-    return World.of(tables, devices)
+    return ThrowawayCampaign.of(tables, devices)
 
 
 # Laws
@@ -63,7 +69,7 @@ def test_without_faults_everybody_is_in_every_round() -> None:
 def test_a_budget_stops_devices() -> None:
     tables = COMMUTE | {"rounds": schedule(5), "batch": {"minimum": 5}}
     tables |= {"promise": {"delta": 1e-6, "device_budget": 6.5}}  # three reports of epsilon 2
-    found = simulate(World.of(tables, 10), faults=ALL_FAULTS, seed=2)
+    found = simulate(ThrowawayCampaign.of(tables, 10), faults=ALL_FAULTS, seed=2)
     assert found.sound and found.verdict.drawn == 30
 
 
@@ -79,7 +85,7 @@ def test_intervals_cover_the_truth_of_those_who_are_in_a_batch() -> None:
     hits: list[bool] = []
     for seed in range(3):
         tables = COMMUTE | {"rounds": schedule(5), "batch": {"minimum": 20, "small": "merge", "late": "next"}}
-        found = simulate(World.of(tables, 50), faults=Faults(crash=0.002), seed=seed)
+        found = simulate(ThrowawayCampaign.of(tables, 50), faults=FaultRates(crash=0.002), seed=seed)
         assert found.sound
         for result in found.results:
             hits += ((result.interval[:, 0] <= result.truth) & (result.truth <= result.interval[:, 1])).tolist()
@@ -88,7 +94,7 @@ def test_intervals_cover_the_truth_of_those_who_are_in_a_batch() -> None:
 
 
 def test_answers_and_faults_come_from_the_seed() -> None:
-    def found(seed: int) -> Simulated:
+    def found(seed: int) -> SimulationResult:
         return simulate(ASKED, faults=replace(ALL_FAULTS, crash=0.0), seed=seed)
 
     first, again, other = found(5), found(5), found(6)
@@ -105,7 +111,7 @@ ASKED = world(rounds=2)
 def collected() -> Simulation:
     """A collection with one batch that is counted, and reports that wait."""
     simulated = Simulation(world(12, rounds=2), dies=lambda _: False, fate=lambda _: "arrives", rng=simulation(1))
-    fleet = Fleet.of(simulated.world, simulated.dying, Chance(1))
+    fleet = SimulatedDevices.of(simulated.world, simulated.dying, SeededChance(1))
     fleet.report(1, range(12), simulated.network, simulated.clock)
     simulated.pass_time(3700.0)
     fleet.report(2, range(5), simulated.network, simulated.clock)
@@ -149,7 +155,7 @@ def test_the_watcher_sees_batches_that_are_miscounted() -> None:
 
 def _sent_by_nobody_else(simulated: Simulation) -> bytes:
     """A message that the network loses, and that somebody calls acknowledged."""
-    fleet = Fleet.of(simulated.world, simulated.dying, Chance(1))
+    fleet = SimulatedDevices.of(simulated.world, simulated.dying, SeededChance(1))
     before = set(simulated.watch.messages)
     simulated.network._fate = lambda: "lost"
     fleet.report(2, [11], simulated.network, simulated.clock)
@@ -165,11 +171,11 @@ def _sent_by_nobody_else(simulated: Simulation) -> bytes:
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), "much"])
 def test_faults_are_probabilities_below_one(name: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=name):
-        Faults(**{name: value})
+        FaultRates(**{name: value})
 
 
 def test_chance_is_uniform() -> None:
-    chance = Chance(7)
+    chance = SeededChance(7)
     drawn = np.array([chance.number() for _ in range(20_000)])
     assert drawn.min() >= 0.0 and drawn.max() < 1.0
     assert abs(drawn.mean() - 0.5) < 6.2 * np.sqrt(1 / 12 / drawn.size)  # 6.2 standard errors: 1e-9
@@ -179,7 +185,7 @@ def test_a_campaign_file_keeps_its_rules_and_loses_its_keys(tmp_path: Path) -> N
     asked = world(small="merge", late="next", minimum=7).campaign
     unsigned = asked.signed.rpartition(b"# signed: ")[0]  # a draft does
     (tmp_path / "campaign.toml").write_bytes(unsigned)
-    made = World.of(tables_of(tmp_path / "campaign.toml", rounds=2), 9).campaign
+    made = ThrowawayCampaign.of(simulated_document(tmp_path / "campaign.toml", rounds=2), 9).campaign
     assert made.batch == asked.batch and made.mechanism == asked.mechanism and made.question == asked.question
     assert made.schedule.count == 2 and made.analyzer != asked.analyzer and made.owner != asked.owner
 
@@ -232,11 +238,11 @@ def test_wrong_options_are_one_line(words: list[str], said: str) -> None:
 
 
 def test_a_loss_ends_with_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Ingest.commit
+    honest = ReportIntake.commit
 
-    def losing(ingest: Ingest, reports: Sequence[Checked], now: float) -> list[Answer]:
+    def losing(ingest: ReportIntake, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
         honest(ingest, reports[1:], now)
-        return [Answer(ACCEPTED) for _ in reports]
+        return [Reply(ACCEPTED) for _ in reports]
 
-    monkeypatch.setattr(Ingest, "commit", losing)
+    monkeypatch.setattr(ReportIntake, "commit", losing)
     assert CliRunner().invoke(app, ["simulate", "--devices", "5", "--rounds", "1"]).exit_code == 1

@@ -35,12 +35,12 @@ from tests.collect.servers import Postgres
 
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.batch import Header, entry_bytes
-from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, Checked, Ingest
+from dovetail.collect.shuffler.report_intake import ACCEPTED, CheckedReport, Reply, ReportIntake
 from dovetail.collect.simulate.faults import Crash
-from dovetail.collect.simulate.fleet import Fleet
-from dovetail.collect.simulate.run import Simulation
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.simulation import Simulation
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore
-from dovetail.collect.store.protocol import Accepted, Counted, Outcome
+from dovetail.collect.store.interfaces import AcceptOutcome, CountedBatch, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore
 from dovetail.collect.store.tables import CELL, ROUND
 
@@ -82,7 +82,7 @@ def caught(match: str, *, small: str | None = None) -> None:
 def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseShufflerStore.accept
 
-    def forgetful(store: DatabaseShufflerStore, reports: list[Accepted]) -> list[Outcome]:
+    def forgetful(store: DatabaseShufflerStore, reports: list[SealedReport]) -> list[AcceptOutcome]:
         """What is known already is taken as if it came for the first time."""
         known = honest(store, [replace(report, round=0) for report in reports])
         new = [
@@ -96,16 +96,16 @@ def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch:
 
 
 def test_a_shuffler_that_acknowledges_before_it_has_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Ingest.commit
+    honest = ReportIntake.commit
 
-    def hasty(ingest: Ingest, reports: list[Checked], now: float) -> list[Answer]:
+    def hasty(ingest: ReportIntake, reports: list[CheckedReport], now: float) -> list[Reply]:
         """The answer is out when the process dies over its transaction."""
         try:
             return honest(ingest, reports, now)
         except Crash:
-            return [Answer(ACCEPTED) for _ in reports]
+            return [Reply(ACCEPTED) for _ in reports]
 
-    monkeypatch.setattr(Ingest, "commit", hasty)
+    monkeypatch.setattr(ReportIntake, "commit", hasty)
     caught("lost=[1-9]")
 
 
@@ -144,7 +144,9 @@ def signed_again(served: Simulation, header: bytes, **changes: Any) -> bytes:
 def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseShufflerStore.move
 
-    def forgetful(store: DatabaseShufflerStore, campaign: str, number: int, into: int, moved: list[Accepted]) -> int:
+    def forgetful(
+        store: DatabaseShufflerStore, campaign: str, number: int, into: int, moved: list[SealedReport]
+    ) -> int:
         """One of the reports that give way is not counted as such."""
         gone = honest(store, campaign, number, into, moved)
         if gone:
@@ -160,7 +162,7 @@ def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch
 def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseAnalyzerStore.count
 
-    def counting(store: DatabaseAnalyzerStore, counted: Counted) -> bool:
+    def counting(store: DatabaseAnalyzerStore, counted: CountedBatch) -> bool:
         """What comes again is added."""
         if not honest(store, counted):
             statement = update(CELL).where(CELL.c.batch == counted.batch.id).values(total=2 * CELL.c.total)
@@ -174,14 +176,14 @@ def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.Mon
 
 
 def test_a_device_that_charges_its_budget_after_it_has_sent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Fleet.switch_off
+    honest = SimulatedDevices.switch_off
 
-    def careless(fleet: Fleet, number: int) -> None:
+    def careless(fleet: SimulatedDevices, number: int) -> None:
         """What was not sent to its end is neither stored nor paid for."""
         honest(fleet, number)
         run_statement = fleet.outboxes[number]._connection.execute
         run_statement("DELETE FROM report WHERE state IN ('drawn', 'sealed') AND attempts = 0")
         run_statement("UPDATE campaign SET spent = (SELECT 2 * count(*) FROM report)")
 
-    monkeypatch.setattr(Fleet, "switch_off", careless)
+    monkeypatch.setattr(SimulatedDevices, "switch_off", careless)
     caught("second=[1-9]")

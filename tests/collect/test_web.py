@@ -29,8 +29,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from dovetail.collect.http import server as web
+from dovetail.collect.http import limits
+from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.bodies import read_limited
+from dovetail.collect.http.middleware import HEADERS
 from dovetail.collect.http.problems import Refusal, read_problem
+from dovetail.collect.http.server import run_until_stopped, uvicorn_server
+from dovetail.collect.http.sockets import bind, url_of
 from dovetail.core.errors import ConfigError, OutputError, StorageError
 from dovetail_protocol.message import Rejected
 
@@ -38,7 +43,7 @@ MOST = 1000
 
 
 async def _echo(request: Request) -> Response:
-    return Response(await web.read_limited(request, MOST, seconds=0.5))
+    return Response(await read_limited(request, MOST, seconds=0.5))
 
 
 async def _rejects(_: Request) -> Response:
@@ -72,8 +77,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     def start(
         *, seconds: float = 10.0, ready: bool = True, certificate: tuple[Path | None, Path | None] = (None, None)
     ) -> str:
-        monkeypatch.setattr(web, "SECONDS", seconds)
-        app = web.application(
+        monkeypatch.setattr(limits, "SECONDS", seconds)
+        app = strict_app(
             [
                 Route("/echo", _echo, methods=["POST"]),
                 Route("/rejects", _rejects),
@@ -84,14 +89,14 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
             ],
             ready=lambda: ready,
         )
-        bound = web.bind("127.0.0.1:0")
-        made = web.server(app, certificate=certificate[0], key=certificate[1])
+        bound = bind("127.0.0.1:0")
+        made = uvicorn_server(app, certificate=certificate[0], key=certificate[1])
         thread = threading.Thread(target=made.run, kwargs={"sockets": [bound]})
         thread.start()
         started.append((made, thread, bound))
         while not made.started:
             time.sleep(0.01)
-        return web.url_of(bound, tls=certificate[0] is not None)
+        return url_of(bound, tls=certificate[0] is not None)
 
     yield start
     for made, thread, bound in started:
@@ -129,7 +134,7 @@ def test_every_answer_carries_the_security_headers_and_no_name_of_the_software(s
     with httpx.Client(base_url=serve()) as client:
         for path in ("/healthz", "/nowhere", "/refuses"):
             headers = client.get(path).headers
-            assert {name: headers[name] for name in web.HEADERS} == web.HEADERS
+            assert {name: headers[name] for name in HEADERS} == HEADERS
             assert "server" not in headers and "strict-transport-security" not in headers
         assert client.get("/page").headers.get_list("content-security-policy") == ["default-src 'self'"]
 
@@ -193,39 +198,39 @@ def test_a_silent_client_is_cut_off_before_and_after_a_request(serve: Serve) -> 
 
 def test_a_head_without_end_is_refused(serve: Serve) -> None:
     with raw_connection(serve()) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * web.MOST_HEAD))
+        connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * limits.MOST_HEAD))
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
 
 
 @pytest.mark.parametrize("listen", ["", "8401", ":8401", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"])
 def test_a_bad_address_is_refused(listen: str) -> None:
     with pytest.raises(ConfigError, match="host:port"):
-        web.bind(listen)
+        bind(listen)
 
 
 def test_an_address_in_use_is_refused() -> None:
-    with web.bind("127.0.0.1:0") as bound, pytest.raises(OutputError, match=r"cannot listen there \([^()]*\)\.$"):
-        web.bind(f"127.0.0.1:{bound.getsockname()[1]}")
+    with bind("127.0.0.1:0") as bound, pytest.raises(OutputError, match=r"cannot listen there \([^()]*\)\.$"):
+        bind(f"127.0.0.1:{bound.getsockname()[1]}")
 
 
 def test_tls_takes_both_files_or_none(tmp_path: Path) -> None:
-    app = web.application([], ready=lambda: True)
+    app = strict_app([], ready=lambda: True)
     with pytest.raises(ConfigError, match="together"):
-        web.server(app, certificate=tmp_path / "c.pem")
+        uvicorn_server(app, certificate=tmp_path / "c.pem")
     with pytest.raises(ConfigError, match="no file"):
-        web.server(app, certificate=tmp_path / "c.pem", key=tmp_path / "k.pem")
+        uvicorn_server(app, certificate=tmp_path / "c.pem", key=tmp_path / "k.pem")
 
 
 def test_tls_files_that_do_not_fit_are_one_line_before_anybody_is_told_the_url(
     certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    app, (pem, key) = web.application([], ready=lambda: True), certificate
+    app, (pem, key) = strict_app([], ready=lambda: True), certificate
     locked, told = tmp_path / "locked.key", list[str]()
     secret = Ed25519PrivateKey.generate()
     locked.write_bytes(secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
     for wrong in ((pem, pem), (key, key), (pem, locked)):
         with pytest.raises(ConfigError, match="must be a certificate chain and its key"):
-            web.run(app, "127.0.0.1:0", certificate=wrong[0], key=wrong[1], ready=told.append)
+            run_until_stopped(app, "127.0.0.1:0", certificate=wrong[0], key=wrong[1], ready=told.append)
     assert told == []
 
 
@@ -259,10 +264,11 @@ import asyncio, sys
 from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from dovetail.collect import logs
-from dovetail.collect.http import server as web
+from dovetail.collect import server_log
+from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.server import run_until_stopped
 
-logs.setup(sys.stderr)
+server_log.setup(sys.stderr)
 
 async def slow(request):
     print("working", flush=True)
@@ -274,8 +280,8 @@ async def life(app):
     yield
     print("ended", flush=True)
 
-app = web.application([Route("/slow", slow)], ready=lambda: True, lifespan=life)
-web.run(app, "127.0.0.1:0", ready=lambda url: print(url, flush=True))
+app = strict_app([Route("/slow", slow)], ready=lambda: True, lifespan=life)
+run_until_stopped(app, "127.0.0.1:0", ready=lambda url: print(url, flush=True))
 print("clean", flush=True)
 """
 

@@ -18,7 +18,7 @@ from dovetail_device.session import (
     flush,
     ledgers,
     line,
-    opened,
+    open_device,
     read_value,
     receipts_document,
     signing_key,
@@ -47,14 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _submit(options: argparse.Namespace) -> int:
     if options.value != "-":
         print(f"note: {VISIBLE}", file=sys.stderr)
-    with opened(options.campaign, options.keys, **_place(options)) as device:
+    with open_device(options.campaign, options.keys, **_place(options)) as device:
         value = read_value(options.value, device.campaign)
         receipt = submit(device, value, options.round, group=options.group, patience=options.wait)
     return _answer([receipt], [line(receipt)], as_json=options.json)
 
 
 def _flush(options: argparse.Namespace) -> int:
-    with opened(options.campaign, options.keys, **_place(options)) as device:
+    with open_device(options.campaign, options.keys, **_place(options)) as device:
         receipts = flush(device, patience=options.wait)
     return _answer(receipts, [str(receipt) for receipt in receipts], as_json=options.json)
 

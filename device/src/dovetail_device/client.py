@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, final
 
-from dovetail_device.ledger import Entry, form_of
+from dovetail_device.ledger import LedgerEntry, terms_of
 from dovetail_device.outbox import Outbox
-from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, Effect, Event, Sender, advance
+from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, DeliveryEffect, DeliveryEvent, Sender, advance
 from dovetail_protocol import message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import privacy_budget, whole
@@ -25,7 +25,7 @@ class Clock(Protocol):
 class Transport(Protocol):
     """A way to the shuffler; faults are answers (None, or an event), never exceptions."""
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         """Deliver one message and say what became of it."""
 
     def fetch(self, campaign: str) -> bytes | None:
@@ -123,7 +123,7 @@ class Device:
                 f"gives at most {max_epsilon:g}."
             )
         self._campaign = outbox.adopt(given)
-        if form_of(self._campaign) != form_of(given):
+        if terms_of(self._campaign) != terms_of(given):
             raise ConfigError(
                 f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
                 f"{given.version}; use the file of the newer one."
@@ -221,20 +221,20 @@ class Device:
             return  # not signed by the owner, so the owner has not said it
         if fresh.id != known.id or fresh.version <= known.version:
             return
-        if form_of(fresh) == form_of(known):
+        if terms_of(fresh) == terms_of(known):
             self._campaign = self._outbox.adopt(fresh)
         else:
             self._outbox.supersede(fresh)
 
     # Delivery
 
-    def _deliver(self, entry: Entry) -> Receipt:
+    def _deliver(self, entry: LedgerEntry) -> Receipt:
         """Run the sender's machine until the report is settled or has to wait."""
         backoff, now = self._backoff(), self._clock.now()
         if entry.settled or now < entry.due <= now + backoff.most:  # a later date is of a clock that was wrong
             return self._receipt(entry)
         sender = Sender(attempts=entry.attempts)
-        event: Event | None = DUE
+        event: DeliveryEvent | None = DUE
         while event is not None:
             sender, effects = advance(sender, event, backoff=backoff, words=self._words)
             event = None
@@ -242,7 +242,9 @@ class Device:
                 entry, event = self._perform(effect, entry, sender)
         return self._receipt(entry)
 
-    def _perform(self, effect: Effect, entry: Entry, sender: Sender) -> tuple[Entry, Event | None]:
+    def _perform(
+        self, effect: DeliveryEffect, entry: LedgerEntry, sender: Sender
+    ) -> tuple[LedgerEntry, DeliveryEvent | None]:
         """Carry out one effect, and say what it led to."""
         if effect == "send":
             return self._send(entry)
@@ -256,22 +258,22 @@ class Device:
         refusal = "" if sender.state == "accepted" else sender.reason
         return self._outbox.settle(entry, refusal), None
 
-    def _send(self, entry: Entry) -> tuple[Entry, Event]:
-        if not entry.wire and entry.form == form_of(self._campaign):
+    def _send(self, entry: LedgerEntry) -> tuple[LedgerEntry, DeliveryEvent]:
+        if not entry.wire and entry.form == terms_of(self._campaign):
             entry = self._seal(entry)
         if not entry.wire:  # drawn for a question that is asked no more, or settled by another process
-            return entry, Event("outdated", "campaign")
+            return entry, DeliveryEvent("outdated", "campaign")
         return entry, self._transport.send(entry.wire)
 
-    def _renew(self, entry: Entry) -> Event:
+    def _renew(self, entry: LedgerEntry) -> DeliveryEvent:
         """Whether there is a version of the campaign for which the same report can be sealed again."""
         if entry.digest == self._campaign.digest:
             self._follow()
-        if entry.form != form_of(self._campaign) or self._outbox.superseded(self._campaign):
-            return Event("final", "changed")
-        return RENEWED if entry.digest != self._campaign.digest else Event("later", "campaign")
+        if entry.form != terms_of(self._campaign) or self._outbox.superseded(self._campaign):
+            return DeliveryEvent("final", "changed")
+        return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", "campaign")
 
-    def _seal(self, entry: Entry) -> Entry:
+    def _seal(self, entry: LedgerEntry) -> LedgerEntry:
         campaign, key = self._campaign, self._key
         return self._outbox.seal(
             campaign,
@@ -284,7 +286,7 @@ class Device:
         period = self._campaign.schedule.period
         return Backoff() if period is None else Backoff(longest=min(Backoff.longest, period / 2))
 
-    def _receipt(self, entry: Entry) -> Receipt:
+    def _receipt(self, entry: LedgerEntry) -> Receipt:
         if entry.state == "accepted" or entry.state == "refused":
             return Receipt(entry.campaign, entry.round, entry.state, entry.reason)
         wait = max(0.0, entry.due - self._clock.now())

@@ -15,7 +15,7 @@ from threading import Timer
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
 from dovetail_protocol.endpoint import place_of
 
 PROBLEM = "urn:dovetail:problem:"
@@ -31,7 +31,7 @@ class _Answer:
 
 
 @dataclass(frozen=True)
-class Http:
+class HttpTransport:
     """The shuffler behind `url` (http or https). Redirects are not followed, cookies not kept, proxies not used.
 
     `timeout` seconds bound the connection and, once more, the whole exchange after it. The system's certificates are
@@ -45,14 +45,14 @@ class Http:
     def __post_init__(self) -> None:
         place_of("url", self.url, ("http", "https"))
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         """Post one message; only the shuffler's own 202 counts as accepted."""
         answer = self._exchange("POST", "/v1/reports", wire)
-        if isinstance(answer, Event):
+        if isinstance(answer, DeliveryEvent):
             return answer
         if answer.status == 202:
             return ACCEPTED
-        return answered(_kind(answer), _retry_after(answer.headers))
+        return refusal_event(_kind(answer), _retry_after(answer.headers))
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
@@ -71,7 +71,7 @@ class Http:
     def close(self) -> None:
         """Nothing stays open between messages."""
 
-    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | Event:
+    def _exchange(self, method: str, path: str, body: bytes | None = None) -> _Answer | DeliveryEvent:
         """One request and its answer, or what happened instead of a whole answer in time."""
         headers = {"User-Agent": "dovetail-device", "Connection": "close"}
         if body is not None:

@@ -8,16 +8,16 @@ from typing import Literal
 
 from dovetail_protocol.campaign import Campaign
 
-State = Literal["drawn", "sealed", "accepted", "refused"]
+ReportState = Literal["drawn", "sealed", "accepted", "refused"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One report of the outbox; its bytes are empty where there are none yet, or none any more."""
 
     campaign: str
     round: int
-    state: State
+    state: ReportState
     reason: str
     form: bytes = field(repr=False)
     id: bytes = field(repr=False)
@@ -52,7 +52,7 @@ class Ledger:
         return f"{line}; reports: {', '.join(parts)}."
 
 
-def form_of(campaign: Campaign) -> bytes:
+def terms_of(campaign: Campaign) -> bytes:
     """What a report of this campaign answers, how, and what was promised for it: everything but keys and dates.
 
     Only versions that agree on it can share a drawn report, and only they are followed without asking anybody. The

@@ -12,8 +12,8 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, final
 
-from dovetail_device.http import Http
-from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_device.http import HttpTransport
+from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
 from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
 from dovetail_protocol.errors import MissingExtraError
 from dovetail_protocol.message import read_head
@@ -30,7 +30,7 @@ _ANSWERS = {
 
 
 @final
-class Mqtt:
+class MqttTransport:
     """The broker behind `url` (mqtt or mqtts). A lost connection is a lost session: the next message opens a new one.
 
     `timeout` seconds bound each of connecting and being acknowledged; certificates are trusted as over HTTP. `login`
@@ -44,14 +44,14 @@ class Mqtt:
         timeout: float = 10.0,
         tls: ssl.SSLContext | None = None,
         login: tuple[str, str] | None = None,
-        questions: Http | None = None,
+        questions: HttpTransport | None = None,
     ) -> None:
         self._place = place_of("url", url, ("mqtt", "mqtts"))
         self._timeout, self._tls, self._login, self._questions = timeout, tls, login, questions
         self._paho = _paho()
         self._session: _Session | None = None
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         """Publish one message and wait until the broker acknowledges it."""
         try:
             if self._session is None:
@@ -64,7 +64,7 @@ class Mqtt:
         except OSError:
             self.close()
             return UNREACHABLE
-        return _ANSWERS.get(reason, answered("unavailable"))
+        return _ANSWERS.get(reason, refusal_event("unavailable"))
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""

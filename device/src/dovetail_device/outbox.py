@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, final
 
-from dovetail_device.ledger import Entry, Ledger, form_of
+from dovetail_device.ledger import Ledger, LedgerEntry, terms_of
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
 from dovetail_protocol.exact_thresholds import as_written
@@ -46,7 +46,7 @@ CREATE TABLE report (
     round INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('drawn', 'sealed', 'accepted', 'refused')),
     reason TEXT NOT NULL DEFAULT '', -- kind of the last refusal
-    form BLOB NOT NULL,              -- what the report answers, see `form_of`
+    form BLOB NOT NULL,              -- what the report answers, see `terms_of`
     id BLOB NOT NULL,
     plaintext BLOB NOT NULL,         -- the randomized report
     digest BLOB NOT NULL DEFAULT x'', -- the version of the campaign that the message is made for
@@ -179,7 +179,7 @@ class Outbox:
 
     # Reports
 
-    def draw(self, campaign: Campaign, round: int, *, budget: float, make: Callable[[], bytes]) -> Entry:
+    def draw(self, campaign: Campaign, round: int, *, budget: float, make: Callable[[], bytes]) -> LedgerEntry:
         """The report of a round: the one drawn before, or else `make()`, charged and stored in one transaction.
 
         Raises
@@ -199,12 +199,12 @@ class Outbox:
                 )
             run(
                 "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
-                campaign.id, round, form_of(campaign), os.urandom(16), make(),
+                campaign.id, round, terms_of(campaign), os.urandom(16), make(),
             )  # fmt: skip
             run("UPDATE campaign SET spent = ? WHERE id = ?", str(spent), campaign.id)
             return self._entry(campaign.id, round)
 
-    def seal(self, campaign: Campaign, round: int, make: Callable[[Entry], bytes]) -> Entry:
+    def seal(self, campaign: Campaign, round: int, make: Callable[[LedgerEntry], bytes]) -> LedgerEntry:
         """The report with its message for this version of the campaign: stored before, or else `make(entry)`."""
         with self._transaction() as run:
             entry = self._entry(campaign.id, round)
@@ -214,7 +214,7 @@ class Outbox:
             run(statement, campaign.digest, make(entry), campaign.id, round)
             return self._entry(campaign.id, round)
 
-    def postpone(self, entry: Entry, reason: str, *, attempts: int, due: float) -> Entry:
+    def postpone(self, entry: LedgerEntry, reason: str, *, attempts: int, due: float) -> LedgerEntry:
         """The report waits until `due`, by the device's clock."""
         with self._transaction() as run:
             run(
@@ -223,7 +223,7 @@ class Outbox:
             )  # fmt: skip
             return self._entry(entry.campaign, entry.round)
 
-    def settle(self, entry: Entry, refusal: str = "") -> Entry:
+    def settle(self, entry: LedgerEntry, refusal: str = "") -> LedgerEntry:
         """The report is accepted, or refused for good; what it said is erased. Acceptance outlives every refusal."""
         with self._transaction() as run:
             state = "refused" if refusal else "accepted"
@@ -234,17 +234,17 @@ class Outbox:
             )  # fmt: skip
             return self._entry(entry.campaign, entry.round)
 
-    def find(self, campaign: str, round: int) -> Entry | None:
+    def find(self, campaign: str, round: int) -> LedgerEntry | None:
         """The report of a round, if one was drawn."""
         with self._faults():
             row = self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round)
-        return None if row is None else Entry(*row)
+        return None if row is None else LedgerEntry(*row)
 
-    def waiting(self, campaign: str) -> list[Entry]:
+    def waiting(self, campaign: str) -> list[LedgerEntry]:
         """Reports that have not arrived, by round."""
         query = "SELECT * FROM report WHERE campaign = ? AND state IN ('drawn', 'sealed') ORDER BY round"
         with self._faults():
-            return [Entry(*row) for row in self._connection.execute(query, (campaign,))]
+            return [LedgerEntry(*row) for row in self._connection.execute(query, (campaign,))]
 
     def ledgers(self) -> list[Ledger]:
         """What was done for each campaign, by id."""
@@ -263,8 +263,8 @@ class Outbox:
         rounds = tuple(entry.round for entry in self.waiting(id))
         return Ledger(id, campaign.version, campaign.promise.device_budget, float(spent), counts, refusals, rounds)
 
-    def _entry(self, campaign: str, round: int) -> Entry:
-        return Entry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))
+    def _entry(self, campaign: str, round: int) -> LedgerEntry:
+        return LedgerEntry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))
 
     def _row(self, query: str, *values: Any) -> Any:
         return self._connection.execute(query, values).fetchone()

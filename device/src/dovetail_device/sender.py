@@ -11,9 +11,9 @@ from typing import Literal
 
 from dovetail_protocol.words import Words
 
-State = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
-Name = Literal["due", "accepted", "outdated", "renewed", "later", "final"]
-Effect = Literal["send", "fetch", "reseal", "wait", "settle"]
+DeliveryState = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
+EventName = Literal["due", "accepted", "outdated", "renewed", "later", "final"]
+DeliveryEffect = Literal["send", "fetch", "reseal", "wait", "settle"]
 
 FINAL: dict[str, str] = {
     "malformed": "the shuffler cannot read it",
@@ -42,7 +42,7 @@ LATER: dict[str, str] = {
 }
 """Refusals after which it is; every other kind counts as `unavailable`."""
 
-TRANSITIONS: dict[tuple[State, Name], tuple[State, tuple[Effect, ...]]] = {
+TRANSITIONS: dict[tuple[DeliveryState, EventName], tuple[DeliveryState, tuple[DeliveryEffect, ...]]] = {
     ("waiting", "due"): ("sending", ("send",)),
     ("sending", "accepted"): ("accepted", ("settle",)),
     ("sending", "later"): ("waiting", ("wait",)),
@@ -59,10 +59,10 @@ TRANSITIONS: dict[tuple[State, Name], tuple[State, tuple[Effect, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Event:
+class DeliveryEvent:
     """What happened: `reason` is the kind of a refusal, `after` the seconds that the service asks to wait."""
 
-    name: Name
+    name: EventName
     reason: str = ""
     after: float = 0.0
 
@@ -90,28 +90,30 @@ class Backoff:
 class Sender:
     """The delivery of one report; `wait` and `reason` belong to the last transition."""
 
-    state: State = "waiting"
+    state: DeliveryState = "waiting"
     attempts: int = 0
     wait: float = 0.0  # seconds
     reason: str = ""
 
 
-DUE, ACCEPTED, RENEWED = Event("due"), Event("accepted"), Event("renewed")
+DUE, ACCEPTED, RENEWED = DeliveryEvent("due"), DeliveryEvent("accepted"), DeliveryEvent("renewed")
 
 
-def answered(kind: str, after: float = 0.0) -> Event:
+def refusal_event(kind: str, after: float = 0.0) -> DeliveryEvent:
     """The event of a refusal of this kind."""
     if kind in FINAL:
-        return Event("final", kind)
+        return DeliveryEvent("final", kind)
     if kind == "campaign":
-        return Event("outdated", kind)
-    return Event("later", kind if kind in LATER else "unavailable", after)
+        return DeliveryEvent("outdated", kind)
+    return DeliveryEvent("later", kind if kind in LATER else "unavailable", after)
 
 
-UNREACHABLE, UNTRUSTED, UNAUTHORIZED = map(answered, ("unreachable", "untrusted", "unauthorized"))
+UNREACHABLE, UNTRUSTED, UNAUTHORIZED = map(refusal_event, ("unreachable", "untrusted", "unauthorized"))
 
 
-def advance(sender: Sender, event: Event, *, backoff: Backoff, words: Words) -> tuple[Sender, tuple[Effect, ...]]:
+def advance(
+    sender: Sender, event: DeliveryEvent, *, backoff: Backoff, words: Words
+) -> tuple[Sender, tuple[DeliveryEffect, ...]]:
     """The machine after an event, and what is to be done now, in this order."""
     if (sender.state, event.name) not in TRANSITIONS:
         return sender, ()

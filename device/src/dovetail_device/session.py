@@ -13,28 +13,28 @@ from typing import Any, Literal
 from dovetail_device.client import Device, Receipt, SystemClock, Transport
 from dovetail_device.entropy import system_entropy as words
 from dovetail_device.files import load_campaign, load_keys, secret_line
-from dovetail_device.http import Http
+from dovetail_device.http import HttpTransport
 from dovetail_device.ledger import Ledger
-from dovetail_device.mqtt import Mqtt
+from dovetail_device.mqtt import MqttTransport
 from dovetail_device.outbox import Outbox
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import not_negative
 from dovetail_protocol.errors import ConfigError, DataError
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
 
-Via = Literal["http", "mqtt"]
+TransportName = Literal["http", "mqtt"]
 VISIBLE = "a value on the command line is seen by everybody who lists processes; use --value - and standard input."
 
 
 @contextmanager
-def opened(
+def open_device(
     campaign: Path,
     keys: Path,
     *,
     outbox: Path | None = None,
     owner: str | None = None,
     max_epsilon: float | None = None,
-    via: Via = "http",
+    via: TransportName = "http",
     url: str | None = None,
     user: str | None = None,
     password_file: Path | None = None,
@@ -82,7 +82,7 @@ def signing_key(keys: RoleKeys, place: Path) -> SigningKey:
     return keys.signing
 
 
-def login_of(user: str | None, password_file: Path | None, via: Via) -> tuple[str, str] | None:
+def login_of(user: str | None, password_file: Path | None, via: TransportName) -> tuple[str, str] | None:
     """User and password for a broker; both or neither, and the password never from the command line."""
     if user is None and password_file is None:
         return None
@@ -92,16 +92,16 @@ def login_of(user: str | None, password_file: Path | None, via: Via) -> tuple[st
 
 
 def transport_of(
-    campaign: Campaign, via: Via, url: str | None = None, *, login: tuple[str, str] | None = None
+    campaign: Campaign, via: TransportName, url: str | None = None, *, login: tuple[str, str] | None = None
 ) -> Transport:
     """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
     place = url or campaign.endpoints.get(via)
     if place is None:
         raise ConfigError(f"the campaign {campaign.id} names no `endpoints.{via}`; give --url.")
     if via == "http":
-        return Http(place)
+        return HttpTransport(place)
     asked = campaign.endpoints.get("http")
-    return Mqtt(place, login=login, questions=Http(asked) if asked else None)
+    return MqttTransport(place, login=login, questions=HttpTransport(asked) if asked else None)
 
 
 def read_value(text: str, campaign: Campaign) -> Any:

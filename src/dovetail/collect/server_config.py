@@ -21,7 +21,7 @@ class TlsSection(Section):
 
 
 def tls_files(tls: TlsSection | None, folder: Path) -> dict[str, Path]:
-    """The files of a section, as `web.run` takes them; none without a section."""
+    """The files of a section, as `http.server` takes them; none without a section."""
     return {} if tls is None else {"certificate": folder / tls.certificate, "key": folder / tls.key}
 
 

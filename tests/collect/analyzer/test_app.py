@@ -12,7 +12,7 @@ import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal, token
 
 from dovetail.collect.analyzer.answers import export
-from dovetail.collect.analyzer.app import application
+from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.core.errors import ConfigError
 
@@ -48,7 +48,7 @@ class Client:
 
 @pytest.fixture
 def client(world: World) -> Client:
-    return Client(application(world.analyzer, tokens=TOKENS, public_page=True))
+    return Client(analyzer_app(world.analyzer, tokens=TOKENS, public_page=True))
 
 
 def problem(answer: Any) -> tuple[str, int]:
@@ -116,7 +116,7 @@ def test_queries_need_a_token(client: Client, path: str) -> None:
 
 
 def test_without_tokens_nobody_may_ask(world: World) -> None:
-    client = Client(application(world.analyzer, tokens=Tokens(())))
+    client = Client(analyzer_app(world.analyzer, tokens=Tokens(())))
     assert problem(client.get(GUARDED[0], headers=SECRET)) == ("unauthorized", 401)
 
 
@@ -202,7 +202,7 @@ def test_the_page_is_open_only_where_that_was_asked_for(world: World, client: Cl
     client.post("/v1/batches", content=GOOD)
     shown, live = client.get("/"), client.get("/live")
     assert shown.status_code == 200 and live.json()["html"] in shown.text
-    closed = Client(application(world.analyzer, tokens=TOKENS))
+    closed = Client(analyzer_app(world.analyzer, tokens=TOKENS))
     assert {closed.get(path).status_code for path in ("/", "/live")} == {404}
 
 

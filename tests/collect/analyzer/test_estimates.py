@@ -8,8 +8,14 @@ from tests.collect.analyzer.world import KRR, LAPLACE, World, batch, campaign, r
 from tests.statistics import expect_coverage, rng_of
 
 import dovetail as dt
-from dovetail.collect.analyzer.answers.estimates import window
-from dovetail.collect.analyzer.tallies import add, by_group, dense, spread_out, tally
+from dovetail.collect.analyzer.answers.estimates import window_estimates
+from dovetail.collect.analyzer.tallies import (
+    add_tallies,
+    estimator_tally,
+    expand_tally,
+    tallies_by_group,
+    tally_reports,
+)
 from dovetail.collect.http.problems import Refusal
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.entropy import system_entropy
@@ -87,13 +93,18 @@ def test_tallies_add_and_come_back(randomizer: str) -> None:
     world = World((campaign(randomizer),))
     reports = arrays(world, reports_of(world.campaign, [0, 1, 2, 3] * 10, randomizer))
     analyst: Any = from_device(world.campaign.mechanism)
-    whole = tally(analyst, reports, group="")
-    parts = [tally(analyst, part, group=name) for name, part in zip("ab", (reports[:7], reports[7:]), strict=True)]
-    assert add(parts) == whole == add([whole]) and by_group(parts) == {"a": parts[0], "b": parts[1]}
+    whole = tally_reports(analyst, reports, group="")
+    parts = [
+        tally_reports(analyst, part, group=name) for name, part in zip("ab", (reports[:7], reports[7:]), strict=True)
+    ]
+    assert add_tallies(parts) == whole == add_tallies([whole]) and tallies_by_group(parts) == {
+        "a": parts[0],
+        "b": parts[1],
+    }
     if randomizer == LAPLACE:
-        assert np.array_equal(spread_out(whole), np.sort(np.clip(reports, 0, 100)))
+        assert np.array_equal(expand_tally(whole), np.sort(np.clip(reports, 0, 100)))
     else:
-        assert np.array_equal(dense(analyst, whole).counts, analyst.tally(reports))
+        assert np.array_equal(estimator_tally(analyst, whole).counts, analyst.tally(reports))
 
 
 def test_intervals_cover() -> None:
@@ -114,7 +125,7 @@ def test_intervals_of_windows_cover_and_those_of_a_wrong_truth_do_not() -> None:
     for t in range(1, 201):
         world.run(t, [20.0] * 5 + [70.0] * 5)
     rounds = world.answers.rounds()
-    windows = [window(rounds, t, width=2).by_group[""].estimate.interval() for t in range(2, 201, 2)]
+    windows = [window_estimates(rounds, t, width=2).by_group[""].estimate.interval() for t in range(2, 201, 2)]
     expect_coverage([low <= 45.0 <= high for low, high in windows], 0.95)
     with pytest.raises(AssertionError):
         expect_coverage([low <= 70.0 <= high for low, high in windows], 0.95)

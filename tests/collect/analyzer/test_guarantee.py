@@ -7,18 +7,18 @@ import pytest
 from tests.collect.analyzer.world import KRR, World, batch, campaign, seal
 
 import dovetail as dt
-from dovetail.collect.analyzer.answers import guarantees as guarantee
-from dovetail.collect.analyzer.answers.guarantees import Released, guarantees, honest_people, promise
-from dovetail.collect.analyzer.page.sentences import lines
+from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
+from dovetail.collect.campaign import guarantees as guarantee
+from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees, honest_people
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
 
 SLOTS = f"public = 'homes.csv'\npublic_sha256 = '{'0' * 64}'\n"
 
 
-def full(n: int, *, t: int = 1) -> Released:
+def full(n: int, *, t: int = 1) -> ReleasedBatch:
     """A batch without bad reports and groups."""
-    return Released(t, n, n, n)
+    return ReleasedBatch(t, n, n, n)
 
 
 def words(world: World) -> dict[str, Any]:
@@ -69,10 +69,10 @@ def test_with_groups_the_smallest_one_counts_and_the_dishonest_sit_in_it() -> No
 def test_somebody_who_hides_among_nobody_has_the_local_promise() -> None:
     asked = campaign(promise="assumed_dishonest = 30")
     for n in (20, 30, 31):
-        found = promise(asked, full(n))
+        found = batch_guarantee(asked, full(n))
         assert isinstance(found.central, Missing) and "nobody" in found.central.reason
-    assert isinstance(promise(asked, full(32)).central, CentralDP)
-    several = guarantees(asked, [full(20), full(20, t=2)])
+    assert isinstance(batch_guarantee(asked, full(32)).central, CentralDP)
+    several = campaign_guarantees(asked, [full(20), full(20, t=2)])
     assert several.composed.epsilon == pytest.approx(2.0, 1e-5)  # type: ignore[union-attr]
     assert several.all_local == 2.0
 
@@ -88,13 +88,13 @@ def test_without_authentication_distinct_people_are_not_assured_and_the_local_pr
 
 def test_rounds_compose_as_the_library_composes_them() -> None:
     asked, sizes = campaign(), (120, 100, 110)
-    found = guarantees(asked, [full(n, t=t) for t, n in enumerate(sizes)])
+    found = campaign_guarantees(asked, [full(n, t=t) for t, n in enumerate(sizes)])
     assert found.composed.epsilon == dt.compose([dt.Round(1.0, n) for n in sizes], delta=1e-6).epsilon  # type: ignore[union-attr]
     assert (found.most_reports, found.all_local) == (3, 3.0)
 
 
 def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_weakest() -> None:
-    found = guarantees(campaign(budget=2.5), [full(n, t=t) for t, n in enumerate((120, 100, 110, 400))])
+    found = campaign_guarantees(campaign(budget=2.5), [full(n, t=t) for t, n in enumerate((120, 100, 110, 400))])
     wanted = dt.compose([dt.Round(1.0, 100), dt.Round(1.0, 110)], delta=1e-6)
     assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
     assert (found.most_reports, found.all_local, found.rounds) == (2, 2.0, 4)
@@ -102,7 +102,7 @@ def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_w
 
 def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it() -> None:
     tenth = campaign('name = "krr"\nk = 4\nepsilon = 0.1', budget=0.3)
-    found = guarantees(tenth, [full(100, t=t) for t in range(1, 9)])
+    found = campaign_guarantees(tenth, [full(100, t=t) for t in range(1, 9)])
     assert (found.most_reports, found.all_local) == (3, 0.30000000000000004)  # the double above 3/10
     wanted = dt.compose([dt.Round(0.1, 100, times=3)], delta=1e-6)
     assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
@@ -111,7 +111,7 @@ def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it()
 def test_many_different_sizes_are_rounded_against_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarantee, "FEW", 2)
     sizes = [1000, 1017, 1034]
-    found = guarantees(campaign(), [full(n, t=t) for t, n in enumerate(sizes)]).composed
+    found = campaign_guarantees(campaign(), [full(n, t=t) for t, n in enumerate(sizes)]).composed
     exact = dt.compose([dt.Round(1.0, n) for n in sizes], delta=1e-6)
     assert exact.epsilon is not None and found.epsilon is not None  # type: ignore[union-attr]
     assert exact.epsilon <= found.epsilon <= 1.05 * exact.epsilon  # type: ignore[union-attr]
@@ -125,25 +125,25 @@ def test_rounded_sizes_are_few_and_never_larger() -> None:
 
 
 def test_a_larger_crowd_never_promises_less() -> None:
-    found = [promise(campaign(), full(n)).central for n in (10, 30, 100, 1000)]
+    found = [batch_guarantee(campaign(), full(n)).central for n in (10, 30, 100, 1000)]
     assert all(big.epsilon <= small.epsilon for small, big in pairwise(found))  # type: ignore[union-attr]
 
 
 def test_order_private_campaigns_promise_alpha_and_no_central_epsilon() -> None:
     asked = campaign(shuffle=SLOTS + "shuffler = 'mallows'\nalpha = 1.5\n[shuffle.groups]\nlabels = 'region'")
-    found = guarantees(asked, [full(50, t=t) for t in (1, 2)])
+    found = campaign_guarantees(asked, [full(50, t=t) for t in (1, 2)])
     assert (found.alpha, found.all_alpha) == (1.5, 3.0)
     assert isinstance(found.composed, Missing) and "uniform" in found.composed.reason
-    assert "Order of a batch" in {line.name for line in lines(asked, found)}
+    assert "Order of a batch" in {line.name for line in guarantee_sentences(asked, found)}
     within = campaign(shuffle=SLOTS + "shuffler = 'within_groups'\n[shuffle.groups]\nlabels = 'region'")
-    assert guarantees(within, [full(50)]).alpha == 0.0
+    assert campaign_guarantees(within, [full(50)]).alpha == 0.0
     refined = campaign(
         shuffle=SLOTS
         + "shuffler = 'rase'\nalpha = 6.0\nrefine = 'blocks'\nk = 2\n[shuffle.groups]\nlabels = 'region'"
     )
-    alpha = guarantees(refined, [full(50)]).alpha  # theirs is alpha' = theta times a larger sensitivity
+    alpha = campaign_guarantees(refined, [full(50)]).alpha  # theirs is alpha' = theta times a larger sensitivity
     assert isinstance(alpha, Missing) and "refined groups only" in alpha.reason
-    mixed = guarantees(within, [full(50), Released(2, 50, 50, 3)])
+    mixed = campaign_guarantees(within, [full(50), ReleasedBatch(2, 50, 50, 3)])
     assert isinstance(mixed.alpha, Missing) and isinstance(mixed.all_alpha, Missing)
 
 

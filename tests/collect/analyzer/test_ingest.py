@@ -12,8 +12,8 @@ from tests.collect.analyzer import world
 from tests.collect.analyzer.world import NOON, World, batch, campaign, reports_of, seal
 
 from dovetail.collect.analyzer import batch_intake as ingest
-from dovetail.collect.analyzer.batch_intake import Arrival
-from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.batch_intake import IncomingBatch
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.batch import Header
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
@@ -66,7 +66,7 @@ def test_a_batch_counts_once_however_often_it_comes(one: World) -> None:
 @given(st.lists(st.integers(1, 400), min_size=1))
 def test_it_does_not_matter_in_which_pieces_a_batch_comes(sizes: list[int]) -> None:
     spool = BytesIO()
-    arrival = Arrival(Campaigns.of((ASKED,), (world.ANALYZER,)), spool)
+    arrival = IncomingBatch(AnalyzerCampaigns.of((ASKED,), (world.ANALYZER,)), spool)
     rest = GOOD
     for size in sizes:
         arrival.feed(rest[:size])
@@ -160,7 +160,7 @@ def test_another_version_of_the_format_is_refused(one: World) -> None:
 
 def test_nothing_is_written_before_the_signature_is_verified() -> None:
     spool = BytesIO()
-    arrival = Arrival(Campaigns.of((ASKED,), (world.ANALYZER,)), spool)
+    arrival = IncomingBatch(AnalyzerCampaigns.of((ASKED,), (world.ANALYZER,)), spool)
     at = len(GOOD) - sum(map(len, SEALED)) - 1
     with pytest.raises(Rejected):
         arrival.feed(GOOD[:at] + b"x" + GOOD[at + 1 :])
@@ -198,12 +198,12 @@ def test_one_batch_may_hold_reports_of_two_versions() -> None:
 )
 def test_versions_that_ask_different_things_are_refused_at_the_start(changed: Campaign) -> None:
     with pytest.raises(ConfigError, match=r"give the changed campaign another id|two files are version 1"):
-        Campaigns.of((ASKED, changed), (world.ANALYZER,))
+        AnalyzerCampaigns.of((ASKED, changed), (world.ANALYZER,))
 
 
 def test_a_campaign_without_its_key_is_refused_at_the_start() -> None:
     with pytest.raises(ConfigError, match="another key"):
-        Campaigns.of((ASKED,), (RoleKeys.generate("analyzer"),))
+        AnalyzerCampaigns.of((ASKED,), (RoleKeys.generate("analyzer"),))
 
 
 def test_order_private_batches_keep_the_released_order_and_nothing_twice() -> None:

@@ -12,13 +12,13 @@ from tests.statistics import expect_coverage, rng_of
 
 import dovetail as dt
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.roster_slots import Slots
-from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
 from dovetail_protocol.campaign import Campaign
 
 REGIONS = ["east"] * 30 + ["west"] * 20
-Setting = tuple[Campaign, Slots]
+Setting = tuple[Campaign, RosterSlotEstimator]
 CHAIN = np.repeat([0, 1, 2], [20, 15, 15])  # neighbours overlap
 LABELS = np.array([0] * 30 + [1] * 20)
 
@@ -31,12 +31,14 @@ def order_private(folder: Path, randomizer: str, shuffler: str, labels: Sequence
     near = "" if labels is REGIONS else "\nradius = 1"
     rule = f"public = 'homes.csv'\npublic_sha256 = '{digest}'\n{shuffler}\n[shuffle.groups]\nlabels = 'region'{near}"
     asked = campaign(randomizer, shuffle=rule)
-    slots = Slots.load(asked, folder)
+    slots = RosterSlotEstimator.load(asked, folder)
     assert slots is not None
     return asked, slots
 
 
-def release(asked: Campaign, slots: Slots, values: list[Any], present: Any, *, round: int, bad: int = 0) -> bytes:
+def release(
+    asked: Campaign, slots: RosterSlotEstimator, values: list[Any], present: Any, *, round: int, bad: int = 0
+) -> bytes:
     """A batch of the devices that are present, as the shuffler releases it; the first `bad` places are spoilt."""
     shuffler: Any = slots.shuffler if present.all() else slots.shuffler.restrict(present)  # type: ignore[attr-defined]
     reports = reports_of(asked, [values[slot] for slot in np.flatnonzero(present)], f"{asked.id} {round}")
@@ -47,8 +49,8 @@ def release(asked: Campaign, slots: Slots, values: list[Any], present: Any, *, r
     return batch(asked, entries, rounds=(round,))
 
 
-def analyzer(asked: Campaign, slots: Slots) -> Analyzer:
-    campaigns = Campaigns.of((asked,), (ANALYZER,))
+def analyzer(asked: Campaign, slots: RosterSlotEstimator) -> Analyzer:
+    campaigns = AnalyzerCampaigns.of((asked,), (ANALYZER,))
     return Analyzer(campaigns, store=store(), clock=FrozenClock(NOON), slots={asked.id: slots})
 
 
@@ -95,7 +97,7 @@ def test_a_group_of_bad_reports_only_leaves_no_group_estimates(tmp_path: Path) -
 
 
 def test_campaigns_without_labelled_slots_have_no_slots(tmp_path: Path) -> None:
-    assert Slots.load(campaign(), tmp_path) is None
+    assert RosterSlotEstimator.load(campaign(), tmp_path) is None
 
 
 def test_a_report_that_is_repeated_at_another_slot_counts_at_its_first_one(tmp_path: Path) -> None:

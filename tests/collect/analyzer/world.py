@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.batch import Header
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.store.analyzer_store import open_analyzer_store
-from dovetail.collect.store.protocol import AnalyzerStore
+from dovetail.collect.store.interfaces import AnalyzerStore
 from dovetail.core.entropy import simulation
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign, sign
@@ -128,7 +128,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = store()
-        self.analyzer = Analyzer(Campaigns.of(self.campaigns, self.keys), store=self.store, clock=self.clock)
+        self.analyzer = Analyzer(AnalyzerCampaigns.of(self.campaigns, self.keys), store=self.store, clock=self.clock)
 
     @property
     def campaign(self) -> Campaign:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dovetail_device.client import Device
 from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import Outbox
-from dovetail_device.sender import ACCEPTED, Event
+from dovetail_device.sender import ACCEPTED, DeliveryEvent
 from dovetail_protocol import message
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys
@@ -86,16 +86,16 @@ class FakeClock:
 class FakeTransport:
     """Answers from a list, then acceptance; remembers what was sent."""
 
-    answers: Iterable[Event] = ()
+    answers: Iterable[DeliveryEvent] = ()
     file: bytes | None = None
     running: int | None = None
     sent: list[bytes] = field(default_factory=list)
     fetched: int = 0
 
     def __post_init__(self) -> None:
-        self._answers: Iterator[Event] = iter(self.answers)
+        self._answers: Iterator[DeliveryEvent] = iter(self.answers)
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         self.sent.append(wire)
         return next(self._answers, ACCEPTED)
 

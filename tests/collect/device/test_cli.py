@@ -189,8 +189,7 @@ import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         known = {"dovetail_device", "dovetail_protocol", "cryptography", "_cffi_backend", "cffi"}
-        known |= sys.stdlib_module_names
-        if name.partition(".")[0] not in known:
+        if name.partition(".")[0] not in known | sys.stdlib_module_names:
             raise ImportError(f"{name} is not for devices")
 sys.meta_path.insert(0, Refuse())
 import pkgutil, dovetail_device

@@ -9,7 +9,7 @@ from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTran
 
 from dovetail_device.client import RoundUnknown
 from dovetail_device.outbox import BudgetSpent, Outbox
-from dovetail_device.sender import UNREACHABLE, Event, answered
+from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError, ParameterError
 from dovetail_protocol.keys import RoleKeys
@@ -20,7 +20,7 @@ CAMPAIGN = campaign()
 MANUAL = campaign(schedule='schedule = "manual"\ncount = 5')
 
 
-def bench(*answers: Event, **options: object) -> Bench:
+def bench(*answers: DeliveryEvent, **options: object) -> Bench:
     given = {"campaign": CAMPAIGN, **options}
     transport = FakeTransport(answers, given.pop("file", None), given.pop("running", None))  # type: ignore[arg-type]
     return Bench(transport=transport, **given)  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ def test_an_expired_campaign_takes_no_reports_unless_the_shuffler_has_a_newer_ve
 def test_after_a_rotation_of_keys_the_same_report_is_sealed_again_once() -> None:
     rotated = RoleKeys.generate("analyzer")
     newer = campaign(version=2, analyzer=rotated)
-    made = bench(answered("campaign"), file=newer.signed)
+    made = bench(refusal_event("campaign"), file=newer.signed)
     assert made.device.submit("red").state == "accepted"
     (before, report), (after, again) = (
         opened(CAMPAIGN, made.transport.sent[0]),
@@ -180,13 +180,13 @@ def test_after_a_rotation_of_keys_the_same_report_is_sealed_again_once() -> None
 
 def test_a_report_that_is_outdated_twice_waits() -> None:
     newer = campaign(version=2)
-    made = bench(answered("campaign"), answered("campaign"), file=newer.signed)
+    made = bench(refusal_event("campaign"), refusal_event("campaign"), file=newer.signed)
     receipt = made.device.submit("red")
     assert (receipt.state, receipt.reason, len(made.transport.sent)) == ("waiting", "campaign", 2)
 
 
 def test_a_report_sealed_for_the_version_before_is_first_sent_as_it_is() -> None:
-    made = bench(UNREACHABLE, answered("campaign"))
+    made = bench(UNREACHABLE, refusal_event("campaign"))
     made.device.submit("red")
     made.restart(campaign(version=2))
     made.clock.time += PERIOD
@@ -207,7 +207,7 @@ def test_a_report_sealed_for_the_version_before_is_first_sent_as_it_is() -> None
     ],
 )
 def test_a_file_that_is_no_newer_version_of_the_owner_is_not_followed(file: bytes | None) -> None:
-    made = bench(answered("campaign"), file=file)
+    made = bench(refusal_event("campaign"), file=file)
     receipt = made.device.submit("red")
     assert (receipt.state, receipt.reason, made.device.campaign.version) == ("waiting", "campaign", 1)
 
@@ -225,7 +225,7 @@ def test_a_file_that_is_no_newer_version_of_the_owner_is_not_followed(file: byte
 def test_a_newer_version_that_asks_or_promises_something_else_ends_the_report_and_further_draws(
     newer: Campaign,
 ) -> None:
-    made = bench(answered("campaign"), file=newer.signed)
+    made = bench(refusal_event("campaign"), file=newer.signed)
     receipt = made.device.submit("red")
     assert (receipt.state, receipt.reason, len(made.transport.sent)) == ("refused", "changed", 1)
     for device in (made.device, made.restart()):
@@ -244,7 +244,7 @@ def test_a_report_drawn_for_a_question_that_is_asked_no_more_is_never_sealed() -
 
 
 def test_a_version_from_the_shuffler_never_raises_the_budget() -> None:
-    made = bench(answered("campaign"), file=campaign(version=2, budget=30.0).signed)
+    made = bench(refusal_event("campaign"), file=campaign(version=2, budget=30.0).signed)
     for number in range(1, 4):
         made.device.submit("red", number)
     for device in (made.device, made.restart()):
@@ -276,7 +276,7 @@ def test_before_the_first_and_after_the_last_round_nothing_is_drawn(time: float)
 
 @pytest.mark.parametrize("kind", ["too_early", "late", "round"])
 def test_a_clock_that_was_wrong_is_not_followed_again_until_it_is_right(kind: str) -> None:
-    made = bench(answered(kind), running=4)
+    made = bench(refusal_event(kind), running=4)
     assert made.device.submit("red").round == 1
     assert made.restart().submit("red").round == 4
     made.clock.time = START + 4.5 * PERIOD
@@ -298,7 +298,7 @@ def test_a_round_outside_the_schedule_is_refused(round: object) -> None:
 
 
 def test_a_report_waits_as_long_as_the_service_asks() -> None:
-    made = bench(answered("rate_limited", 30.0))
+    made = bench(refusal_event("rate_limited", 30.0))
     receipt = made.device.submit("red")
     assert receipt.state == "waiting" and 30.0 <= receipt.wait <= 31.0
     made.clock.time += 29.0
@@ -315,7 +315,7 @@ def test_a_clock_set_back_by_years_does_not_hold_reports_back_for_years() -> Non
 
 
 def test_what_is_refused_for_good_is_not_sent_again_and_stays_charged() -> None:
-    made = bench(answered("revoked_device"))
+    made = bench(refusal_event("revoked_device"))
     receipt = made.device.submit("red")
     assert (receipt.state, receipt.reason) == ("refused", "revoked_device")
     assert "taken off the roster" in str(receipt)

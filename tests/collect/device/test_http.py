@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.collect.device.made import START, Bench, FakeTransport, campaign
 
-from dovetail_device.http import Http
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, Event, answered
+from dovetail_device.http import HttpTransport
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
 from dovetail_protocol.errors import ConfigError
 
 CAMPAIGN = campaign()
@@ -142,7 +142,7 @@ def hang_up(handler: Handler) -> None:
 
 
 def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuffler) -> None:
-    assert Http(shuffler.url + "/base/").send(b"\x00\xffwire") == ACCEPTED
+    assert HttpTransport(shuffler.url + "/base/").send(b"\x00\xffwire") == ACCEPTED
     ((method, path, headers, body),) = shuffler.seen
     assert (method, path, body) == ("POST", "/base/v1/reports", b"\x00\xffwire")
     assert headers == {
@@ -157,7 +157,7 @@ def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuf
 
 def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
     shuffler.behaviour = reply(202, Set_Cookie="who=device-17")
-    http = Http(shuffler.url)
+    http = HttpTransport(shuffler.url)
     for _ in range(2):
         http.send(b"wire")
     assert all("Cookie" not in headers for _, _, headers, _ in shuffler.seen)
@@ -166,21 +166,24 @@ def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "event"),
     [
-        (refusal(409, "late"), answered("late")),
-        (refusal(409, "campaign"), answered("campaign")),
-        (refusal(425, "too_early"), answered("too_early")),
-        (refusal(429, "rate_limited", Retry_After="17"), answered("rate_limited", 17.0)),
-        (reply(429, b"slow down", Retry_After="3"), answered("rate_limited", 3.0)),
-        (refusal(503, "unavailable", Retry_After="soon"), answered("unavailable")),
-        (raw(DATED), answered("unavailable", 90.0)),
-        (refusal(400, "made_up"), answered("unavailable")),
-        (reply(200, b"<html>log in to the wireless network</html>"), answered("unavailable")),
-        (reply(204), answered("unavailable")),
-        (reply(502, b"bad gateway"), answered("unavailable")),
-        (reply(404, b'{"type": "urn:dovetail:problem:late"}', Content_Type="text/html"), answered("unavailable")),
-        (reply(409, b"[" * 100_000, Content_Type="application/problem+json"), answered("unavailable")),
-        (reply(409, b'{"type": ["late"]}', Content_Type="application/problem+json"), answered("unavailable")),
-        (reply(409, b"\xff", Content_Type="application/problem+json"), answered("unavailable")),
+        (refusal(409, "late"), refusal_event("late")),
+        (refusal(409, "campaign"), refusal_event("campaign")),
+        (refusal(425, "too_early"), refusal_event("too_early")),
+        (refusal(429, "rate_limited", Retry_After="17"), refusal_event("rate_limited", 17.0)),
+        (reply(429, b"slow down", Retry_After="3"), refusal_event("rate_limited", 3.0)),
+        (refusal(503, "unavailable", Retry_After="soon"), refusal_event("unavailable")),
+        (raw(DATED), refusal_event("unavailable", 90.0)),
+        (refusal(400, "made_up"), refusal_event("unavailable")),
+        (reply(200, b"<html>log in to the wireless network</html>"), refusal_event("unavailable")),
+        (reply(204), refusal_event("unavailable")),
+        (reply(502, b"bad gateway"), refusal_event("unavailable")),
+        (
+            reply(404, b'{"type": "urn:dovetail:problem:late"}', Content_Type="text/html"),
+            refusal_event("unavailable"),
+        ),
+        (reply(409, b"[" * 100_000, Content_Type="application/problem+json"), refusal_event("unavailable")),
+        (reply(409, b'{"type": ["late"]}', Content_Type="application/problem+json"), refusal_event("unavailable")),
+        (reply(409, b"\xff", Content_Type="application/problem+json"), refusal_event("unavailable")),
         (hang_up, UNREACHABLE),
         (raw(b""), UNREACHABLE),
         (raw(b"SSH-2.0-server\r\n\r\n"), UNREACHABLE),
@@ -190,17 +193,17 @@ def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
     ],
 )  # fmt: skip
 def test_answers_become_events_and_nonsense_means_try_again(
-    shuffler: Shuffler, behaviour: Behaviour, event: Event
+    shuffler: Shuffler, behaviour: Behaviour, event: DeliveryEvent
 ) -> None:
     shuffler.behaviour = behaviour
-    assert Http(shuffler.url).send(b"wire") == event
+    assert HttpTransport(shuffler.url).send(b"wire") == event
 
 
 def test_redirects_are_not_followed(shuffler: Shuffler) -> None:
     for status in (301, 302, 307, 308):
         shuffler.behaviour = reply(status, Location=shuffler.url + "/elsewhere")
-        assert Http(shuffler.url).send(b"wire") == answered("unavailable")
-        assert Http(shuffler.url).fetch("colours") is None
+        assert HttpTransport(shuffler.url).send(b"wire") == refusal_event("unavailable")
+        assert HttpTransport(shuffler.url).fetch("colours") is None
     assert all(path != "/elsewhere" for _, path, _, _ in shuffler.seen)
 
 
@@ -216,7 +219,7 @@ def test_a_server_that_trickles_or_sleeps_is_left_in_time(shuffler: Shuffler, pa
 
     shuffler.behaviour = behave
     start = time.monotonic()
-    assert Http(shuffler.url, timeout=0.3).send(b"wire") == UNREACHABLE
+    assert HttpTransport(shuffler.url, timeout=0.3).send(b"wire") == UNREACHABLE
     stop.set()
     assert time.monotonic() - start < 2.0
 
@@ -224,22 +227,22 @@ def test_a_server_that_trickles_or_sleeps_is_left_in_time(shuffler: Shuffler, pa
 def test_nobody_there_is_an_answer_too() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        http = Http(f"http://127.0.0.1:{free.getsockname()[1]}", timeout=1.0)
+        http = HttpTransport(f"http://127.0.0.1:{free.getsockname()[1]}", timeout=1.0)
         assert (http.send(b"wire"), http.fetch("colours"), http.round("colours")) == (UNREACHABLE, None, None)
-    assert Http("http://no-such-host.invalid").send(b"wire") == UNREACHABLE
+    assert HttpTransport("http://no-such-host.invalid").send(b"wire") == UNREACHABLE
 
 
 def test_plain_http_behind_an_https_url_is_unreachable(shuffler: Shuffler) -> None:
-    assert Http(shuffler.url.replace("http", "https"), timeout=1.0).send(b"wire") == UNREACHABLE
+    assert HttpTransport(shuffler.url.replace("http", "https"), timeout=1.0).send(b"wire") == UNREACHABLE
     assert shuffler.seen == []
 
 
 @pytest.mark.parametrize("shuffler", [server_tls], indirect=True)
 def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler) -> None:
-    plain = Http(shuffler.url, timeout=5.0)
+    plain = HttpTransport(shuffler.url, timeout=5.0)
     assert plain.send(b"wire") == UNTRUSTED and shuffler.seen == []
     assert plain.round("colours") is None and plain.fetch("colours") is None
-    trusting = Http(shuffler.url, timeout=5.0, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
+    trusting = HttpTransport(shuffler.url, timeout=5.0, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
     assert trusting.send(b"wire") == ACCEPTED
     assert trusting.send(b"wire") == ACCEPTED and len(shuffler.seen) == 2
     shuffler.behaviour = raw(b"HTTP/1.1 202 Accepted\r\n" + b"X: y\r\n" * 30, pause=0.05)
@@ -255,12 +258,12 @@ def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler
 )  # fmt: skip
 def test_an_endpoint_that_is_not_plain_is_refused_without_being_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="`url` must be http") as caught:
-        Http(url)
+        HttpTransport(url)
     assert "4711" not in str(caught.value)
 
 
 def test_campaign_files_and_rounds_are_asked(shuffler: Shuffler) -> None:
-    http = Http(shuffler.url)
+    http = HttpTransport(shuffler.url)
     shuffler.behaviour = reply(200, CAMPAIGN.signed)
     assert http.fetch("colours") == CAMPAIGN.signed
     assert shuffler.seen[-1][:2] == ("GET", "/v1/campaigns/colours")
@@ -291,7 +294,7 @@ def test_a_report_gets_through_a_server_that_drops_delays_and_refuses(shuffler: 
 
     shuffler.behaviour = behave
     made = Bench(CAMPAIGN, FakeTransport())
-    made.transport = Http(shuffler.url)  # type: ignore[assignment]
+    made.transport = HttpTransport(shuffler.url)  # type: ignore[assignment]
     receipt = made.restart().submit("red")
     while receipt.state == "waiting":
         made.clock.time += receipt.wait

@@ -19,14 +19,14 @@ from tests.collect.device.made import Bench, FakeTransport, campaign
 from tests.collect.device.test_http import AUTHORITY
 
 from dovetail_device.client import Device
-from dovetail_device.mqtt import Mqtt
-from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, answered
+from dovetail_device.mqtt import MqttTransport
+from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, refusal_event
 from dovetail_protocol.endpoint import topic
 from dovetail_protocol.errors import ConfigError
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')
 paho = pytest.importorskip("paho.mqtt.client")
-UNAVAILABLE = answered("unavailable")
+UNAVAILABLE = refusal_event("unavailable")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def subscribed(broker: servers.Mosquitto, where: str) -> Iterator[SimpleQueue[by
     client.loop_stop()
 
 
-def over(transport: Mqtt) -> Bench:
+def over(transport: MqttTransport) -> Bench:
     made = Bench(CAMPAIGN, FakeTransport())
     made.transport = transport  # type: ignore[assignment]
     made.restart()
@@ -67,7 +67,7 @@ def over(transport: Mqtt) -> Bench:
 
 
 def test_a_report_travels_with_qos_1_unretained_on_the_campaigns_topic(broker: servers.Mosquitto) -> None:
-    transport = Mqtt(broker.url)
+    transport = MqttTransport(broker.url)
     made = over(transport)
     with subscribed(broker, topic(CAMPAIGN.digest)) as seen:
         entry = made.outbox.draw(CAMPAIGN, 1, budget=9.0, make=lambda: bytes(4))
@@ -80,7 +80,7 @@ def test_a_report_travels_with_qos_1_unretained_on_the_campaigns_topic(broker: s
 
 def test_every_session_has_a_random_client_id_and_no_user(broker: servers.Mosquitto) -> None:
     for _ in range(3):
-        transport = Mqtt(broker.url)
+        transport = MqttTransport(broker.url)
         transport.send(CAMPAIGN_WIRE)
         transport.close()
     broker.process.stop()  # Mosquitto writes its log when it ends
@@ -91,7 +91,7 @@ def test_every_session_has_a_random_client_id_and_no_user(broker: servers.Mosqui
 
 
 def test_a_broker_that_nobody_listens_to_does_not_count_as_delivered(broker: servers.Mosquitto) -> None:
-    transport = Mqtt(broker.url)
+    transport = MqttTransport(broker.url)
     assert transport.send(CAMPAIGN_WIRE) == UNAVAILABLE
     with subscribed(broker, "dovetail/v1/+/reports") as seen:
         assert transport.send(CAMPAIGN_WIRE) == ACCEPTED
@@ -101,7 +101,7 @@ def test_a_broker_that_nobody_listens_to_does_not_count_as_delivered(broker: ser
 
 
 def test_acknowledged_reports_arrive_although_the_broker_restarts(broker: servers.Mosquitto) -> None:
-    transport = Mqtt(broker.url, timeout=5.0)
+    transport = MqttTransport(broker.url, timeout=5.0)
     made, sent = over(transport), set()
     whole = transport.send
     transport.send = lambda wire: (sent.add(wire), whole(wire))[1]  # type: ignore[method-assign]
@@ -125,7 +125,7 @@ def test_acknowledged_reports_arrive_although_the_broker_restarts(broker: server
 
 
 def test_a_broker_killed_before_it_acknowledges_leaves_the_report_waiting(broker: servers.Mosquitto) -> None:
-    transport = Mqtt(broker.url, timeout=2.0)
+    transport = MqttTransport(broker.url, timeout=2.0)
     assert transport.send(CAMPAIGN_WIRE) == UNAVAILABLE  # connected
     broker.process.kill()
     assert transport.send(CAMPAIGN_WIRE) == UNREACHABLE
@@ -148,8 +148,8 @@ def test_a_broker_that_asks_for_a_password_gets_it_and_a_wrong_one_is_named(brok
     place.write_text(place.read_text().replace("allow_anonymous true", private))
     broker.process.restart()
     for login in (None, ("fleet", "wrong"), ("nobody", "right-4711")):
-        assert Mqtt(broker.url, login=login).send(CAMPAIGN_WIRE) == UNAUTHORIZED
-    transport = Mqtt(broker.url, login=("fleet", "right-4711"))
+        assert MqttTransport(broker.url, login=login).send(CAMPAIGN_WIRE) == UNAUTHORIZED
+    transport = MqttTransport(broker.url, login=("fleet", "right-4711"))
     assert transport.send(CAMPAIGN_WIRE) == UNAVAILABLE  # nobody has subscribed
     transport.close()
     rules.write_text("user fleet\ntopic write other\n")
@@ -166,16 +166,16 @@ def test_over_tls_only_a_trusted_broker_gets_the_message(broker: servers.Mosquit
     place.write_text(f"{place.read_text()}certfile {pem}\nkeyfile {pem}\n")
     broker.process.restart()
     url = broker.url.replace("mqtt://", "mqtts://")
-    assert Mqtt(url).send(CAMPAIGN_WIRE) == UNTRUSTED
+    assert MqttTransport(url).send(CAMPAIGN_WIRE) == UNTRUSTED
     gc.collect()
-    trusting = Mqtt(url, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
+    trusting = MqttTransport(url, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
     assert trusting.send(CAMPAIGN_WIRE) == UNAVAILABLE
     trusting.close()
 
 
 def test_something_that_is_no_broker_is_left_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        transport = Mqtt(f"mqtt://127.0.0.1:{silent.getsockname()[1]}", timeout=0.3)
+        transport = MqttTransport(f"mqtt://127.0.0.1:{silent.getsockname()[1]}", timeout=0.3)
         start = time.monotonic()
         assert transport.send(CAMPAIGN_WIRE) == UNREACHABLE
         assert time.monotonic() - start < 3.0
@@ -184,8 +184,8 @@ def test_something_that_is_no_broker_is_left_in_time() -> None:
 
 def test_only_a_plain_mqtt_url_is_taken_and_without_http_nothing_is_asked() -> None:
     with pytest.raises(ConfigError, match="mqtt://host:port or mqtts://host:port"):
-        Mqtt("http://host")
-    transport = Mqtt("mqtt://host")
+        MqttTransport("http://host")
+    transport = MqttTransport("mqtt://host")
     assert transport.fetch("colours") is None and transport.round("colours") is None
 
 

@@ -18,7 +18,7 @@ from tests.collect.device.made import PERIOD, START, FakeClock, campaign, opened
 from dovetail_device.client import Device
 from dovetail_device.entropy import system_entropy as words
 from dovetail_device.outbox import BudgetSpent, Outbox
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol import message
 from dovetail_protocol.errors import ConfigError, StorageError
 from dovetail_protocol.keys import RoleKeys
@@ -52,7 +52,7 @@ class Wire:
     killer: Killer
     answers: int = 0
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         self.killer.tick()
         with self.path.open("ab") as network:
             network.write(wire)

@@ -10,11 +10,11 @@ from dovetail_device.sender import (
     LATER,
     TRANSITIONS,
     Backoff,
-    Effect,
-    Event,
+    DeliveryEffect,
+    DeliveryEvent,
     Sender,
     advance,
-    answered,
+    refusal_event,
 )
 from dovetail_protocol.words import Words
 
@@ -33,11 +33,11 @@ class Constant(Words):
         return min(int(self._share * (1 << count)), (1 << count) - 1)
 
 
-def steps(sender: Sender, event: Event, share: float = 0.5) -> tuple[Sender, tuple[Effect, ...]]:
+def steps(sender: Sender, event: DeliveryEvent, share: float = 0.5) -> tuple[Sender, tuple[DeliveryEffect, ...]]:
     return advance(sender, event, backoff=BACKOFF, words=Constant(share))
 
 
-def names(effects: tuple[Effect, ...]) -> tuple[str, ...]:
+def names(effects: tuple[DeliveryEffect, ...]) -> tuple[str, ...]:
     """What may answer these effects; what waits is due again."""
     last = effects[-1]
     return ("due",) if last == "wait" else ANSWERS.get(last, ())
@@ -45,14 +45,14 @@ def names(effects: tuple[Effect, ...]) -> tuple[str, ...]:
 
 @given(st.data())
 def test_a_report_is_sent_until_it_is_settled_and_fetched_for_at_most_once_per_attempt(data: st.DataObject) -> None:
-    sender, event, done = Sender(), Event("due"), list[Effect]()
+    sender, event, done = Sender(), DeliveryEvent("due"), list[DeliveryEffect]()
     for _ in range(30):
         sender, effects = steps(sender, event)
         done += effects
         if sender.state in ENDS:
             break
         assert effects, "the machine is stuck"
-        event = Event(data.draw(st.sampled_from(names(effects))))  # type: ignore[arg-type]
+        event = DeliveryEvent(data.draw(st.sampled_from(names(effects))))  # type: ignore[arg-type]
     assert done[0] == "send" and done.count("settle") == (sender.state in ENDS)
     for attempt in "/".join(done).split("wait"):
         assert attempt.count("fetch") <= 1 and attempt.count("send") <= 2 and attempt.count("reseal") <= 1
@@ -61,7 +61,7 @@ def test_a_report_is_sent_until_it_is_settled_and_fetched_for_at_most_once_per_a
 @given(st.sampled_from(list(TRANSITIONS)), st.sampled_from([*FINAL, *LATER]))
 def test_a_settled_report_stays_settled(key: tuple[str, str], kind: str) -> None:
     for state in ENDS:
-        assert steps(Sender(state), answered(kind)) == (Sender(state), ())  # type: ignore[arg-type]
+        assert steps(Sender(state), refusal_event(kind)) == (Sender(state), ())  # type: ignore[arg-type]
         assert (state, key[1]) not in TRANSITIONS
 
 
@@ -70,7 +70,7 @@ def test_events_that_nobody_waits_for_change_nothing(events: list[str]) -> None:
     sender = Sender()
     for name in events:
         before = sender
-        sender, effects = steps(sender, Event(name))  # type: ignore[arg-type]
+        sender, effects = steps(sender, DeliveryEvent(name))  # type: ignore[arg-type]
         assert ((before.state, name) in TRANSITIONS) == bool(effects)
         assert effects or sender == before
 
@@ -96,14 +96,14 @@ def test_backoff_doubles_and_is_jittered_over_its_whole_range(attempts: int) -> 
 
 
 def test_final_kinds_are_final_and_unknown_ones_are_tried_again() -> None:
-    assert {answered(kind).name for kind in FINAL} == {"final"}
-    assert answered("campaign").name == "outdated"
+    assert {refusal_event(kind).name for kind in FINAL} == {"final"}
+    assert refusal_event("campaign").name == "outdated"
     for kind in ("too_early", "rate_limited", "unavailable", "unreachable", "teapot", "\x1b[31m", "not_found"):
-        assert answered(kind).name == "later" and answered(kind).reason in LATER
+        assert refusal_event(kind).name == "later" and refusal_event(kind).reason in LATER
 
 
 def test_a_sender_counts_its_attempts() -> None:
     sender = Sender(attempts=4)
     for name in ("due", "later", "due", "later"):
-        sender, _ = steps(sender, Event(name, "unreachable"))  # type: ignore[arg-type]
+        sender, _ = steps(sender, DeliveryEvent(name, "unreachable"))  # type: ignore[arg-type]
     assert (sender.attempts, sender.reason, sender.wait) == (6, "unreachable", 16.0)

@@ -17,23 +17,25 @@ from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaig
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import close
-from dovetail.collect import logs
+from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
-from dovetail.collect.http import server as web
-from dovetail.collect.shuffler.delivery import HttpTransport, NotDelivered
-from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, app
-from dovetail.collect.shuffler.owner import close_statement
-from dovetail.collect.shuffler.service import Service
+from dovetail.collect.http import limits
+from dovetail.collect.http.server import uvicorn_server
+from dovetail.collect.http.sockets import bind
+from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered
+from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, shuffler_app
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import StorageError
 
 
 @contextmanager
 def served(world, **more):
     """A client of this world's shuffler: the real server on a free port, on the world's clock."""
-    service = Service(world.shuffler, world.clock, **more)
-    bound = web.bind("127.0.0.1:0")
-    server = web.server(app(service))
+    service = ShufflerService(world.shuffler, world.clock, **more)
+    bound = bind("127.0.0.1:0")
+    server = uvicorn_server(shuffler_app(service))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
@@ -119,7 +121,7 @@ def test_a_batch_whose_lengths_lie_is_refused_as_a_whole(body):
 
 
 def test_a_batch_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
-    monkeypatch.setattr(web, "SECONDS", 0.5)
+    monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
     with served(world) as client:
         pieces = (bytes(1 << 16) for _ in range(1 << 20))  # 64 GiB, were they all read
@@ -234,7 +236,7 @@ def test_logs_name_no_device_no_address_and_no_report():
     lines = io.StringIO()
     root = logging.getLogger()
     before = list(root.handlers)
-    logs.setup(lines)
+    server_log.setup(lines)
     try:
         with served(world) as client:
             for device in DEVICES[:3]:
@@ -253,7 +255,7 @@ def test_logs_name_no_device_no_address_and_no_report():
 
 def test_what_was_submitted_before_the_end_is_durable_after_it():
     world = World(campaign())
-    service = Service(world.shuffler, world.clock)
+    service = ShufflerService(world.shuffler, world.clock)
     service.start()
     told = [service.submit([message(world.campaign, device)]) for device in DEVICES]
     service._checkers.shutdown(wait=True)
@@ -264,7 +266,7 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
 
 
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
-    monkeypatch.setattr(web, "SECONDS", 0.5)
+    monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
     with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")
@@ -295,7 +297,7 @@ def test_only_the_analyzers_word_makes_a_batch_delivered(answer):
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
     with pytest.raises(NotDelivered):
-        HttpTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
+        HttpAnalyzerTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +325,7 @@ def test_a_batch_that_is_not_delivered_says_why(answer, status, kind):
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
     with pytest.raises(NotDelivered) as found:
-        HttpTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
+        HttpAnalyzerTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
     assert (found.value.status, found.value.kind) == (status, kind)
 
 
@@ -335,7 +337,7 @@ def test_a_batch_is_streamed_to_the_place_where_batches_go():
         return httpx.Response(200, json={"batch": "abcd", "state": "counted"})
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
-    HttpTransport("http://analyzer/", client).send("abcd", b"head", iter([b"one", b"two"]))
+    HttpAnalyzerTransport("http://analyzer/", client).send("abcd", b"head", iter([b"one", b"two"]))
     assert seen == [("/v1/batches", "chunked", b"headonetwo")]
 
 
@@ -357,7 +359,7 @@ def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeyp
 
     broken = Broken()
     monkeypatch.setattr("dovetail.collect.shuffler.service._BEAT", 0.001)
-    service = Service(broken, FrozenClock(0.0))
+    service = ShufflerService(broken, FrozenClock(0.0))
     service.start()
     assert broken.beats.wait(10)
     broken.stop = lambda: None

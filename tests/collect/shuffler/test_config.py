@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dovetail.cli.collect import close, shuffler
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
 from dovetail.collect.shuffler.shuffler_config import assemble, load
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys
@@ -101,18 +101,18 @@ def test_a_campaign_of_another_owner_is_refused(place):
 
 def test_keys_that_the_campaign_does_not_name_are_refused():
     with pytest.raises(ConfigError, match="other shuffler keys"):
-        Book.of([campaign()], [RoleKeys.generate("shuffler")])
+        CampaignRegistry.of([campaign()], [RoleKeys.generate("shuffler")])
 
 
 @pytest.mark.parametrize("change", [{"minimum": 6}, {"small": "drop"}, {"authentication": "none"}, {"close_at": 9}])
 def test_versions_of_a_campaign_that_change_its_rules_are_refused(change):
     with pytest.raises(ConfigError, match="another id"):
-        Book.of([campaign(version=1), campaign(version=2, **change)], [SHUFFLER])
+        CampaignRegistry.of([campaign(version=1), campaign(version=2, **change)], [SHUFFLER])
 
 
 def test_two_files_of_one_version_are_refused():
     with pytest.raises(ConfigError, match="two files are version 1"):
-        Book.of([campaign(), campaign(expires="expires = 2031-01-01T00:00:00Z")], [SHUFFLER])
+        CampaignRegistry.of([campaign(), campaign(expires="expires = 2031-01-01T00:00:00Z")], [SHUFFLER])
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from tests.collect.shuffler.world import (
 )
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.endpoints.limits import Gate, Rates
-from dovetail.collect.shuffler.shuffler import Settings
+from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
+from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail_protocol.keys import RoleKeys, SigningKey
 from dovetail_protocol.message import plain, seal
 
@@ -84,7 +84,7 @@ def test_late_reports_join_the_running_round_where_the_rule_says_so():
 
 def test_a_report_is_never_counted_again_after_its_digest_is_forgotten():
     days = BY_CLOCK.replace(f"period_seconds = {PERIOD}", "period_seconds = 86400").replace("count = 5", "count = 99")
-    world = World(campaign(minimum=1, late="next", rounds=days), settings=Settings(retention_days=2))
+    world = World(campaign(minimum=1, late="next", rounds=days), settings=ShufflerSettings(retention_days=2))
     report, late = message(world.campaign, ONE), message(world.campaign, TWO)
     world.deliver([report])
     world.advance(86_400.0 + 61)
@@ -189,7 +189,7 @@ def test_refusals_say_nothing_of_who_and_what():
 
 
 def test_a_device_that_sends_too_often_is_told_when_to_come_back():
-    world = World(campaign(), settings=Settings(per_device_per_minute=3))
+    world = World(campaign(), settings=ShufflerSettings(per_device_per_minute=3))
     report = message(world.campaign, ONE)
     assert world.deliver([report] * 3) == ["accepted"] * 3
     (answer,) = world.shuffler.accept([report], world.clock.now())
@@ -200,14 +200,14 @@ def test_a_device_that_sends_too_often_is_told_when_to_come_back():
 
 
 def test_the_limits_remember_a_bounded_number_of_devices():
-    rates = Rates(60, most=100)
+    rates = RateLimiter(60, most=100)
     for number in range(1_000):
         assert rates.take(number.to_bytes(4, "big"), 0.0) == 0.0
     assert len(rates) == 100
 
 
 def test_the_gate_admits_so_much_and_no_more():
-    gate = Gate(10)
+    gate = AdmissionControl(10)
     with gate.admit(6), pytest.raises(Refusal) as refused, gate.admit(5):
         pass
     assert (refused.value.kind, refused.value.retry_after) == ("unavailable", 2.0)
@@ -249,7 +249,7 @@ def test_a_round_without_its_key_refuses_for_now_and_stops_no_other_campaign():
     other = campaign(id="lunch")
     world = World(campaign(), others=[other])
     world.send(0)
-    world.vault.erase("commute", 1)  # an operator's accident
+    world.link_keys.erase("commute", 1)  # an operator's accident
     both = [message(world.campaign, TWO), message(other, TWO)]
     assert world.deliver(both) == ["unavailable", "accepted"]
     assert world.store.rounds("lunch")[0].count == 1 and world.count("unavailable") == 1
@@ -258,9 +258,9 @@ def test_a_round_without_its_key_refuses_for_now_and_stops_no_other_campaign():
 def test_a_report_whose_round_was_released_a_moment_ago_is_late_and_not_lost():
     world = World(campaign(minimum=1))
     world.send(0)
-    old = world.shuffler.board.rounds("commute")
+    old = world.shuffler.rounds.of("commute")
     world.to_round(2)
-    world.shuffler.board._seen["commute"] = old  # as another thread has seen it
+    world.shuffler.rounds._seen["commute"] = old  # as another thread has seen it
     (answer,) = world.shuffler.accept([message(world.campaign, TWO)], world.clock.now() - 120.0)
     assert answer.kind == "late"
 

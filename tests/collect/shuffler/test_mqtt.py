@@ -8,8 +8,8 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
 
-from dovetail.collect.shuffler.endpoints.mqtt import Subscriber
-from dovetail.collect.shuffler.service import Service
+from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_protocol.endpoint import topic
 
@@ -17,9 +17,9 @@ from dovetail_protocol.endpoint import topic
 @contextmanager
 def subscribed(world, url):
     """The world's shuffler at a broker, and its subscription."""
-    service = Service(world.shuffler, world.clock)
+    service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    subscriber = Subscriber(service, url)
+    subscriber = MqttSubscriber(service, url)
     subscriber.start()
     try:
         wait(subscriber._client.is_connected)
@@ -98,5 +98,5 @@ def test_a_report_that_could_not_be_stored_is_not_acknowledged_and_comes_again(m
 def test_addresses_of_brokers_are_checked_and_never_repeated(url):
     world = World(campaign())
     with pytest.raises(ConfigError, match="mqtt://host:port") as refused:
-        Subscriber(Service(world.shuffler, world.clock), url)
+        MqttSubscriber(ShufflerService(world.shuffler, world.clock), url)
     assert "secret" not in str(refused.value)

@@ -14,9 +14,9 @@ from tests.collect.shuffler.world import (
 )
 
 from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler.close_request import close_statement
 from dovetail.collect.shuffler.delivery import backoff
-from dovetail.collect.shuffler.owner import close_statement
-from dovetail.collect.shuffler.rounds import mixing
+from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.core.entropy import simulation
 from dovetail_protocol.keys import SigningKey
 
@@ -62,7 +62,7 @@ def test_a_small_round_is_dropped_and_its_link_destroyed_where_the_rule_says_so(
     world.to_round(2)
     assert world.states() == {1: "dropped", 2: "open"}
     assert world.store.tags("commute", [1]) == []
-    assert world.vault.key("commute", 1) is None
+    assert world.link_keys.key("commute", 1) is None
     assert world.analyzer.batches == {}
 
 
@@ -74,7 +74,7 @@ def test_small_rounds_merge_with_the_next_one_and_each_device_counts_once_with_i
     assert world.send(2, 3, round=2, value=2) == ["accepted"] * 2
     world.to_round(3)
     assert world.states() == {1: "merged", 2: "held", 3: "open"}
-    assert world.vault.key("commute", 1) is None
+    assert world.link_keys.key("commute", 1) is None
     assert world.send(3, 4, round=3, value=3) == ["accepted"] * 2
     world.to_round(4)
     batch = world.analyzer.only()
@@ -164,7 +164,7 @@ def test_a_crash_at_any_step_of_a_release_loses_and_doubles_nothing(step, after,
     world.restart()
     assert world.states()[1] == "delivered"
     assert world.analyzer.only().header.count == 5
-    assert world.vault.key("commute", 1) is None
+    assert world.link_keys.key("commute", 1) is None
 
 
 @pytest.mark.parametrize("small", ["drop", "wait"])
@@ -172,25 +172,25 @@ def test_a_crash_before_the_key_is_erased_is_made_good_at_the_next_start(small, 
     world = World(campaign(minimum=2, small=small))
     world.send(*((0,) if small == "drop" else (0, 1)))
     with monkeypatch.context() as patched, suppress(Crash):
-        patched.setattr(world.vault, "erase", crash)
+        patched.setattr(world.link_keys, "erase", crash)
         world.to_round(2)
         pytest.fail("nothing was erased")
-    assert world.vault.key("commute", 1) is not None
+    assert world.link_keys.key("commute", 1) is not None
     world.restart()
-    assert world.vault.key("commute", 1) is None
+    assert world.link_keys.key("commute", 1) is None
 
 
 def test_a_key_that_outlived_its_batch_is_destroyed_at_the_next_start(monkeypatch):
     world = World(campaign(minimum=2))
     world.send(0, 1)
     with monkeypatch.context() as patched, suppress(Crash):
-        patched.setattr(world.vault, "erase", crash)
+        patched.setattr(world.link_keys, "erase", crash)
         world.to_round(2)
         pytest.fail("nothing was erased")
     world.shuffler.deliver(world.clock.now())  # by the other thread, or another replica
     assert world.states()[1] == "delivered"
     world.restart()
-    assert world.vault.key("commute", 1) is None
+    assert world.link_keys.key("commute", 1) is None
 
 
 def test_what_another_replica_merges_into_a_round_that_is_being_built_is_not_lost(monkeypatch, tmp_path):
@@ -230,14 +230,14 @@ def test_a_crash_in_a_merge_keeps_count_of_what_gave_way(monkeypatch):
 
 def test_a_rebuilt_batch_has_a_permutation_of_its_own(monkeypatch):
     world, drawn = World(campaign(minimum=5)), list[list[int]]()
-    real = mixing.uniform
+    real = shuffled_batch.uniform_order
 
     def watched(n, rng):
         released = real(n, rng)
         drawn.append(released.order.tolist())
         return released
 
-    monkeypatch.setattr(mixing, "uniform", watched)
+    monkeypatch.setattr(shuffled_batch, "uniform_order", watched)
     world.send(*range(40))
     with monkeypatch.context() as patched, suppress(Crash):
         patched.setattr(world.store, "finish_batch", crash)
@@ -274,7 +274,7 @@ def test_one_broken_campaign_stops_no_other_one(monkeypatch):
     world = World(campaign(minimum=1), others=[other])
     world.send(0)
     world.deliver([message(other, DEVICES[0])])
-    world.vault.erase("commute", 1)  # the operator has lost the key: its reports cannot be read any more
+    world.link_keys.erase("commute", 1)  # the operator has lost the key: its reports cannot be read any more
     with pytest.raises(Exception, match="is gone from the vault"):
         world.to_round(2)
     assert [round.state for round in world.store.rounds("other")] == ["released", "open"]

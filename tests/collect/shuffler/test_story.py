@@ -125,7 +125,7 @@ class Story(RuleBasedStateMachine):
         kept = {inners[number] for number in self.acknowledged} - set(self.entries())
         assert set(self.entries()) <= set(inners) and len(kept) <= gone + left + lost
         for round in rounds:
-            assert (self.world.vault.key("commute", round.number) is None) == (round.state != "open")
+            assert (self.world.link_keys.key("commute", round.number) is None) == (round.state != "open")
 
 
 @pytest.mark.parametrize("small", ["wait", "drop", "merge"])

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
-from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
 from dovetail.collect.shuffler.delivery import NotDelivered
-from dovetail.collect.shuffler.link_key_store import FileVault, MemoryVault
-from dovetail.collect.shuffler.shuffler import Settings, Shuffler
+from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, MemoryLinkKeyStore
+from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, simulation
 from dovetail_protocol.campaign import Campaign, sign
@@ -96,7 +96,7 @@ def message(
 
 def roster(devices: Sequence[SigningKey] = DEVICES, revoked: Sequence[SigningKey] = ()) -> Roster:
     """Devices by their place in the list."""
-    entries = [Entry(device.verifying_key(), slot, device in revoked) for slot, device in enumerate(devices)]
+    entries = [RosterEntry(device.verifying_key(), slot, device in revoked) for slot, device in enumerate(devices)]
     return Roster(entries)
 
 
@@ -151,14 +151,14 @@ class World:
     folder: Path | None = None
     roster: Roster = field(default_factory=roster)
     fitted: Any = None
-    settings: Settings = field(default_factory=Settings)
+    settings: ShufflerSettings = field(default_factory=ShufflerSettings)
     rng: Entropy = field(default_factory=lambda: simulation(1))
     others: Sequence[Campaign] = ()
     keys: Sequence[RoleKeys] = (SHUFFLER,)
 
     def __post_init__(self) -> None:
         self.clock, self.analyzer = FrozenClock(BEGIN), Analyzer(self.campaign)
-        self.vault = MemoryVault() if self.folder is None else FileVault(self.folder / "vault")
+        self.link_keys = MemoryLinkKeyStore() if self.folder is None else FileLinkKeyStore(self.folder / "vault")
         self.restart()
 
     def restart(self) -> None:
@@ -166,10 +166,10 @@ class World:
         url = "sqlite://" if self.folder is None else f"sqlite:///{self.folder / 'shuffler.sqlite'}"
         if self.folder is not None or not hasattr(self, "store"):
             self.store = open_shuffler_store(url)
-        self.shuffler = Shuffler(
-            Book.of([self.campaign, *self.others], self.keys),
+        self.shuffler = ShufflerRole(
+            CampaignRegistry.of([self.campaign, *self.others], self.keys),
             store=self.store,
-            vault=self.vault,
+            link_keys=self.link_keys,
             transport=self.analyzer,
             roster=lambda: self.roster,
             fitted=None if self.fitted is None else {self.campaign.id: self.fitted},

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
-from dovetail.collect.store.protocol import AnalyzerStore, Batch, Counted, Tally
+from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, CountedBatch, GroupTally
 from dovetail.core.errors import DataError
 
-BATCH = Batch("b1", "buses", "ab", (1, 2), count=7, n=5, counted_at=120.0, rejected={"content": 1, "seal": 1})
-TALLIES = (Tally("", 0, ()), Tally("north", 3, ((-4, 1), (0, 2))), Tally("south", 2, ((1 << 40, 2),)))
+BATCH = BatchRecord("b1", "buses", "ab", (1, 2), count=7, n=5, counted_at=120.0, rejected={"content": 1, "seal": 1})
+TALLIES = (GroupTally("", 0, ()), GroupTally("north", 3, ((-4, 1), (0, 2))), GroupTally("south", 2, ((1 << 40, 2),)))
 ASIDE = (("seal", b"z"), ("content", b"a"), ("seal", b"b"), ("seal", b"b"))
 PLACED = tuple((slot, bytes([slot % 251])) for slot in range(2500))
-COUNTED = Counted(BATCH, TALLIES, ASIDE, PLACED)
+COUNTED = CountedBatch(BATCH, TALLIES, ASIDE, PLACED)
 
 
 def test_a_batch_is_counted_once(analyzer: AnalyzerStore) -> None:
     assert not analyzer.known("b1")
     assert analyzer.count(COUNTED)
     assert analyzer.known("b1")
-    assert not analyzer.count(replace(COUNTED, tallies=(Tally("", 99, ()),)))
+    assert not analyzer.count(replace(COUNTED, tallies=(GroupTally("", 99, ()),)))
     assert analyzer.tallies("buses", "b1") == list(TALLIES)
     assert analyzer.batches("buses") == [BATCH]
 
@@ -29,10 +29,10 @@ def test_a_batch_is_counted_once(analyzer: AnalyzerStore) -> None:
 def test_a_round_is_counted_in_one_batch_only(analyzer: AnalyzerStore) -> None:
     analyzer.count(COUNTED)
     with pytest.raises(DataError, match="round 2 of buses has been counted"):
-        analyzer.count(Counted(replace(BATCH, id="b2", rounds=(2, 3)), ()))
+        analyzer.count(CountedBatch(replace(BATCH, id="b2", rounds=(2, 3)), ()))
     assert not analyzer.known("b2")
-    assert analyzer.count(Counted(replace(BATCH, id="b2", rounds=(3,)), ()))
-    assert analyzer.count(Counted(replace(BATCH, id="b3", campaign="trains", rounds=(2,)), ()))
+    assert analyzer.count(CountedBatch(replace(BATCH, id="b2", rounds=(3,)), ()))
+    assert analyzer.count(CountedBatch(replace(BATCH, id="b3", campaign="trains", rounds=(2,)), ()))
 
 
 def test_what_a_batch_leaves_comes_back_as_it_was(analyzer: AnalyzerStore) -> None:
@@ -50,8 +50,8 @@ def test_reports_are_placed_by_slot_in_whatever_order_they_came(analyzer: Analyz
 
 def test_batches_come_by_their_first_round_and_belong_to_their_campaign(analyzer: AnalyzerStore) -> None:
     for id, rounds in (("b3", (9,)), ("b2", (4,)), ("b1", (10, 2))):
-        analyzer.count(Counted(replace(BATCH, id=id, rounds=rounds, rejected={}), ()))
-    analyzer.count(Counted(replace(BATCH, id="t", campaign="trains"), ()))
+        analyzer.count(CountedBatch(replace(BATCH, id=id, rounds=rounds, rejected={}), ()))
+    analyzer.count(CountedBatch(replace(BATCH, id="t", campaign="trains"), ()))
     assert [(batch.id, batch.rounds) for batch in analyzer.batches("buses")] == [
         ("b1", (2, 10)),
         ("b2", (4,)),
@@ -60,7 +60,7 @@ def test_batches_come_by_their_first_round_and_belong_to_their_campaign(analyzer
 
 
 def test_times_are_whole_minutes(analyzer: AnalyzerStore) -> None:
-    analyzer.count(Counted(replace(BATCH, counted_at=179.9), ()))
+    analyzer.count(CountedBatch(replace(BATCH, counted_at=179.9), ()))
     assert analyzer.batches("buses")[0].counted_at == 120.0
 
 

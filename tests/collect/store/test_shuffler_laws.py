@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.collect.store.samples import BUSES, count, digest, fill, outgoing, release, report, sealed_of, state
 
-from dovetail.collect.store.protocol import Accepted, Outcome, Round, ShufflerStore
+from dovetail.collect.store.interfaces import AcceptOutcome, RoundRecord, SealedReport, ShufflerStore
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
 
 
 def test_a_round_is_opened_once_and_its_time_is_a_whole_minute(store: ShufflerStore) -> None:
     first = store.open_round(BUSES, 1, now=125.5)
-    assert first == Round(BUSES, 1, "open", 0, 120.0)
+    assert first == RoundRecord(BUSES, 1, "open", 0, 120.0)
     assert store.open_round(BUSES, 1, now=9999.0) == first
     assert store.rounds(BUSES) == [first]
 
@@ -77,10 +77,10 @@ def test_outcomes_are_those_of_a_plain_dictionary(url: str, groups: list[list[tu
     store.open_round(BUSES, 1, now=0.0)
     store.open_round(BUSES, 2, now=0.0)
     for group in groups:
-        wanted: list[Outcome] = []
+        wanted: list[AcceptOutcome] = []
         for device, id, round in group:
             device_here = (device, round)
-            outcome: Outcome = "second" if device_here in taken else "new"
+            outcome: AcceptOutcome = "second" if device_here in taken else "new"
             outcome = "duplicate" if id in known else "closed" if round == 3 else outcome
             if outcome == "new":
                 known.add(id)
@@ -128,7 +128,7 @@ def merged(store: ShufflerStore, number: int, into: int) -> int:
     """Merge as the shuffler does: the same devices and reports under the other round's key."""
     tags = {digest("tag", BUSES, number, device): digest("tag", BUSES, into, device) for device in range(50)}
     keys = [tags[tag] for _, tag in store.tags(BUSES, [number])]
-    return store.move(BUSES, number, into, [Accepted(BUSES, into, tag, b"", sealed_of(tag)) for tag in keys])
+    return store.move(BUSES, number, into, [SealedReport(BUSES, into, tag, b"", sealed_of(tag)) for tag in keys])
 
 
 def test_a_merge_keeps_one_report_of_each_device_and_counts_what_gave_way(store: ShufflerStore) -> None:

@@ -18,7 +18,7 @@ from tests.collect.store.samples import BUSES, digest, fill, outgoing, release, 
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import Database
-from dovetail.collect.store.protocol import Accepted, Batch, Counted, Tally
+from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 
@@ -26,7 +26,7 @@ MOST = 60  # statements that one operation makes at most
 
 
 def merge(store: DatabaseShufflerStore) -> object:
-    return store.move(BUSES, 1, 2, [Accepted(BUSES, 2, digest(n), b"", b"sealed") for n in range(3)])
+    return store.move(BUSES, 1, 2, [SealedReport(BUSES, 2, digest(n), b"", b"sealed") for n in range(3)])
 
 
 def nothing(store: DatabaseShufflerStore) -> None:
@@ -122,8 +122,8 @@ def test_a_killed_shuffler_has_done_all_of_an_operation_or_nothing(lasting: str,
 def test_a_killed_analyzer_has_counted_all_of_a_batch_or_nothing(lasting: str) -> None:
     store = open_analyzer_store(lasting)
     store.close()
-    batch = Batch("b1", BUSES, "00", (1, 2), 3, 2, 0.0, {"seal": 1})
-    counted = Counted(batch, (Tally("", 2, ((1, 2),)),), (("seal", b"x"),), ((4, b"y"),))
+    batch = BatchRecord("b1", BUSES, "00", (1, 2), 3, 2, 0.0, {"seal": 1})
+    counted = CountedBatch(batch, (GroupTally("", 2, ((1, 2),)),), (("seal", b"x"),), ((4, b"y"),))
     before = contents(lasting)
     statement = 0
     while killed(store._database, statement, lambda: store.count(counted)):

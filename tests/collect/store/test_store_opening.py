@@ -161,10 +161,10 @@ import logging, resource, sys
 from pathlib import Path
 from tests.collect.store.samples import fill
 from dovetail.core.errors import StorageError
-from dovetail.collect import logs
+from dovetail.collect import server_log
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 
-logs.setup(sys.stderr)
+server_log.setup(sys.stderr)
 place = Path(sys.argv[1])
 store = open_shuffler_store(f"sqlite:///{place}")
 fill(store, range(5))

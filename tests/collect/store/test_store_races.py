@@ -13,7 +13,7 @@ from sqlalchemy import event
 from tests.collect.store.samples import BUSES, count, fill, outgoing, report, state
 
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
-from dovetail.collect.store.protocol import Batch, Counted, Tally
+from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.core.errors import StorageError
 
@@ -162,10 +162,12 @@ def test_a_batch_taken_back_by_another_replica_is_never_finished(stores: list[Da
 
 def test_exactly_one_analyzer_counts_a_batch(lasting: str) -> None:
     stores = [open_analyzer_store(lasting) for _ in range(REPLICAS)]
-    batch = Batch("b1", BUSES, "00", (1,), 3, 3, 0.0, {})
-    results = race(stores, lambda store, replica: store.count(Counted(batch, (Tally("", 3, ((replica, 3),)),))))
+    batch = BatchRecord("b1", BUSES, "00", (1,), 3, 3, 0.0, {})
+    results = race(
+        stores, lambda store, replica: store.count(CountedBatch(batch, (GroupTally("", 3, ((replica, 3),)),)))
+    )
     assert sorted(results) == [False] * (REPLICAS - 1) + [True]
-    assert stores[0].tallies(BUSES, "b1") == [Tally("", 3, ((results.index(True), 3),))]
+    assert stores[0].tallies(BUSES, "b1") == [GroupTally("", 3, ((results.index(True), 3),))]
     for store in stores:
         store.close()
 
@@ -173,12 +175,12 @@ def test_exactly_one_analyzer_counts_a_batch(lasting: str) -> None:
 def test_what_is_read_is_of_one_moment(lasting: str) -> None:
     """A batch that is counted between two questions of `batches` is there with all its rounds, or not at all."""
     reader, writer = open_analyzer_store(lasting), open_analyzer_store(lasting)
-    batches = [Batch(f"b{n}", BUSES, "00", (n, n + 1), 3, 3, 0.0, {"seal": 1}) for n in (1, 3, 5)]
+    batches = [BatchRecord(f"b{n}", BUSES, "00", (n, n + 1), 3, 3, 0.0, {"seal": 1}) for n in (1, 3, 5)]
     left = list(batches)
 
     def meanwhile(*_: object) -> None:
         if left:
-            assert writer.count(Counted(left.pop(), ()))
+            assert writer.count(CountedBatch(left.pop(), ()))
 
     event.listen(reader._database.engine, "after_cursor_execute", meanwhile)
     for _ in range(4):

@@ -13,14 +13,14 @@ from tests.collect.servers import Postgres
 from tests.collect.store.samples import BUSES, fill, outgoing, release, report
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
-from dovetail.collect.store.protocol import Accepted, Batch, Counted, Tally
+from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 
 Query = Callable[[str, str], list[tuple[object, ...]]]
 CANARY = b"canary-" * 8
 
 
-def arrivals(store: DatabaseShufflerStore, n: int = 300) -> list[Accepted]:
+def arrivals(store: DatabaseShufflerStore, n: int = 300) -> list[SealedReport]:
     """Reports that come one by one, in an order that is known."""
     store.open_round(BUSES, 1, now=0.0)
     reports = [report(device) for device in Random(1).sample(range(1000), n)]
@@ -104,8 +104,8 @@ def test_no_file_holds_a_body_after_delivery_or_what_was_set_aside_after_purge(t
     assert CANARY not in bytes_of(tmp_path)
     store.close()
     analyzer = open_analyzer_store(f"sqlite:///{tmp_path / 'analyzer.sqlite'}")
-    batch = Batch("b1", BUSES, "00", (1,), 2, 1, 0.0, {"seal": 1})
-    analyzer.count(Counted(batch, (Tally("", 1, ((0, 1),)),), (("seal", CANARY),)))
+    batch = BatchRecord("b1", BUSES, "00", (1,), 2, 1, 0.0, {"seal": 1})
+    analyzer.count(CountedBatch(batch, (GroupTally("", 1, ((0, 1),)),), (("seal", CANARY),)))
     assert CANARY in bytes_of(tmp_path)
     analyzer.purge(before=60.0)
     assert CANARY not in bytes_of(tmp_path)
@@ -120,7 +120,9 @@ def test_only_its_owner_reads_a_database_file(tmp_path: Path) -> None:
 
 
 def test_what_is_secret_has_a_mute_repr() -> None:
-    shown = repr([report(1), Counted(Batch("b", BUSES, "", (), 0, 0, 0.0, {}), (Tally("", 1, ((77, 1),)),))])
+    shown = repr(
+        [report(1), CountedBatch(BatchRecord("b", BUSES, "", (), 0, 0, 0.0, {}), (GroupTally("", 1, ((77, 1),)),))]
+    )
     assert "77" not in shown
     assert "=b'" not in shown and '=b"' not in shown
 

@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.campaign_registry import Book
-from dovetail.collect.shuffler.link_key_store import MemoryVault
-from dovetail.collect.shuffler.shuffler import Settings, Shuffler
-from dovetail.collect.simulate.world import START, World, schedule
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
+from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
+from dovetail.collect.simulate.throwaway_campaign import START, ThrowawayCampaign, schedule
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
 from dovetail_device.outbox import Outbox
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, Event
+from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.message import inner_info, open_envelope
 from dovetail_protocol.words import Words
 
 EPSILON = 1.0
-TABLES: dict[str, dict[str, Any]] = {
-    "": {"schema_version": 1, "id": "audited", "question": "Yes or no?"},
+DOCUMENT: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "audited",
+    "question": "Yes or no?",
     "randomizer": {"name": "krr", "k": 2, "epsilon": EPSILON},
     "rounds": schedule(100_000, period=10.0),
     "batch": {"minimum": 2},
@@ -86,7 +88,7 @@ class Wire:
     losing: int = 0
     messages: list[bytes] = field(default_factory=list)
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         self.messages.append(wire)
         return UNREACHABLE if len(self.messages) <= self.losing else ACCEPTED
 
@@ -103,7 +105,7 @@ class Wire:
 class Owner:
     """A person's device with an outbox of its own, and everything that a build can get wrong about it."""
 
-    world: World
+    world: ThrowawayCampaign
     keys: RoleKeys
     words: Words
     clock: FrozenClock = field(default_factory=lambda: FrozenClock(START.timestamp()))
@@ -127,7 +129,7 @@ class Owner:
         return tuple(opened(self.world, wire) for wire in dict.fromkeys(self.wire.messages))
 
 
-def opened(world: World, wire: bytes) -> int:
+def opened(world: ThrowawayCampaign, wire: bytes) -> int:
     """The report of a message, for who holds both keys."""
     assert world.shuffler.opening and world.analyzer.opening
     envelope = open_envelope(world.campaign, wire, world.shuffler.opening.opener())
@@ -136,7 +138,7 @@ def opened(world: World, wire: bytes) -> int:
     return int(world.campaign.mechanism.decode(plain[3:]))
 
 
-def order(world: World, *, store: Callable[[Any], Any] = lambda store: store, rng: Entropy) -> list[int]:
+def order(world: ThrowawayCampaign, *, store: Callable[[Any], Any] = lambda store: store, rng: Entropy) -> list[int]:
     """At each place of a batch the time of arrival of its report, after one round of this world's devices."""
     handed = list[bytes]()
 
@@ -146,9 +148,10 @@ def order(world: World, *, store: Callable[[Any], Any] = lambda store: store, rn
 
     clock = FrozenClock(START.timestamp())
     roster = world.roster()
-    shuffler = Shuffler(
-        Book.of([world.campaign], [world.shuffler]), store=store(open_shuffler_store("sqlite://")),
-        vault=MemoryVault(), transport=Analyzer(), roster=lambda: roster, settings=Settings(1e9), rng=rng,
+    shuffler = ShufflerRole(
+        CampaignRegistry.of([world.campaign], [world.shuffler]), store=store(open_shuffler_store("sqlite://")),
+        link_keys=MemoryLinkKeyStore(), transport=Analyzer(), roster=lambda: roster,
+        settings=ShufflerSettings(1e9), rng=rng,
     )  # fmt: skip
     shuffler.start(clock.now())
     arrived = dict[bytes, int]()

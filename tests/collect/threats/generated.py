@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import MetaData
 
 from dovetail.collect.analyzer.unseal import KINDS
-from dovetail.collect.shuffler.rounds.batch_rule import MEANING, SITUATIONS, TABLE
+from dovetail.collect.shuffler.rounds.batch_rule import BATCH_RULE, EFFECTS, FACTS
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail_device import outbox
 from dovetail_device.sender import FINAL, LATER, TRANSITIONS
@@ -71,13 +71,13 @@ def refusals() -> Iterator[str]:
 
 
 def rounds() -> Iterator[str]:
-    yield from _diagram((row.state, _when(row.event, row.when), row.after) for row in TABLE)
+    yield from _diagram((row.state, _when(row.event, row.when), row.after) for row in BATCH_RULE)
     yield ""
     yield from _head("state", "event", "where", "effects", "then")
-    for row in TABLE:
+    for row in BATCH_RULE:
         yield _row(row.state, row.event, row.when or "otherwise", ", ".join(row.effects), row.after)
     yield ""
-    yield from (f"* *{name}*: {meaning}." for name, meaning in [*SITUATIONS.items(), *MEANING.items()])
+    yield from (f"* *{name}*: {meaning}." for name, meaning in [*FACTS.items(), *EFFECTS.items()])
 
 
 def kinds() -> Iterator[str]:

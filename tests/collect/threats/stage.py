@@ -25,9 +25,9 @@ import numpy as np
 from tests.collect import servers
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
-from dovetail.collect.campaign.roster import Entry, Roster
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.owner import close_statement
+from dovetail.collect.shuffler.close_request import close_statement
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
@@ -310,7 +310,9 @@ def stage(folder: Path, *, devices: int) -> Iterator[Stage]:
             server.folder.mkdir()
             save_keys(keys, server.folder / f"{server.role}.key")
             (server.folder / "campaign.toml").write_bytes(campaign.signed)
-        roster = Roster([Entry(key.verifying_key(), slot, slot == devices - 1) for slot, key in enumerate(people)])
+        roster = Roster(
+            [RosterEntry(key.verifying_key(), slot, slot == devices - 1) for slot, key in enumerate(people)]
+        )
         roster.save(made.shuffler.folder / "roster.csv")
         (made.analyzer.folder / "tokens").write_text(f"{sha256(TOKEN.encode()).hexdigest()} test\n")
         common = 'schema_version = 1\ncampaigns = ["campaign.toml"]\nlisten = "127.0.0.1:0"\n'

@@ -5,44 +5,44 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from tests.collect.threats.builds import EPSILON, TABLES, Biased, Owner, Remembering, Seeded, Unmoved, order
+from tests.collect.threats.builds import DOCUMENT, EPSILON, Biased, Owner, Remembering, Seeded, Unmoved, order
 from tests.collect.threats.games import linkage, membership
 from tests.statistics import FALSE_ALARM, rng_of
 
-from dovetail.collect.simulate.world import World
+from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail.core.entropy import system_entropy as shuffling
 from dovetail.core.errors import DataError
 from dovetail_device.entropy import system_entropy
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
-    return World.of(TABLES, devices=80)
+def world() -> ThrowawayCampaign:
+    return ThrowawayCampaign.of(DOCUMENT, devices=80)
 
 
 # membership: what one device's messages tell about its value, to who opens both envelopes
 
 
-def test_a_right_device_tells_no_more_than_epsilon(world: World) -> None:
+def test_a_right_device_tells_no_more_than_epsilon(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
     assert 0.0 < seen.epsilon <= EPSILON, "something is found, so that the game is worth playing"
 
 
-def test_a_biased_coin_is_caught(world: World) -> None:
+def test_a_biased_coin_is_caught(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], Biased(system_entropy())), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds)), trials=800, false_alarm=FALSE_ALARM)
     assert seen.epsilon > EPSILON
 
 
-def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: World) -> None:
+def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds), lost=2), trials=600, false_alarm=FALSE_ALARM)
     assert seen.epsilon <= EPSILON
     assert len(owner.report(1, next(rounds), lost=2)) == 1, "the same message again"
 
 
-def test_a_report_that_is_randomized_again_on_retry_is_caught(world: World) -> None:
+def test_a_report_that_is_randomized_again_on_retry_is_caught(world: ThrowawayCampaign) -> None:
     """Of a device that has no outbox: each try is that of another one."""
     tries, rounds = [Owner(world, world.devices[0], system_entropy()) for _ in range(7)], count(1)
 
@@ -53,13 +53,15 @@ def test_a_report_that_is_randomized_again_on_retry_is_caught(world: World) -> N
     assert membership(play, trials=440, false_alarm=FALSE_ALARM).epsilon > EPSILON
 
 
-def three(world: World, *, shared: bool) -> list[Owner]:
+def three(world: ThrowawayCampaign, *, shared: bool) -> list[Owner]:
     """A target and two devices of the attacker; all of one seed, or each with randomness of its own."""
     return [Owner(world, keys, Seeded(7) if shared else system_entropy()) for keys in world.devices[:3]]
 
 
 @pytest.mark.parametrize(("shared", "caught"), [(False, False), (True, True)])
-def test_one_seed_for_all_devices_is_caught_by_who_owns_two_of_them(world: World, shared: bool, caught: bool) -> None:
+def test_one_seed_for_all_devices_is_caught_by_who_owns_two_of_them(
+    world: ThrowawayCampaign, shared: bool, caught: bool
+) -> None:
     target, yes, no = three(world, shared=shared)
     rounds = count(1)
 
@@ -74,7 +76,7 @@ def test_one_seed_for_all_devices_is_caught_by_who_owns_two_of_them(world: World
 # linkage: what a batch tells about who sent which report
 
 
-def test_a_right_shuffler_links_nobody(world: World) -> None:
+def test_a_right_shuffler_links_nobody(world: ThrowawayCampaign) -> None:
     assert linkage(order(world, rng=shuffling())).p_value >= FALSE_ALARM
 
 
@@ -82,13 +84,13 @@ def test_the_words_that_move_nothing_move_nothing() -> None:
     assert Unmoved().permutation(80).tolist() == list(range(80))
 
 
-def test_a_shuffler_that_does_not_shuffle_is_caught(world: World) -> None:
+def test_a_shuffler_that_does_not_shuffle_is_caught(world: ThrowawayCampaign) -> None:
     seen = linkage(order(world, store=Remembering, rng=Unmoved()))
     assert (seen.success, seen.chance) == (1.0, 1 / 80)
     assert seen.p_value < FALSE_ALARM
 
 
-def test_two_faults_are_needed_because_reports_lie_by_keyed_tags(world: World) -> None:
+def test_two_faults_are_needed_because_reports_lie_by_keyed_tags(world: ThrowawayCampaign) -> None:
     assert linkage(order(world, rng=Unmoved())).p_value >= FALSE_ALARM
     assert linkage(order(world, store=Remembering, rng=shuffling())).p_value >= FALSE_ALARM
 

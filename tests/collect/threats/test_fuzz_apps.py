@@ -16,11 +16,11 @@ from starlette.applications import Starlette
 from tests.collect.analyzer import world as analysis
 from tests.collect.shuffler import world as shuffling
 
-from dovetail.collect.analyzer.app import application
+from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.http.problems import STATUS, TYPE
-from dovetail.collect.shuffler.endpoints.app import app
-from dovetail.collect.shuffler.service import Service
+from dovetail.collect.shuffler.endpoints.app import shuffler_app
+from dovetail.collect.shuffler.service import ShufflerService
 
 SECRET = "sesame"
 HERE = "http://127.0.0.1"
@@ -81,9 +81,9 @@ class Client:
 @pytest.fixture(scope="module")
 def shuffler() -> Iterator[Client]:
     world = shuffling.World(SENT)
-    service = Service(world.shuffler, world.clock)
+    service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    client = Client(app(service))
+    client = Client(shuffler_app(service))
     yield client
     client.close()
     service.stop()
@@ -92,7 +92,7 @@ def shuffler() -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def analyzer() -> Iterator[Client]:
     world = analysis.World((ASKED,))
-    client = Client(application(world.analyzer, tokens=Tokens((analysis.token(SECRET),)), public_page=True))
+    client = Client(analyzer_app(world.analyzer, tokens=Tokens((analysis.token(SECRET),)), public_page=True))
     yield client
     client.close()
 

@@ -16,8 +16,8 @@ import pytest
 from tests.collect.threats.conftest import DEVICES, Collection
 from tests.collect.threats.stage import ADDRESS, Server, Stage, make, until
 
+from dovetail.collect.http.limits import SECONDS
 from dovetail.collect.http.problems import read_problem
-from dovetail.collect.http.server import SECONDS
 from dovetail_protocol.keys import OpeningKey, SigningKey
 from dovetail_protocol.message import outer_info, plain_bytes, read_head, seal
 

@@ -30,10 +30,10 @@ def _analyzer(
     """
     for module in ("starlette", "uvicorn", "sqlalchemy", "prometheus_client"):
         require(module, extra="serve")
-    from dovetail.collect import logs
+    from dovetail.collect import server_log
     from dovetail.collect.analyzer.analyzer_config import load
-    from dovetail.collect.analyzer.app import serve
+    from dovetail.collect.analyzer.app import run_analyzer
 
     settings = load(config)
-    logs.setup(sys.stderr)
-    serve(settings, config.parent, lambda url: typer.echo(f"analyzer at {url}"))
+    server_log.setup(sys.stderr)
+    run_analyzer(settings, config.parent, lambda url: typer.echo(f"analyzer at {url}"))

@@ -9,7 +9,7 @@ import typer
 
 from dovetail.account.compose import Composition
 from dovetail.cli.console.output import Json, print_json, print_rows
-from dovetail.collect.campaign.explain import Explained, explain
+from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
@@ -62,7 +62,7 @@ def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _document(found: Explained, *, signed: bool) -> dict[str, Any]:
+def _document(found: CampaignExplanation, *, signed: bool) -> dict[str, Any]:
     campaign = found.campaign
     return {
         "campaign": campaign.id,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.collect.asking import Ask
+from dovetail.cli.collect.server_client import ServerClient
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.core.errors import ConfigError
@@ -36,7 +36,7 @@ def _close(
     Example: dovetail collect close campaign.toml 3 --keys owner.key
     """
     require("httpx", extra="serve")
-    from dovetail.collect.shuffler.owner import close_statement
+    from dovetail.collect.shuffler.close_request import close_statement
 
     found = load_campaign(campaign)
     signing = load_keys(keys, "owner").signing
@@ -46,7 +46,7 @@ def _close(
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
     word = signing.sign(close_statement(found.digest, round))
-    with Ask(place, role="shuffler") as ask:
+    with ServerClient(place, role="shuffler") as ask:
         state = str(ask.document(f"/v1/campaigns/{found.id}/rounds/{round}/close", content=word)["state"])
     if as_json:
         print_json({"campaign": found.id, "round": round, "state": state})

@@ -18,7 +18,7 @@ from dovetail.core.errors import OutputError
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
-    from dovetail.collect.simulate.demo import Shown
+    from dovetail.collect.simulate.demo import DemoResult
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def _demo(
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
     from dovetail.collect.simulate import demo
-    from dovetail.collect.simulate.processes import running
+    from dovetail.collect.simulate.deployment import run_servers
 
     size, count = whole("--devices", as_whole(devices), least=2), whole("--rounds", as_whole(rounds), least=1)
     seconds = positive("--period", period)
@@ -58,13 +58,13 @@ def _demo(
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the servers go first
         signal.signal(sign, signal.default_int_handler)
     with TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-        site = demo.site(Path(folder), devices=size, rounds=count, period=seconds)
-        with running(site):
+        site = demo.prepare_demo(Path(folder), devices=size, rounds=count, period=seconds)
+        with run_servers(site):
             if not as_json:
                 typer.echo(
                     f"the page: {site.analyzer}/ (shuffler at {site.shuffler}; {count * seconds:g} s of rounds)"
                 )
-            shown = demo.show(site)
+            shown = demo.run_demo(site)
             _print(shown, as_json=as_json)
             if keep:
                 _wait(site.analyzer)
@@ -81,7 +81,7 @@ def _wait(url: str) -> None:
         return
 
 
-def _print(shown: Shown, *, as_json: bool) -> None:
+def _print(shown: DemoResult, *, as_json: bool) -> None:
     rounds = [compared(each) for each in shown.results]
     if as_json:
         counts = {"drawn": shown.drawn, "acknowledged": shown.heard, "counted": shown.counted}

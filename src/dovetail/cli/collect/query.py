@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.collect.asking import Ask
+from dovetail.cli.collect.server_client import ServerClient
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.collect.files import secret_line
 from dovetail.core.errors import ConfigError, ParameterError
@@ -57,7 +57,7 @@ def _query(
     """
     if frequencies and window is not None:
         raise ParameterError("--frequencies are of one round: no --window.")
-    with Ask(url, token=token_of(token_file)) as ask:
+    with ServerClient(url, token=token_of(token_file)) as ask:
         id = ask.campaign(campaign)
         for kind, place in (("csv", csv), ("parquet", parquet)):
             if place is not None:
@@ -82,7 +82,7 @@ def token_of(path: Path | None) -> str:
     return found
 
 
-def _place(ask: Ask, id: str, round: int | None, window: int | None, *, frequencies: bool) -> str:
+def _place(ask: ServerClient, id: str, round: int | None, window: int | None, *, frequencies: bool) -> str:
     if window is not None:
         t = round or ask.document(f"/v1/campaigns/{id}/estimates/latest")["round"]
         return f"window?t={t}&w={window}"

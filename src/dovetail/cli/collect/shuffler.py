@@ -28,14 +28,16 @@ def _shuffler(
     """
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
-    from dovetail.collect import logs
-    from dovetail.collect.http import server as web
+    from dovetail.collect import server_log
+    from dovetail.collect.http.server import run_until_stopped
     from dovetail.collect.server_config import tls_files
-    from dovetail.collect.shuffler.endpoints.app import app
+    from dovetail.collect.shuffler.endpoints.app import shuffler_app
     from dovetail.collect.shuffler.shuffler_config import assemble, load
 
     found = load(config)
-    logs.setup(sys.stderr)
+    server_log.setup(sys.stderr)
     service, subscribers = assemble(found, config.parent)
     tls = tls_files(found.tls, config.parent)
-    web.run(app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls)
+    run_until_stopped(
+        shuffler_app(service, *subscribers), found.listen, ready=lambda url: typer.echo(f"shuffler at {url}"), **tls
+    )

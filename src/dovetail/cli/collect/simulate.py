@@ -15,7 +15,7 @@ from dovetail.core.checks import whole
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
-    from dovetail.collect.simulate.run import RoundResult, Simulated
+    from dovetail.collect.simulate.simulation import RoundResult, SimulationResult
 
 
 def register(app: typer.Typer) -> None:
@@ -51,14 +51,20 @@ def _simulate(
     """
     for module in ("sqlalchemy", "httpx", "prometheus_client"):
         require(module, extra="serve")
-    from dovetail.collect.simulate.faults import Faults
-    from dovetail.collect.simulate.run import simulate
-    from dovetail.collect.simulate.world import APPLIANCE, COMMUTE, World, schedule, tables_of
+    from dovetail.collect.simulate.faults import FaultRates
+    from dovetail.collect.simulate.simulation import simulate
+    from dovetail.collect.simulate.throwaway_campaign import (
+        APPLIANCE,
+        COMMUTE,
+        ThrowawayCampaign,
+        schedule,
+        simulated_document,
+    )
 
-    faults = Faults(loss=loss, duplicate=duplicate, delay=delay, crash=crash)
+    faults = FaultRates(loss=loss, duplicate=duplicate, delay=delay, crash=crash)
     count, size = whole("--rounds", as_whole(rounds), least=1), whole("--devices", as_whole(devices), least=1)
     known = {"commute": COMMUTE, "appliance": APPLIANCE}[example] | {"rounds": schedule(count)}
-    world = World.of(known if campaign is None else tables_of(campaign, rounds=count), size)
+    world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
         found = simulate(world, faults=faults, seed=seed, progress=lambda done: show("rounds", done, count))
     document = _document(world.campaign.id, found)
@@ -70,7 +76,7 @@ def _simulate(
         raise typer.Exit(1)
 
 
-def _document(id: str, found: Simulated) -> dict[str, Any]:
+def _document(id: str, found: SimulationResult) -> dict[str, Any]:
     return {
         "campaign": id,
         "sound": found.sound,

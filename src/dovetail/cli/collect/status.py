@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.collect.asking import Ask
 from dovetail.cli.collect.query import Campaign, TokenFile, token_of
+from dovetail.cli.collect.server_client import ServerClient
 from dovetail.cli.console.output import Json, print_json
 from dovetail.core.errors import DataError
 
@@ -36,7 +36,7 @@ def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, a
     if found is not None:
         print_json(found) if as_json else _print_rounds(found)
         return
-    with Ask(url, token=token_of(token_file)) as ask:
+    with ServerClient(url, token=token_of(token_file)) as ask:
         id = ask.campaign(campaign)
         status = ask.document(f"/v1/campaigns/{id}/status")
         promised = ask.document(f"/v1/campaigns/{id}/guarantee")["words"]
@@ -48,7 +48,7 @@ def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, a
 
 def _shuffler(url: str) -> Any:
     """What a shuffler says of itself; None of a server that is none."""
-    with Ask(url) as ask:
+    with ServerClient(url) as ask:
         try:
             return ask.document("/v1/status")
         except DataError:

@@ -2,41 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dovetail.cli.collect.option_groups import flatten
 from dovetail.cli.console.output import Json, print_json
-from dovetail_device.session import VISIBLE, Via, line, opened, read_value, receipts_document, status, submit
+from dovetail_device.session import (
+    VISIBLE,
+    TransportName,
+    line,
+    open_device,
+    read_value,
+    receipts_document,
+    status,
+    submit,
+)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The two files of a device."""
+
+    campaign: Annotated[Path, typer.Option(help="The signed campaign file.")]
+    keys: Annotated[Path, typer.Option(help="The device's key file; `dovetail collect keys device` makes one.")]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is reported."""
+
+    value: Annotated[
+        str, typer.Option(help=f"The value: a category or a number; - (the default) reads one line. Note: {VISIBLE}")
+    ] = "-"
+    round: Annotated[int | None, typer.Option(help="The round; default the one that runs now.")] = None
+    group: Annotated[str | None, typer.Option(help="The public group, if the campaign has groups.")] = None
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What the device trusts and keeps, and how it sends; the optional arguments of `session.opened`."""
+
+    outbox: Annotated[
+        Path | None, typer.Option(help="The device's ledger; default the key file's name with .outbox.")
+    ] = None
+    owner: Annotated[
+        str | None, typer.Option(help="The owner's public key, if you know it; else the first one seen is kept.")
+    ] = None
+    max_epsilon: Annotated[
+        float | None, typer.Option(help="Refuse campaigns whose reports cost more than this, nats.")
+    ] = None
+    via: Annotated[TransportName, typer.Option(help="How to send.")] = "http"
+    url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None
+    user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None
+    password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("submit")(_submit)
+    app.command("submit")(flatten(_submit))
 
 
 def _submit(
-    campaign: Annotated[Path, typer.Option(help="The signed campaign file.")],
-    keys: Annotated[Path, typer.Option(help="The device's key file; `dovetail collect keys device` makes one.")],
-    value: Annotated[
-        str, typer.Option(help=f"The value: a category or a number; - (the default) reads one line. Note: {VISIBLE}")
-    ] = "-",
-    round: Annotated[int | None, typer.Option(help="The round; default the one that runs now.")] = None,
-    group: Annotated[str | None, typer.Option(help="The public group, if the campaign has groups.")] = None,
-    outbox: Annotated[
-        Path | None, typer.Option(help="The device's ledger; default the key file's name with .outbox.")
-    ] = None,
-    owner: Annotated[
-        str | None, typer.Option(help="The owner's public key, if you know it; else the first one seen is kept.")
-    ] = None,
-    max_epsilon: Annotated[
-        float | None, typer.Option(help="Refuse campaigns whose reports cost more than this, nats.")
-    ] = None,
-    via: Annotated[Via, typer.Option(help="How to send.")] = "http",
-    url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None,
-    user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None,
-    password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None,
+    files: FileOptions,
+    report: ReportOptions,
+    session: SessionOptions,
     wait: Annotated[float, typer.Option(help="Try again for so many seconds if it does not arrive.")] = 0.0,
     as_json: Json = False,
 ) -> int:
@@ -49,11 +81,11 @@ def _submit(
     echo walk | dovetail collect submit --campaign campaign.toml --keys meter-1.key;
     dovetail collect submit --campaign campaign.toml --keys meter-1.key --round 2 --via mqtt --wait 60
     """
-    if value != "-":
+    if report.value != "-":
         typer.echo(f"note: {VISIBLE}", err=True)
-    place: dict[str, Any] = {"outbox": outbox, "via": via, "url": url, "user": user, "password_file": password_file}
-    with opened(campaign, keys, owner=owner, max_epsilon=max_epsilon, **place) as device:
-        receipt = submit(device, read_value(value, device.campaign), round, group=group, patience=wait)
+    with open_device(files.campaign, files.keys, **vars(session)) as device:
+        value = read_value(report.value, device.campaign)
+        receipt = submit(device, value, report.round, group=report.group, patience=wait)
     if as_json:
         print_json(receipts_document([receipt]))
     else:

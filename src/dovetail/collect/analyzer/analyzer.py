@@ -10,22 +10,22 @@ from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO, Literal, cast
 
-from dovetail.collect.analyzer.answers.queries import Answers
-from dovetail.collect.analyzer.answers.roster_slots import Slots
-from dovetail.collect.analyzer.batch_intake import Arrival, Arrived, open_batch
-from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.metrics import Metrics
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.analyzer.batch_intake import IncomingBatch, VerifiedBatch, open_batch
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.analyzer.metrics import AnalyzerMetrics
 from dovetail.collect.clock import Clock
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
-from dovetail.collect.store.protocol import AnalyzerStore
+from dovetail.collect.logs import Log
+from dovetail.collect.store.interfaces import AnalyzerStore
 from dovetail.core.errors import DataError
 from dovetail_protocol.message import Rejected
 
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16
 _DAY = 86_400.0
-_LOG = logger("analyzer")
+_LOG = Log("analyzer")
 
 State = Literal["counted"]
 
@@ -35,40 +35,40 @@ class Analyzer:
 
     Parameters
     ----------
-    campaigns : Campaigns
+    campaigns : AnalyzerCampaigns
     store : AnalyzerStore
     clock : Clock
     keep_days : float
         How long bad reports that were set aside are kept.
-    slots : mapping from campaign id to Slots
+    slots : mapping from campaign id to RosterSlotEstimator
         Public facts on roster slots, for order-private campaigns.
     """
 
     def __init__(
         self,
-        campaigns: Campaigns,
+        campaigns: AnalyzerCampaigns,
         *,
         store: AnalyzerStore,
         clock: Clock,
         keep_days: float = 30.0,
-        slots: Mapping[str, Slots] | None = None,
+        slots: Mapping[str, RosterSlotEstimator] | None = None,
     ) -> None:
         self.campaigns, self.store, self.clock = campaigns, store, clock
-        self.metrics = Metrics()
+        self.metrics = AnalyzerMetrics()
         self._keep_days, self._lock = keep_days, Lock()
         known = slots or {}
-        self._answers = {id: Answers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
+        self._answers = {id: CampaignAnswers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
 
     def receive(self, batch: bytes | IO[bytes]) -> State:
         """Count a whole batch, given as its bytes or as an open file; Rejected if it is not right."""
         source = BytesIO(batch) if isinstance(batch, bytes) else batch
         with self.spool() as spool, self.refusals():
-            arrival = Arrival(self.campaigns, spool)
+            arrival = IncomingBatch(self.campaigns, spool)
             for piece in _pieces(source):
                 arrival.feed(piece)
             return self.count(arrival.finish())
 
-    def count(self, arrived: Arrived) -> State:
+    def count(self, arrived: VerifiedBatch) -> State:
         """Open and keep a batch, once: a batch that is known already is acknowledged alike."""
         header, started = arrived.header, time.monotonic()
         with self._lock:  # batches are opened one after the other, so that memory stays bounded
@@ -86,13 +86,13 @@ class Analyzer:
                   count=header.count, accepted=counted.batch.n)  # fmt: skip
         return "counted"
 
-    def answers(self, campaign: str) -> Answers:
+    def answers(self, campaign: str) -> CampaignAnswers:
         """The answers about a campaign; Refusal if it is not served here."""
         if campaign not in self._answers:
             raise Refusal("not_found", "there is no such campaign here.")
         return self._answers[campaign]
 
-    def all_answers(self) -> list[Answers]:
+    def all_answers(self) -> list[CampaignAnswers]:
         """The answers about every campaign, by id."""
         return list(self._answers.values())
 
@@ -111,7 +111,7 @@ class Analyzer:
         """A context that counts refused batches by kind."""
         return self.metrics.refusals()
 
-    def _refuse_again(self, arrived: Arrived) -> None:
+    def _refuse_again(self, arrived: VerifiedBatch) -> None:
         """A round is released once: a second batch of its reports would let both be compared."""
         header = arrived.header
         for batch in self.store.batches(header.campaign):

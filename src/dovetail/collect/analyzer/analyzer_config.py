@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.roster_slots import Slots
-from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.server_config import ServerConfig
@@ -41,9 +41,9 @@ def load(path: Path) -> AnalyzerConfig:
 def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, Tokens]:
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
     versions = config.load_campaigns(folder)
-    campaigns = Campaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
+    campaigns = AnalyzerCampaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
     tokens = Tokens(()) if config.tokens is None else Tokens.load(folder / config.tokens)
-    slots = {campaign.id: Slots.load(campaign, place) for campaign, place in versions}
+    slots = {campaign.id: RosterSlotEstimator.load(campaign, place) for campaign, place in versions}
     analyzer = Analyzer(
         campaigns,
         store=open_analyzer_store(config.store or f"sqlite:///{folder / 'analyzer.sqlite'}"),

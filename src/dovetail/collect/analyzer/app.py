@@ -17,13 +17,15 @@ from starlette.routing import Route
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, assemble
 from dovetail.collect.analyzer.answers import export
-from dovetail.collect.analyzer.answers.queries import Answers
-from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, Arrival
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch
 from dovetail.collect.analyzer.page import live_page as page
 from dovetail.collect.analyzer.tokens import Tokens
-from dovetail.collect.http import server as web
+from dovetail.collect.http.application import Lifespan, strict_app
+from dovetail.collect.http.bodies import stream_limited
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
+from dovetail.collect.http.server import run_until_stopped
+from dovetail.collect.logs import Log
 from dovetail.collect.server_config import tls_files
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -31,10 +33,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 MOST_BODY = MOST_REPORTS * 4096  # bytes; the signed header of a batch says how many really come
 _PURGE_SECONDS = 3600.0
 _WIDEST = 100_000  # rounds of a window
-_LOG = logger("analyzer")
+_LOG = Log("analyzer")
 
 
-def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
+def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
     """The app around an analyzer; without `public_page` there is none."""
     asked = {
         "status": lambda answers, _: answers.status(),
@@ -67,20 +69,20 @@ def application(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False
     ]
     if public_page:
         routes += [Route("/", _page(analyzer)), Route("/live", _live(analyzer))]
-    return web.application(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
+    return strict_app(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
 
 
-def serve(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
+def run_analyzer(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
     """Run the analyzer of a configuration in `folder` until it is told to stop; `ready` gets its URL."""
     analyzer, tokens = assemble(config, folder)
     try:
-        app = application(analyzer, tokens=tokens, public_page=config.public_page)
-        web.run(app, config.listen, ready=ready, **tls_files(config.tls, folder))
+        app = analyzer_app(analyzer, tokens=tokens, public_page=config.public_page)
+        run_until_stopped(app, config.listen, ready=ready, **tls_files(config.tls, folder))
     finally:
         analyzer.store.close()
 
 
-def _lifespan(analyzer: Analyzer) -> web.Lifespan:
+def _lifespan(analyzer: Analyzer) -> Lifespan:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         task = asyncio.create_task(_purge_hourly(analyzer))
@@ -107,8 +109,8 @@ async def _purge_hourly(analyzer: Analyzer) -> None:
 def _batches(analyzer: Analyzer) -> Endpoint:
     async def receive(request: Request) -> Response:
         with analyzer.spool() as spool, analyzer.refusals():
-            arrival = Arrival(analyzer.campaigns, spool)
-            async for piece in web.stream_limited(request, MOST_BODY):
+            arrival = IncomingBatch(analyzer.campaigns, spool)
+            async for piece in stream_limited(request, MOST_BODY):
                 arrival.feed(piece)
             arrived = arrival.finish()
             state = await asyncio.to_thread(analyzer.count, arrived)
@@ -124,7 +126,7 @@ def _list(analyzer: Analyzer) -> Endpoint:
     return campaigns
 
 
-def _ask(analyzer: Analyzer, find: Callable[[Answers, Request], Any]) -> Endpoint:
+def _ask(analyzer: Analyzer, find: Callable[[CampaignAnswers, Request], Any]) -> Endpoint:
     async def ask(request: Request) -> Response:
         answers = analyzer.answers(request.path_params["campaign"])
         return JSONResponse(await asyncio.to_thread(find, answers, request))

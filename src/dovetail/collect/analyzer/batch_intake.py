@@ -17,12 +17,12 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.collect.analyzer.campaigns import Campaigns
-from dovetail.collect.analyzer.tallies import Analyst, add, by_group, tally
-from dovetail.collect.analyzer.unseal import Opened, Versions, unseal
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_reports
+from dovetail.collect.analyzer.unseal import OpenedReports, VersionOpeners, unseal
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.clock import minute
-from dovetail.collect.store.protocol import Batch, Counted, Tally
+from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import Rejected
@@ -33,13 +33,13 @@ AT_ONCE = 10_000  # reports in memory
 _SLOT = 4
 
 
-class Arrival:
+class IncomingBatch:
     """One batch as it arrives: `feed` takes its pieces, `finish` says that it is whole and right.
 
     Until the shuffler's signature is verified nothing is written; afterwards only sealed reports are, to `spool`.
     """
 
-    def __init__(self, campaigns: Campaigns, spool: IO[bytes]) -> None:
+    def __init__(self, campaigns: AnalyzerCampaigns, spool: IO[bytes]) -> None:
         self._campaigns, self._spool = campaigns, spool
         self._head, self._wanted = bytearray(), PREFIX
         self._digest, self._left = sha256(), 0
@@ -59,13 +59,13 @@ class Arrival:
         self._digest.update(piece)
         self._spool.write(piece)
 
-    def finish(self) -> Arrived:
+    def finish(self) -> VerifiedBatch:
         """The batch, after its last piece."""
         if self.header is None or self._left:
             raise Rejected("malformed", "the batch ends before its end.")
         if self._digest.hexdigest() != self.header.sha256:
             raise Rejected("signature", "the batch is not the one that the shuffler signed.")
-        return Arrived(self.header, self._campaigns.find(self.header.digest), self._spool)
+        return VerifiedBatch(self.header, self._campaigns.find(self.header.digest), self._spool)
 
     def _read_head(self, head: bytes) -> None:
         if len(head) == PREFIX:
@@ -79,7 +79,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Arrived:
+class VerifiedBatch:
     """A batch that is what its shuffler signed; the body is in the spool."""
 
     header: Header
@@ -99,11 +99,11 @@ def check_header(header: Header, campaign: Campaign) -> None:
         raise Rejected("content", f"a batch of {campaign.id} has at least {campaign.batch.minimum} reports.")
 
 
-def open_batch(arrived: Arrived, versions: Versions, *, now: float) -> Counted:
+def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) -> CountedBatch:
     """Open, validate and tally a whole batch, in bounded memory; of order-private ones the reports are kept."""
     header, campaign = arrived.header, arrived.campaign
-    randomizer: Analyst = from_device(campaign.mechanism)  # type: ignore[assignment]
-    tallies: dict[str, Tally] = {}
+    randomizer: CampaignRandomizer = from_device(campaign.mechanism)  # type: ignore[assignment]
+    tallies: dict[str, GroupTally] = {}
     kinds: Counter[str] = Counter()
     crowds: Counter[tuple[int, int]] = Counter()  # by public group and version: what can be told apart
     aside: list[tuple[str, bytes]] = []
@@ -119,18 +119,18 @@ def open_batch(arrived: Arrived, versions: Versions, *, now: float) -> Counted:
         kinds.update(kind for kind, _ in opened.refused)
         crowds.update(zip(opened.groups.tolist(), opened.versions.tolist(), strict=True))
         aside += [(kind, sealed[place]) for kind, place in opened.refused[: MOST_ASIDE - len(aside)]]
-        tallies = by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
+        tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
-    n = add(tallies.values()).n
-    batch = Batch(
+    n = add_tallies(tallies.values()).n
+    batch = BatchRecord(
         header.batch, campaign.id, header.digest, header.rounds, header.count, n, minute(now), dict(kinds),
         smallest=min(crowds.values(), default=0),
     )  # fmt: skip
-    return Counted(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
+    return CountedBatch(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
 
 
-def _copies(arrived: Arrived) -> NDArray[np.bool_]:
+def _copies(arrived: VerifiedBatch) -> NDArray[np.bool_]:
     """Which reports (n,) are copies of an earlier one: nobody can seal a report twice alike, only repeat it.
 
     A shuffler that repeats somebody's report would read it off the estimates, and n would count people who are not
@@ -147,7 +147,7 @@ def _copies(arrived: Arrived) -> NDArray[np.bool_]:
     return copies
 
 
-def _entries(arrived: Arrived) -> Iterator[list[bytes]]:
+def _entries(arrived: VerifiedBatch) -> Iterator[list[bytes]]:
     """The entries of the body, so many at once."""
     length = entry_bytes(arrived.campaign)
     arrived.spool.seek(0)
@@ -160,9 +160,9 @@ def _split(entries: list[bytes]) -> tuple[list[int], list[bytes]]:
     return [int.from_bytes(entry[:_SLOT]) for entry in entries], [entry[_SLOT:] for entry in entries]
 
 
-def _tallies(campaign: Campaign, randomizer: Analyst, opened: Opened) -> list[Tally]:
+def _tallies(campaign: Campaign, randomizer: CampaignRandomizer, opened: OpenedReports) -> list[GroupTally]:
     names = campaign.groups or ("",)
     return [
-        tally(randomizer, opened.reports[opened.groups == place], group=names[place])
+        tally_reports(randomizer, opened.reports[opened.groups == place], group=names[place])
         for place in np.unique(opened.groups)
     ]

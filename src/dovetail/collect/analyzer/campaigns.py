@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dovetail.collect.analyzer.unseal import Versions
-from dovetail.collect.campaign.versions import agree
+from dovetail.collect.analyzer.unseal import VersionOpeners
+from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, RoleKeys
@@ -15,7 +15,7 @@ from dovetail_protocol.message import Rejected
 
 
 @dataclass(frozen=True)
-class Campaigns:
+class AnalyzerCampaigns:
     """Verified campaign files by digest and by id; `of` is the way to make one.
 
     Versions of one campaign differ in keys and dates only: their reports add.
@@ -25,14 +25,14 @@ class Campaigns:
     openers: dict[bytes, Opener] = field(repr=False)  # by digest
 
     @classmethod
-    def of(cls, versions: Iterable[Campaign], keys: Sequence[RoleKeys]) -> Campaigns:
+    def of(cls, versions: Iterable[Campaign], keys: Sequence[RoleKeys]) -> AnalyzerCampaigns:
         """All versions, each with the key that opens it; refused where one has none, or where versions disagree."""
         held = {str(key.opening.sealing_key()): key.opening.opener() for key in keys if key.opening is not None}
         files = {campaign.digest: campaign for campaign in versions}
         found = tuple(sorted(files.values(), key=lambda campaign: (campaign.id, campaign.version)))
         for older, newer in pairwise(found):
             if older.id == newer.id:
-                agree(older, newer)
+                require_same_terms(older, newer)
         for campaign in found:
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
@@ -52,7 +52,7 @@ class Campaigns:
                 return campaign
         raise Rejected("campaign", "the batch belongs to a campaign, or a version, that is not served here.")
 
-    def versions_of(self, campaign: Campaign) -> Versions:
+    def versions_of(self, campaign: Campaign) -> VersionOpeners:
         """All versions of this campaign with what opens their reports, this one first."""
         same = [each for each in self.versions if each.id == campaign.id and each != campaign]
         return [(each, self.openers[each.digest]) for each in (campaign, *reversed(same))]

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.store.protocol import Counted
+from dovetail.collect.store.interfaces import CountedBatch
 from dovetail_protocol.message import Rejected
 
 
-class Metrics:
+class AnalyzerMetrics:
     """The counters of one analyzer."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Metrics:
             "dovetail_analyzer_last_batch_seconds", "Time to open and count the last batch.", registry=self._registry
         )
 
-    def counted(self, counted: Counted, seconds: float) -> None:
+    def counted(self, counted: CountedBatch, seconds: float) -> None:
         """Note a batch that has been counted just now."""
         batch = counted.batch
         self._batches.labels(batch.campaign).inc()

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.collect.store.protocol import Tally
+from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core import estimate
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports
 from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
 
 Cells = NDArray[np.int64]  # (c,), ascending
-Analyst = FrequencyRandomizer | NumericRandomizer
+CampaignRandomizer = FrequencyRandomizer | NumericRandomizer
 
 
-def tally(randomizer: Analyst, reports: Reports, *, group: str) -> Tally:
+def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: str) -> GroupTally:
     """Counts of the reports of one public group.
 
     A cell is what the randomizer's own tally counts: a report or a symbol. For numbers it is the grid step of the
@@ -33,13 +33,13 @@ def tally(randomizer: Analyst, reports: Reports, *, group: str) -> Tally:
     return _tally(group, len(reports), cells, counts)
 
 
-def add(tallies: Iterable[Tally], *, group: str = "") -> Tally:
+def add_tallies(tallies: Iterable[GroupTally], *, group: str = "") -> GroupTally:
     """Tallies of disjoint sets of reports as the tally of all of them.
 
     Examples
     --------
-    >>> add([Tally("a", 3, ((0, 2), (5, 1))), Tally("b", 2, ((5, 2),))])
-    Tally(group='', n=5)
+    >>> add_tallies([GroupTally("a", 3, ((0, 2), (5, 1))), GroupTally("b", 2, ((5, 2),))])
+    GroupTally(group='', n=5)
     """
     parts = list(tallies)
     pairs = _pairs(parts)
@@ -49,15 +49,15 @@ def add(tallies: Iterable[Tally], *, group: str = "") -> Tally:
     return _tally(group, sum(part.n for part in parts), cells, counts)
 
 
-def by_group(tallies: Iterable[Tally]) -> dict[str, Tally]:
+def tallies_by_group(tallies: Iterable[GroupTally]) -> dict[str, GroupTally]:
     """One tally for each public group, by its name."""
-    found: dict[str, list[Tally]] = {}
+    found: dict[str, list[GroupTally]] = {}
     for part in tallies:
         found.setdefault(part.group, []).append(part)
-    return {name: add(found[name], group=name) for name in sorted(found)}
+    return {name: add_tallies(found[name], group=name) for name in sorted(found)}
 
 
-def dense(randomizer: FrequencyRandomizer, counted: Tally) -> estimate.Tally:
+def estimator_tally(randomizer: FrequencyRandomizer, counted: GroupTally) -> estimate.Tally:
     """The tally as the estimator of frequencies takes it."""
     counts = randomizer.tally(randomizer.randomize([], simulation(0)))  # of nobody: zeros, as many as there are cells
     cells, filled = _pairs([counted]).T
@@ -65,16 +65,16 @@ def dense(randomizer: FrequencyRandomizer, counted: Tally) -> estimate.Tally:
     return estimate.Tally(counts, counted.n)
 
 
-def spread_out(counted: Tally) -> Reports:
+def expand_tally(counted: GroupTally) -> Reports:
     """Reports (n,) that have this tally: those of numbers, clamped, in ascending order."""
     cells, counts = _pairs([counted]).T
     return np.repeat(cells, counts)
 
 
-def _pairs(parts: list[Tally]) -> NDArray[np.int64]:
+def _pairs(parts: list[GroupTally]) -> NDArray[np.int64]:
     """Cells and counts (c, 2) of all parts, one after the other."""
     return np.array([pair for part in parts for pair in part.counts], dtype=np.int64).reshape(-1, 2)
 
 
-def _tally(group: str, n: int, cells: Cells, counts: Cells) -> Tally:
-    return Tally(group, n, tuple(zip(cells.tolist(), counts.tolist(), strict=True)))
+def _tally(group: str, n: int, cells: Cells, counts: Cells) -> GroupTally:
+    return GroupTally(group, n, tuple(zip(cells.tolist(), counts.tolist(), strict=True)))

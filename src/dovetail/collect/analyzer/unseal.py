@@ -19,7 +19,7 @@ KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is s
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedReports:
     """What a sequence of sealed reports holds.
 
     Parameters
@@ -46,12 +46,12 @@ class Opened:
     refused: tuple[tuple[str, int], ...]
 
 
-Versions = Sequence[tuple[Campaign, Opener]]  # of one campaign, each with the key that opens its reports
+VersionOpeners = Sequence[tuple[Campaign, Opener]]  # of one campaign, each with the key that opens its reports
 
 
 def unseal(
-    versions: Versions, sealed: Sequence[bytes], *, round: int, copies: NDArray[np.bool_] | None = None
-) -> Opened:
+    versions: VersionOpeners, sealed: Sequence[bytes], *, round: int, copies: NDArray[np.bool_] | None = None
+) -> OpenedReports:
     """Open the reports of a batch and check each of them.
 
     A report is refused as "copy", "seal" (not sealed to this analyzer for this campaign and round), "malformed" (its
@@ -84,7 +84,7 @@ def unseal(
     kinds[whole[~(valid & known)]] = "content"
     kinds[whole[data[:, 0] != VERSION]] = "version"
     good = kinds[whole] == ""
-    return Opened(
+    return OpenedReports(
         places=whole[good],
         groups=groups[good],
         versions=np.array([version for _, version in opened], dtype=np.int64)[whole[good]],

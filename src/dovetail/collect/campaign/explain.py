@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dovetail.account.compose import Composition
-from dovetail.collect.analyzer.answers.guarantees import Released, composed, promise
+from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.rounding import round_up_to_double
@@ -24,7 +24,7 @@ STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself
 MOST_COMPOSED = 10_000  # rounds that are composed here; more are told by their budgets alone
 
 
-class Line(NamedTuple):
+class CampaignFact(NamedTuple):
     """One fact about a campaign."""
 
     name: str
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explained:
+class CampaignExplanation:
     """What `explain` finds; every epsilon is an upper bound in nats, None where nothing is promised, with the reason.
 
     Parameters
@@ -54,11 +54,11 @@ class Explained:
     central: CentralDP | Missing
     together: CentralDP | Composition | Missing
     message_bytes: int
-    lines: tuple[Line, ...]
+    lines: tuple[CampaignFact, ...]
     warnings: tuple[str, ...]
 
 
-def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | None = None) -> Explained:
+def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | None = None) -> CampaignExplanation:
     """Explain a campaign, signed or not.
 
     Parameters
@@ -71,7 +71,7 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
     epsilon = campaign.mechanism.epsilon
     reports = min(campaign.schedule.count, campaign.affordable)
     central, together = _central(campaign, reports)
-    found = Explained(
+    found = CampaignExplanation(
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
@@ -89,39 +89,43 @@ def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, Cen
     """Of one batch and of all, with public groups of equal size, as nobody knows them yet."""
     n = campaign.batch.minimum
     smallest = n // max(1, len(campaign.groups))
-    released = Released(t=1, sent=n, n=n, smallest=smallest)
+    released = ReleasedBatch(t=1, sent=n, n=n, smallest=smallest)
     if smallest < 1:
         none = Missing("there are more public groups than reports")
         return none, none
-    one = promise(campaign, released).central
+    one = batch_guarantee(campaign, released).central
     if isinstance(one, Missing):
         return one, one
     if reports > MOST_COMPOSED:
         return one, Missing(f"more than {MOST_COMPOSED:,} rounds: their budgets add")
-    return one, composed(campaign, [released] * reports, most=reports)
+    return one, compose_batches(campaign, [released] * reports, most=reports)
 
 
-def _lines(found: Explained) -> list[Line]:
+def _lines(found: CampaignExplanation) -> list[CampaignFact]:
     campaign = found.campaign
     return [
-        Line("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
-        Line("answer", _answer(campaign)),
-        Line(
+        CampaignFact("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
+        CampaignFact("answer", _answer(campaign)),
+        CampaignFact(
             "one report",
             f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
             f"two answers by a factor of at most {odds(found.epsilon)}",
         ),
-        Line(
+        CampaignFact(
             "all reports",
             f"a device sends in at most {found.reports:,} of {campaign.schedule.count:,} rounds, epsilon "
             f"{upward(found.all_epsilon)} together, then stops for good",
         ),
-        Line("one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")),
-        Line("all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")),
-        Line("rounds", _rounds(campaign)),
-        Line("batches", _batches(campaign)),
-        Line("order", _order(campaign)),
-        Line(
+        CampaignFact(
+            "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
+        ),
+        CampaignFact(
+            "all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")
+        ),
+        CampaignFact("rounds", _rounds(campaign)),
+        CampaignFact("batches", _batches(campaign)),
+        CampaignFact("order", _order(campaign)),
+        CampaignFact(
             "message",
             f"{found.message_bytes:,} bytes for every answer, sealed twice with {campaign.analyzer.suite}",
         ),
@@ -186,16 +190,16 @@ def _order(campaign: Campaign) -> str:
     )
 
 
-def _readers(campaign: Campaign) -> list[Line]:
+def _readers(campaign: Campaign) -> list[CampaignFact]:
     known = "the device's key, its roster slot and" if campaign.promise.authentication == "roster" else "a key and"
     return [
-        Line("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
-        Line(
+        CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
+        CampaignFact(
             "shuffler",
             f"sees {known} the round and the time of each report; cannot read answers; forgets who sent what",
         ),
-        Line("analyzer", "sees randomized answers in batches; no device, address, time or order of arrival"),
-        Line(
+        CampaignFact("analyzer", "sees randomized answers in batches; no device, address, time or order of arrival"),
+        CampaignFact(
             "both together",
             f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report",
         ),

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
 from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
-_LOG = logger("roster")
+_LOG = Log("roster")
 
 
 @dataclass(frozen=True)
-class Entry:
+class RosterEntry:
     """One device; its key is its name."""
 
     device: VerifyingKey = field(repr=False)
@@ -41,7 +41,7 @@ class Roster:
     About 5 seconds and 210 MB for a million devices.
     """
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[RosterEntry]) -> None:
         self._slots, self._revoked = dict[bytes, int](), set[bytes]()
         for entry in entries:
             if entry.device.public in self._slots:
@@ -56,10 +56,10 @@ class Roster:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[RosterEntry]:
         """Entries by slot."""
         for public, slot in sorted(self._slots.items(), key=lambda item: item[1]):
-            yield Entry(VerifyingKey(public), slot, public in self._revoked)
+            yield RosterEntry(VerifyingKey(public), slot, public in self._revoked)
 
     def slot(self, device: VerifyingKey) -> int | None:
         """The device's public slot; None if it is not listed."""
@@ -75,14 +75,14 @@ class Roster:
         if known := sum(device.public in self._slots for device in devices):
             raise DataError(f"{known} of these devices are in the roster already.")
         free = max(self._slots.values(), default=-1) + 1
-        return Roster([*self, *(Entry(device, free + place) for place, device in enumerate(devices))])
+        return Roster([*self, *(RosterEntry(device, free + place) for place, device in enumerate(devices))])
 
     def without_devices(self, devices: Iterable[VerifyingKey]) -> Roster:
         """With these devices revoked."""
         revoked = {device.public for device in devices}
         if unknown := revoked - self._slots.keys():
             raise DataError(f"{len(unknown)} of these devices are not in the roster.")
-        return Roster([Entry(e.device, e.slot, e.revoked or e.device.public in revoked) for e in self])
+        return Roster([RosterEntry(e.device, e.slot, e.revoked or e.device.public in revoked) for e in self])
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -92,7 +92,7 @@ class Roster:
                 rows = csv.reader(file, strict=True)
                 if tuple(next(rows, [])) != COLUMNS:
                     raise ConfigError(f"the first row must be {','.join(COLUMNS)}.")
-                return cls(_entry(row, number) for number, row in enumerate(rows, start=2) if row)
+                return cls(_read_entry(row, number) for number, row in enumerate(rows, start=2) if row)
         except DovetailError as error:
             raise ConfigError(f"{path}: {error}") from None
         except (OSError, UnicodeDecodeError, csv.Error):
@@ -151,7 +151,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _entry(row: list[str], number: int) -> Entry:
+def _read_entry(row: list[str], number: int) -> RosterEntry:
     if len(row) != len(COLUMNS):
         raise ConfigError(f"row {number} must have {len(COLUMNS)} columns, got {len(row)}.")
     device, slot, revoked = row
@@ -159,4 +159,4 @@ def _entry(row: list[str], number: int) -> Entry:
         raise ConfigError(f"`slot` in row {number} must be a whole number, at least 0.")
     if revoked not in ("yes", "no"):
         raise ConfigError(f"`revoked` in row {number} must be yes or no.")
-    return Entry(VerifyingKey.parse(f"device in row {number}", device), int(slot), revoked == "yes")
+    return RosterEntry(VerifyingKey.parse(f"device in row {number}", device), int(slot), revoked == "yes")

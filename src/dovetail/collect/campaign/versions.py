@@ -9,7 +9,7 @@ from dovetail_protocol.message import inner_bytes
 SHARED = ("owner", "mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise")
 
 
-def agree(older: Campaign, newer: Campaign) -> None:
+def require_same_terms(older: Campaign, newer: Campaign) -> None:
     """A new version changes keys, endpoints and expiry; everything that rounds and promises rest on stays."""
     if older.version == newer.version:
         raise ConfigError(

@@ -1,197 +1,23 @@
-"""What both servers share over HTTP: problem documents, limits against slow and large requests, health, a clean stop.
-
-No access log is written, proxy headers are not believed, and nothing says what software answers.
-"""
+"""Running an app on uvicorn: no access log, no belief in proxy headers, no name of the software, a clean stop."""
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import signal
-import socket
 import ssl
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import h11
 import uvicorn
-from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
-from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import ASGIApp
 
-from dovetail.collect.http.problems import Refusal, problem
-from dovetail.core.errors import ConfigError, OutputError, StorageError
-from dovetail_protocol.message import Rejected
-
-SECONDS = 10.0  # within which a request has arrived, head and body alike
-SLOWEST = 1 << 14  # bytes a second of long bodies, on average
-MOST_HEAD = 1 << 14  # bytes
-MOST_CONNECTIONS = 1000
-PAUSE = 5.0  # seconds until a store that failed is asked again
-STOP_SECONDS = 10  # for requests under way when the server is stopped
-
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
+from dovetail.collect.http import limits
+from dovetail.collect.http.request_deadline import RequestDeadline
+from dovetail.collect.http.sockets import bind, url_of
+from dovetail.core.errors import ConfigError, OutputError
 
 
-class _Number(Convertor[int]):
-    """`{name:number}` in a route: a whole number of at most ten digits; Starlette's `int` breaks on thousands."""
-
-    regex = "[0-9]{1,10}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
-
-
-register_url_convertor("number", _Number())
-
-Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
-
-
-def application(
-    routes: Sequence[BaseRoute], *, ready: Callable[[], bool], lifespan: Lifespan | None = None
-) -> Starlette:
-    """An app of these routes and `/healthz`, `/readyz`; `Refusal`, `Rejected` and faults become problem documents."""
-    handlers: dict[Any, Any] = {
-        Refusal: _refused,
-        Rejected: _rejected,
-        HTTPException: _http,
-        ClientDisconnect: _gone,
-        StorageError: _unstored,
-        Exception: _fault,
-    }
-    app = Starlette(
-        routes=[*routes, *health(ready)],
-        middleware=[Middleware(SecurityHeaders), Middleware(OneLength)],
-        exception_handlers=handlers,
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False  # a path is right or unknown; nobody is sent elsewhere
-    return app
-
-
-def health(ready: Callable[[], bool]) -> list[Route]:
-    """`/healthz`: the process answers; `/readyz`: it can do its work, as `ready` says (called in a thread)."""
-
-    async def healthz(_: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def readyz(_: Request) -> Response:
-        if await asyncio.to_thread(ready):
-            return JSONResponse({"status": "ready"})
-        return problem("unavailable", "the store does not answer.", retry_after=PAUSE)
-
-    return [Route("/healthz", healthz), Route("/readyz", readyz)]
-
-
-async def stream_limited(request: Request, most: int, *, seconds: float = SECONDS) -> AsyncIterator[bytes]:
-    """The body piece by piece; refused beyond `most` bytes, or when no piece comes for `seconds`.
-
-    Use it for long bodies that must not lie in memory, and `read_limited` for the others. A body that has taken
-    longer than `seconds` comes with at least `SLOWEST` bytes a second, so that nobody holds a connection for ever.
-    """
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > most:
-        raise _too_large(most)
-    pieces, size, began = request.stream(), 0, time.monotonic()
-    while True:
-        left = began + seconds + size / SLOWEST - time.monotonic()
-        try:
-            async with asyncio.timeout(min(seconds, left)):
-                piece = await anext(pieces)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise Refusal(
-                "timeout", f"the body came too slowly; {seconds:g} seconds without any are too long."
-            ) from None
-        size += len(piece)
-        if size > most:
-            raise _too_large(most)
-        yield piece
-
-
-async def read_limited(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
-    """The whole body; refused beyond `most` bytes, or when it has not arrived within `seconds`."""
-    try:
-        async with asyncio.timeout(seconds):
-            return b"".join([piece async for piece in stream_limited(request, most, seconds=seconds)])
-    except TimeoutError:
-        raise Refusal("timeout", f"the body did not arrive within {seconds:g} seconds.") from None
-
-
-class SecurityHeaders:
-    """Adds `HEADERS` to every response that does not set them itself."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                if scope["scheme"] == "https":
-                    headers.setdefault("Strict-Transport-Security", "max-age=31536000")
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
-
-
-class OneLength:
-    """Refuses a request that declares a length and chunks: a proxy may read it as two (RFC 9112, section 6.1)."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer: ASGIApp = self._app
-        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= {k for k, _ in scope["headers"]}:
-            refused = problem("malformed", "a body has a length or comes in chunks, never both.")
-            refused.headers["Connection"] = "close"
-            answer = refused
-        await answer(scope, receive, send)
-
-
-def bind(listen: str) -> socket.socket:
-    """A listening socket for `host:port`; port 0 takes a free one."""
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"`listen` must be host:port, such as 127.0.0.1:8401, got {listen!r}.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=512)
-    except OSError as error:
-        said = str(error.strerror).partition(" (")[0]  # Python appends the address again
-        raise OutputError(f"{listen}: cannot listen there ({said}).") from None
-
-
-def url_of(bound: socket.socket, *, tls: bool = False) -> str:
-    """Where a bound socket is reached."""
-    host, port = bound.getsockname()[:2]
-    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Server:
+def uvicorn_server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Server:
     """A server of `app`, with TLS if there are both files; `run` runs it, tests may serve it in their own loop."""
     if (certificate is None) != (key is None):
         raise ConfigError("`tls.certificate` and `tls.key` must be given together, or neither.")
@@ -200,24 +26,24 @@ def server(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = 
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=_Hurried,
+            http=RequestDeadline,
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
-            timeout_keep_alive=int(SECONDS),
-            timeout_graceful_shutdown=STOP_SECONDS,
-            h11_max_incomplete_event_size=MOST_HEAD,
+            limit_concurrency=limits.MOST_CONNECTIONS,
+            timeout_keep_alive=int(limits.SECONDS),
+            timeout_graceful_shutdown=limits.STOP_SECONDS,
+            h11_max_incomplete_event_size=limits.MOST_HEAD,
             ssl_certfile=certificate,
             ssl_keyfile=key,
         )
     )
 
 
-def run(
+def run_until_stopped(
     app: ASGIApp,
     listen: str,
     *,
@@ -229,7 +55,7 @@ def run(
 
     `ready` gets the URL once the address is bound.
     """
-    made, bound = server(app, certificate=certificate, key=key), bind(listen)
+    made, bound = uvicorn_server(app, certificate=certificate, key=key), bind(listen)
     ready(url_of(bound, tls=certificate is not None))
     gc.freeze()  # what is loaded stays: a full collection that walks it, and the roster, stops everything for 0.3 s
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -239,55 +65,6 @@ def run(
         return
     if not made.started:
         raise OutputError("the server could not start; its log says why.")
-
-
-class _Hurried(H11Protocol):
-    """Closes connections whose request head, or unwanted rest of a body, takes longer than `SECONDS`.
-
-    uvicorn measures only the time between requests, which a client that sends a byte now and then never uses up.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._hurry()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._hurry()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._relax()
-
-    def send_400_response(self, msg: str) -> None:
-        """What cannot be read as HTTP gets a problem document too, unless its request has been answered."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            refused = problem("malformed", "this is no request that can be read.")
-            head = h11.Response(status_code=400, headers=[*refused.raw_headers, (b"connection", b"close")])
-            for event in (head, h11.Data(data=bytes(refused.body)), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
-        if self.cycle is not None:  # an app that has begun answers nobody
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        self.transport.close()
-
-    def _hurry(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._relax()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(SECONDS, self._too_slow)
-
-    def _relax(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _too_slow(self) -> None:
-        self._deadline = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.abort()
 
 
 def _check_pair(certificate: Path, key: Path) -> None:
@@ -300,34 +77,3 @@ def _check_pair(certificate: Path, key: Path) -> None:
         raise ConfigError(
             f"`tls`: {certificate} and {key} must be a certificate chain and its key in PEM, without a pass phrase."
         ) from None
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal("too_large", f"a body of at most {most} bytes is taken here.")
-
-
-async def _refused(_: Request, error: Refusal) -> Response:
-    return problem(error.kind, error.detail, retry_after=error.retry_after)
-
-
-async def _rejected(_: Request, error: Rejected) -> Response:
-    return problem(error.kind, str(error))
-
-
-async def _http(_: Request, error: HTTPException) -> Response:
-    if error.status_code == 405:
-        return problem("method", "this place takes other methods.")
-    return problem("not_found" if error.status_code == 404 else "malformed", "there is nothing here.")
-
-
-async def _unstored(_: Request, __: StorageError) -> Response:
-    """A store that fails has stored nothing: the sender comes back later."""
-    return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
-
-
-async def _gone(_: Request, __: ClientDisconnect) -> Response:
-    return problem("malformed", "the client left before its request had arrived.")
-
-
-async def _fault(_: Request, __: Exception) -> Response:
-    return problem("fault", "a fault inside the server; its log names the place.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dovetail.collect.campaign.versions import agree
+from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, RoleKeys, SigningKey
@@ -13,7 +13,7 @@ from dovetail_protocol.message import wire_bytes
 
 
 @dataclass(frozen=True)
-class Version:
+class ServedVersion:
     """One version of a campaign with the keys that the shuffler needs for it."""
 
     campaign: Campaign
@@ -27,11 +27,11 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Book:
+class CampaignRegistry:
     """Versions by digest, and the newest one of each campaign: rounds and rules are those of the newest."""
 
-    versions: Mapping[bytes, Version]
-    newest: Mapping[str, Version]
+    versions: Mapping[bytes, ServedVersion]
+    newest: Mapping[str, ServedVersion]
 
     @property
     def longest(self) -> int:
@@ -39,28 +39,28 @@ class Book:
         return max(version.length for version in self.versions.values())
 
     @classmethod
-    def of(cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys]) -> Book:
-        """The book of these campaigns; other shufflers' campaigns and contradicting versions are refused."""
+    def of(cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys]) -> CampaignRegistry:
+        """The registry of these campaigns; other shufflers' campaigns and contradicting versions are refused."""
         held = list(keys)
         versions = {campaign.digest: _version(campaign, held) for campaign in campaigns}
         if not versions:
             raise ConfigError("`campaigns` must name at least one campaign file.")
-        newest: dict[str, Version] = {}
+        newest: dict[str, ServedVersion] = {}
         for version in sorted(versions.values(), key=lambda version: version.campaign.version):
             campaign = version.campaign
             if campaign.id in newest:
-                agree(newest[campaign.id].campaign, campaign)
+                require_same_terms(newest[campaign.id].campaign, campaign)
             newest[campaign.id] = version
         return cls(versions, newest)
 
 
-def _version(campaign: Campaign, held: list[RoleKeys]) -> Version:
+def _version(campaign: Campaign, held: list[RoleKeys]) -> ServedVersion:
     for keys in held:
         opening, signing = keys.opening, keys.signing
         if opening is None or signing is None or opening.sealing_key() != campaign.shuffler:
             continue
         if signing.verifying_key() == campaign.shuffler_signing:
-            return Version(campaign, opening.opener(), signing, wire_bytes(campaign))
+            return ServedVersion(campaign, opening.opener(), signing, wire_bytes(campaign))
     raise ConfigError(
         f"the campaign {campaign.id}, version {campaign.version}, names other shuffler keys than those in `keys`."
     )

@@ -13,12 +13,12 @@ from typing import Protocol
 import httpx
 
 from dovetail.collect.http.problems import STATUS, read_problem
-from dovetail.collect.logs import logger
-from dovetail.collect.store.protocol import Outgoing, ShufflerStore
+from dovetail.collect.logs import Log
+from dovetail.collect.store.interfaces import OutgoingBatch, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError
 
-_LOG = logger("shuffler.delivery")
+_LOG = Log("shuffler.delivery")
 _FIRST, _LONGEST = 1.0, 300.0  # seconds between tries
 _SECONDS = 600.0  # for the analyzer to count a batch: a million reports take about a minute and a half
 
@@ -34,14 +34,14 @@ class NotDelivered(DovetailError):
         self.status, self.kind = status, kind
 
 
-class Transport(Protocol):
+class AnalyzerTransport(Protocol):
     """The way to the analyzer."""
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         """Return when the analyzer has counted the batch, now or before; `NotDelivered` otherwise."""
 
 
-class HttpTransport:
+class HttpAnalyzerTransport:
     """POST to the analyzer, streamed; trusts the system's certificates, or those of SSL_CERT_FILE."""
 
     def __init__(self, analyzer: str, client: httpx.Client | None = None) -> None:
@@ -66,20 +66,20 @@ class HttpTransport:
             raise NotDelivered(answer.status_code, problem.kind if problem and problem.kind in STATUS else "unknown")
 
 
-class Outbox:
+class DeliveryQueue:
     """What waits for the analyzer, and when each batch is tried next. After a restart everything is due at once."""
 
-    def __init__(self, store: ShufflerStore, transport: Transport, rng: Entropy) -> None:
+    def __init__(self, store: ShufflerStore, transport: AnalyzerTransport, rng: Entropy) -> None:
         self._store, self._transport, self._rng = store, transport, rng
         self._tries: dict[str, int] = {}
         self._due: dict[str, float] = {}
 
-    def waiting(self, now: float) -> list[Outgoing]:
+    def waiting(self, now: float) -> list[OutgoingBatch]:
         """The batches that are to be sent now."""
         found = self._store.outgoing()
         return [batch for batch in found if batch.state == "waiting" and self._due.get(batch.id, now) <= now]
 
-    def send(self, batch: Outgoing) -> bool:
+    def send(self, batch: OutgoingBatch) -> bool:
         """Whether the analyzer has counted the batch."""
         try:
             self._transport.send(batch.id, batch.header, self._store.parts(batch.id))

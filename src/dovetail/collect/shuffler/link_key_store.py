@@ -74,7 +74,7 @@ class RoundKey:
             ) from None
 
 
-class Vault(Protocol):
+class LinkKeyStore(Protocol):
     """The keys of the rounds of a shuffler, shared by its replicas."""
 
     def create(self, campaign: str, round: int) -> RoundKey:
@@ -90,7 +90,7 @@ class Vault(Protocol):
         """Destroy the key, durably; nothing if there is none. Comes after the round's reports are deleted."""
 
 
-class FileVault:
+class FileLinkKeyStore:
     """One file per round, readable by its owner only, in a folder that all replicas share.
 
     Nothing is cached: once erased, a key is gone for all replicas.
@@ -159,7 +159,7 @@ class FileVault:
             draft.unlink()
 
 
-class MemoryVault:
+class MemoryLinkKeyStore:
     """Keys that end with the process: for tests and simulations."""
 
     def __init__(self) -> None:

@@ -12,27 +12,29 @@ from typing import Literal
 
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
-from dovetail.collect.shuffler.campaign_registry import Book, Version
-from dovetail.collect.shuffler.endpoints.counters import Counters
-from dovetail.collect.shuffler.endpoints.limits import Rates
+from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.admission import RateLimiter
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
 from dovetail.collect.shuffler.link_key_store import RoundKey
-from dovetail.collect.shuffler.rounds import calendar
-from dovetail.collect.shuffler.rounds.mixing import pack
-from dovetail.collect.shuffler.rounds.round_cache import Board
-from dovetail.collect.store.protocol import Accepted, Outcome
+from dovetail.collect.shuffler.message_counters import MessageCounters
+from dovetail.collect.shuffler.rounds import round_schedule
+from dovetail.collect.shuffler.rounds.round_cache import RoundCache
+from dovetail.collect.shuffler.rounds.shuffled_batch import pack
+from dovetail.collect.store.interfaces import AcceptOutcome, SealedReport
 from dovetail.core.errors import StorageError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.message import Envelope, Rejected, open_envelope, read_head
 
 ACCEPTED = "accepted"
-Fate = Outcome | Literal["lost"]  # "lost": the key of its round cannot be had, so that nothing was stored
+StoreResult = (
+    AcceptOutcome | Literal["lost"]
+)  # "lost": the key of its round cannot be had, so that nothing was stored
 _ANY = 1 << 32  # slots, where no public table has a row for each
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedReport:
     """A report that has passed every check that needs no store."""
 
     campaign: Campaign
@@ -41,7 +43,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a sender is told: `kind` is "accepted", or the kind of a problem."""
 
     kind: str
@@ -49,15 +51,15 @@ class Answer:
     retry_after: float | None = None
 
 
-_LOG = logger("shuffler.ingest")
-_TOLD: dict[Fate, Answer] = {
-    "new": Answer(ACCEPTED),
-    "duplicate": Answer(ACCEPTED),
-    "second": Answer("second_report", "the device has another report in this round; each device counts once."),
-    "closed": Answer("late", "the round is closed, and takes no more reports."),
-    "lost": Answer("unavailable", "the round cannot take reports now; come back later."),
+_LOG = Log("shuffler.ingest")
+_REPLIES: dict[StoreResult, Reply] = {
+    "new": Reply(ACCEPTED),
+    "duplicate": Reply(ACCEPTED),
+    "second": Reply("second_report", "the device has another report in this round; each device counts once."),
+    "closed": Reply("late", "the round is closed, and takes no more reports."),
+    "lost": Reply("unavailable", "the round cannot take reports now; come back later."),
 }
-_COUNTED: dict[Fate, str] = {
+_COUNTED_AS: dict[StoreResult, str] = {
     "new": ACCEPTED,
     "duplicate": "duplicate",
     "second": "second_report",
@@ -66,12 +68,12 @@ _COUNTED: dict[Fate, str] = {
 }
 
 
-def refuse(answer: Answer) -> Refusal:
+def refusal(answer: Reply) -> Refusal:
     """An answer that is a problem, ready to be raised."""
     return Refusal(answer.kind, answer.detail, retry_after=answer.retry_after)
 
 
-class Ingest:
+class ReportIntake:
     """The way of a message into the store, in two steps: `check` (cryptography, any thread) and `commit`.
 
     slots : rows of the public table of each order-private campaign; devices beyond it are not taken.
@@ -80,20 +82,20 @@ class Ingest:
 
     def __init__(
         self,
-        book: Book,
-        board: Board,
-        counters: Counters,
+        campaigns: CampaignRegistry,
+        rounds: RoundCache,
+        counters: MessageCounters,
         *,
         roster: Callable[[], Roster] | None,
         slots: Mapping[str, int],
-        rates: Rates,
+        rates: RateLimiter,
         memory: float,
     ) -> None:
-        self._book, self._board, self._counters = book, board, counters
+        self._campaigns, self._rounds, self._counters = campaigns, rounds, counters
         self._roster, self._slots, self._rates = roster, slots, rates
         self._memory = memory
 
-    def check(self, message: bytes, now: float, *, limited: bool = True) -> Checked | Answer:
+    def check(self, message: bytes, now: float, *, limited: bool = True) -> CheckedReport | Reply:
         """The report of a message, or why it is refused; `limited` applies the rate limit of its device."""
         campaign = ""
         try:
@@ -102,50 +104,50 @@ class Ingest:
             self._check_cheaply(version, message, now)
             return self._check(version, message, now, limited=limited)
         except Rejected as error:
-            answer = Answer(error.kind, str(error))
+            answer = Reply(error.kind, str(error))
         except Refusal as error:
-            answer = Answer(error.kind, error.detail, error.retry_after)
+            answer = Reply(error.kind, error.detail, error.retry_after)
         self._counters.came(campaign, answer.kind)
         return answer
 
-    def commit(self, reports: Sequence[Checked], now: float) -> list[Answer]:
+    def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
         """Make these reports durable in one transaction, and say for each what its sender is told."""
         outcomes = self._store(reports, now)
         closed = [place for place, outcome in enumerate(outcomes) if outcome == "closed"]
         if closed:  # perhaps only since we last looked at the rounds: where do these reports belong now?
             for campaign in {reports[place].campaign.id for place in closed}:
-                self._board.refresh(campaign)
+                self._rounds.refresh(campaign)
             again = self._store([reports[place] for place in closed], now)
             for place, outcome in zip(closed, again, strict=True):
                 outcomes[place] = outcome
         for report, outcome in zip(reports, outcomes, strict=True):
-            self._counters.came(report.campaign.id, _COUNTED[outcome])
-        return [_TOLD[outcome] for outcome in outcomes]
+            self._counters.came(report.campaign.id, _COUNTED_AS[outcome])
+        return [_REPLIES[outcome] for outcome in outcomes]
 
-    def _version(self, message: bytes, now: float) -> Version:
+    def _version(self, message: bytes, now: float) -> ServedVersion:
         head = read_head(message)
-        version = self._book.versions.get(head.digest)
+        version = self._campaigns.versions.get(head.digest)
         if version is None or not version.lives(now):
             raise Rejected("campaign", "the report was made for a campaign, or a version of it, not served here.")
         return version
 
-    def _check_cheaply(self, version: Version, message: bytes, now: float) -> None:
+    def _check_cheaply(self, version: ServedVersion, message: bytes, now: float) -> None:
         """What needs no cryptography."""
         campaign, round = version.campaign, read_head(message).round
         if len(message) != version.length:
             raise Rejected("malformed", f"a message of {campaign.id} has {version.length} bytes.")
         if not 1 <= round <= campaign.schedule.count:
             raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
-        if round > calendar.current(campaign, self._board.rounds(campaign.id), now) + 1:
+        if round > round_schedule.current_round(campaign, self._rounds.of(campaign.id), now) + 1:
             raise Refusal("too_early", "this round has not begun; send the report again when it runs.")
 
-    def _check(self, version: Version, message: bytes, now: float, *, limited: bool) -> Checked:
+    def _check(self, version: ServedVersion, message: bytes, now: float, *, limited: bool) -> CheckedReport:
         envelope = open_envelope(version.campaign, message, version.opener)
         slot = self._slot(version.campaign, envelope.device)
         wait = self._rates.take(envelope.device.public, now) if limited else 0.0
         if wait > 0.0:
             raise Refusal("rate_limited", "the device sends too often; come back later.", retry_after=wait)
-        return Checked(version.campaign, slot, envelope)
+        return CheckedReport(version.campaign, slot, envelope)
 
     def _slot(self, campaign: Campaign, device: VerifyingKey) -> int:
         """The device's public slot; 0 for everybody where no roster is asked for."""
@@ -160,32 +162,34 @@ class Ingest:
             raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
         return slot
 
-    def _store(self, reports: Sequence[Checked], now: float) -> list[Fate]:
+    def _store(self, reports: Sequence[CheckedReport], now: float) -> list[StoreResult]:
         keys: dict[tuple[str, int], RoundKey | None] = {}  # looked up once for each transaction, and never kept
         sealed = [self._sealed(report, keys, now) for report in reports]
-        outcomes = iter(self._board.store.accept([report for report in sealed if report is not None]))
+        outcomes = iter(self._rounds.store.accept([report for report in sealed if report is not None]))
         return ["lost" if report is None else next(outcomes) for report in sealed]
 
-    def _sealed(self, report: Checked, keys: dict[tuple[str, int], RoundKey | None], now: float) -> Accepted | None:
+    def _sealed(
+        self, report: CheckedReport, keys: dict[tuple[str, int], RoundKey | None], now: float
+    ) -> SealedReport | None:
         """The report under the key of the round where it counts; None if that key cannot be had.
 
         One that counts nowhere goes to round 0, which is never open: the store recognises a retry, and takes nothing.
         """
         id, envelope = report.campaign.id, report.envelope
         digest = sha256(envelope.report_id).digest()
-        rounds, known = self._board.rounds(id), now - self._memory
-        number = calendar.target(report.campaign, envelope.round, rounds, now=now, known=known)
+        rounds, known = self._rounds.of(id), now - self._memory
+        number = round_schedule.receiving_round(report.campaign, envelope.round, rounds, now=now, known=known)
         if isinstance(number, str):
-            return Accepted(id, 0, bytes(32), digest, b"")
+            return SealedReport(id, 0, bytes(32), digest, b"")
         try:
             if (id, number) not in keys:
-                keys[id, number] = self._board.key(id, number, now)
+                keys[id, number] = self._rounds.key(id, number, now)
         except StorageError as error:  # of one round: the reports of others must not suffer
             _LOG.fault("a round has lost its key", error, campaign=id, round=number)
             return None
         key = keys[id, number]
         if key is None:  # released while we looked
-            return Accepted(id, 0, bytes(32), digest, b"")
+            return SealedReport(id, 0, bytes(32), digest, b"")
         tag = key.tag(envelope.device.public)
         packed = pack(envelope.device.public, report.slot, envelope.inner)
-        return Accepted(id, number, tag, digest, key.seal(packed, tag))
+        return SealedReport(id, number, tag, digest, key.seal(packed, tag))

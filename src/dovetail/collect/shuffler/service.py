@@ -8,22 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
-from dovetail.collect.logs import logger
-from dovetail.collect.shuffler.endpoints.limits import Gate
-from dovetail.collect.shuffler.report_intake import Answer, Checked
-from dovetail.collect.shuffler.shuffler import Shuffler
-from dovetail.collect.shuffler.writer import Answers, Writer
+from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.admission import AdmissionControl
+from dovetail.collect.shuffler.group_commit import GroupCommit, PendingReplies
+from dovetail.collect.shuffler.report_intake import CheckedReport, Reply
+from dovetail.collect.shuffler.shuffler import ShufflerRole
 
-_LOG = logger("shuffler.service")
+_LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
 _UNDER_WAY = 64 << 20  # bytes of messages
 
 
-class Service:
+class ShufflerService:
     """A shuffler under a server: `start` it, `submit` messages, `stop` it."""
 
-    def __init__(self, shuffler: Shuffler, clock: Clock, *, under_way: int = _UNDER_WAY) -> None:
-        self.shuffler, self.clock, self.gate = shuffler, clock, Gate(under_way)
+    def __init__(self, shuffler: ShufflerRole, clock: Clock, *, under_way: int = _UNDER_WAY) -> None:
+        self.shuffler, self.clock, self.gate = shuffler, clock, AdmissionControl(under_way)
         self._stopping = Event()
         self._threads: list[Thread] = []
 
@@ -31,15 +31,15 @@ class Service:
         """Recover, then begin."""
         self.shuffler.start(self.clock.now())
         self._checkers = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="checker")
-        self._writer = Writer(lambda reports: self.shuffler.commit(reports, self.clock.now()))
+        self._writer = GroupCommit(lambda reports: self.shuffler.commit(reports, self.clock.now()))
         for name, work in (("rounds", self.shuffler.turn), ("delivery", self.shuffler.deliver)):
             thread = Thread(target=self._beat, args=(work,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
-    def submit(self, messages: Sequence[bytes], *, limited: bool = True) -> Answers:
+    def submit(self, messages: Sequence[bytes], *, limited: bool = True) -> PendingReplies:
         """What is told about each message, once its report is durable."""
-        told = Answers()
+        told = PendingReplies()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
         self._checkers.submit(self._check, messages, told, limited)
         return told
@@ -53,18 +53,18 @@ class Service:
             thread.join()
         self.shuffler.stop()
 
-    def _check(self, messages: Sequence[bytes], told: Answers, limited: bool) -> None:
+    def _check(self, messages: Sequence[bytes], told: PendingReplies, limited: bool) -> None:
         try:
             now = self.clock.now()
             found = [self.shuffler.check(message, now, limited=limited) for message in messages]
-            good = [report for report in found if isinstance(report, Checked)]
+            good = [report for report in found if isinstance(report, CheckedReport)]
         except Exception as error:
             told.set_exception(error)
             return
         if good:
-            self._writer.submit(good).add_done_callback(lambda written: _tell(found, written, told))
+            self._writer.submit(good).add_done_callback(lambda written: _reply(found, written, told))
         else:
-            told.set_result([answer for answer in found if isinstance(answer, Answer)])
+            told.set_result([answer for answer in found if isinstance(answer, Reply)])
 
     def _beat(self, work: Callable[[float], None]) -> None:
         failed = ""
@@ -79,10 +79,10 @@ class Service:
             self._stopping.wait(_BEAT)
 
 
-def _tell(found: Sequence[Checked | Answer], written: Answers, told: Answers) -> None:
+def _reply(found: Sequence[CheckedReport | Reply], written: PendingReplies, told: PendingReplies) -> None:
     error = written.exception()
     if error is not None:
         told.set_exception(error)
         return
     answers = iter(written.result())
-    told.set_result([entry if isinstance(entry, Answer) else next(answers) for entry in found])
+    told.set_result([entry if isinstance(entry, Reply) else next(answers) for entry in found])

@@ -1,4 +1,4 @@
-"""The shuffler at work: the table of `machine` applied to a store, a vault and a transport.
+"""The shuffler at work: the batch rule applied to a store of reports, one of link keys and a transport.
 
 It has no thread and no clock of its own: `start` once, then `accept` and `step`, from a server's threads or from a
 simulation. Whatever is killed in between, `start` finds every round in a state of the table and goes on from there.
@@ -14,36 +14,35 @@ from dovetail.collect.campaign.fit_shuffler import Fitted
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.logs import logger
-from dovetail.collect.shuffler.campaign_registry import Book, Version
-from dovetail.collect.shuffler.delivery import Outbox, Transport
-from dovetail.collect.shuffler.endpoints.counters import Counters
-from dovetail.collect.shuffler.endpoints.limits import Rates
-from dovetail.collect.shuffler.link_key_store import RoundKey, Vault
-from dovetail.collect.shuffler.owner import check_close
-from dovetail.collect.shuffler.report_intake import Answer, Checked, Ingest
-from dovetail.collect.shuffler.rounds import batch_rule as machine
-from dovetail.collect.shuffler.rounds import calendar, mixing
-from dovetail.collect.shuffler.rounds.mixing import Closed
-from dovetail.collect.shuffler.rounds.round_cache import Board, lost
-from dovetail.collect.store.protocol import Outgoing, ShufflerStore
+from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.admission import RateLimiter
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
+from dovetail.collect.shuffler.close_request import check_close
+from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
+from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
+from dovetail.collect.shuffler.message_counters import MessageCounters
+from dovetail.collect.shuffler.report_intake import CheckedReport, Reply, ReportIntake
+from dovetail.collect.shuffler.rounds import batch_rule, round_schedule, shuffled_batch
+from dovetail.collect.shuffler.rounds.round_cache import RoundCache, missing_key
+from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
+from dovetail.collect.store.interfaces import OutgoingBatch, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 
-_LOG = logger("shuffler")
+_LOG = Log("shuffler")
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class ShufflerSettings:
     """What the operator decides: messages per device and minute, and days that digests of report ids are kept."""
 
     per_device_per_minute: float = 60.0
     retention_days: float = 90.0
 
 
-class Shuffler:
-    """One shuffler and the campaigns of its book.
+class ShufflerRole:
+    """One shuffler and the campaigns that it serves.
 
     roster : the roster as of now, where a campaign asks for one.
     fitted : the shufflers of order-private campaigns, by id.
@@ -51,32 +50,32 @@ class Shuffler:
 
     def __init__(
         self,
-        book: Book,
+        campaigns: CampaignRegistry,
         *,
         store: ShufflerStore,
-        vault: Vault,
-        transport: Transport,
+        link_keys: LinkKeyStore,
+        transport: AnalyzerTransport,
         roster: Callable[[], Roster] | None = None,
         fitted: Mapping[str, Fitted] | None = None,
-        settings: Settings | None = None,
+        settings: ShufflerSettings | None = None,
         rng: Entropy,
     ) -> None:
-        for version in book.newest.values():
+        for version in campaigns.newest.values():
             if version.campaign.promise.authentication == "roster" and roster is None:
                 raise ConfigError(f"the campaign {version.campaign.id} asks for a roster; name it as `roster`.")
             if version.campaign.order_private and version.campaign.id not in (fitted or {}):
                 raise ConfigError(f"the campaign {version.campaign.id} needs a shuffler fitted to its public table.")
-        self.book, self.counters = book, Counters()
-        self.board = Board(store, vault)
-        self._fitted, self._settings, self._rng = fitted or {}, settings or Settings(), rng
-        self._outbox = Outbox(store, transport, rng)
-        self._ingest = Ingest(
-            book,
-            self.board,
+        self.campaigns, self.counters = campaigns, MessageCounters()
+        self.rounds = RoundCache(store, link_keys)
+        self._fitted, self._settings, self._rng = fitted or {}, settings or ShufflerSettings(), rng
+        self._outbox = DeliveryQueue(store, transport, rng)
+        self._ingest = ReportIntake(
+            campaigns,
+            self.rounds,
             self.counters,
             roster=roster,
             slots={id: shuffler.n for id, shuffler in self._fitted.items()},
-            rates=Rates(self._settings.per_device_per_minute),
+            rates=RateLimiter(self._settings.per_device_per_minute),
             memory=self._settings.retention_days * _DAY,
         )
         self._lock = RLock()  # rounds change one at a time
@@ -85,36 +84,36 @@ class Shuffler:
 
     # reports
 
-    def accept(self, messages: Sequence[bytes], now: float) -> list[Answer]:
+    def accept(self, messages: Sequence[bytes], now: float) -> list[Reply]:
         """Take messages in one transaction; what each sender is told."""
         checked = [self.check(message, now) for message in messages]
-        answers = iter(self.commit([found for found in checked if isinstance(found, Checked)], now))
-        return [found if isinstance(found, Answer) else next(answers) for found in checked]
+        answers = iter(self.commit([found for found in checked if isinstance(found, CheckedReport)], now))
+        return [found if isinstance(found, Reply) else next(answers) for found in checked]
 
-    def check(self, message: bytes, now: float, *, limited: bool = True) -> Checked | Answer:
-        """See `Ingest.check`."""
+    def check(self, message: bytes, now: float, *, limited: bool = True) -> CheckedReport | Reply:
+        """See `ReportIntake.check`."""
         return self._ingest.check(message, now, limited=limited)
 
-    def commit(self, reports: Sequence[Checked], now: float) -> list[Answer]:
-        """See `Ingest.commit`."""
+    def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
+        """See `ReportIntake.commit`."""
         return self._ingest.commit(reports, now) if reports else []
 
     # rounds
 
     def start(self, now: float) -> None:
         """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed."""
-        store = self.board.store
+        store = self.rounds.store
         for batch in store.outgoing():
             if batch.state == "building":
                 store.abandon_batch(batch.id)
                 _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
-        for version in self.book.versions.values():
+        for version in self.campaigns.versions.values():
             if not version.lives(now):
                 _LOG.warning(
                     "expired, no reports are taken", campaign=version.campaign.id, version=version.campaign.version
                 )
-        for version in self.book.newest.values():
-            for number in self.board.refresh(version.campaign.id):
+        for version in self.campaigns.newest.values():
+            for number in self.rounds.refresh(version.campaign.id):
                 self._advance(version, number, "restarted", now)
 
     def step(self, now: float) -> None:
@@ -125,19 +124,19 @@ class Shuffler:
     def turn(self, now: float) -> None:
         """Open, close and release rounds as the time has come."""
         with self._lock:
-            faults = [fault for version in self.book.newest.values() if (fault := self._try(version, now))]
-            self.counters.save(self.board.store)
+            faults = [fault for version in self.campaigns.newest.values() if (fault := self._try(version, now))]
+            self.counters.save(self.rounds.store)
             if now - self._purged >= _DAY:
                 self._purged = now
-                self.board.store.purge(minute(now - self._settings.retention_days * _DAY))
+                self.rounds.store.purge(minute(now - self._settings.retention_days * _DAY))
         if faults:
             raise faults[0]
 
     def deliver(self, now: float) -> None:
         """Send the batches that are due."""
         for batch in self._outbox.waiting(now):
-            event: machine.Event = "delivered" if self._outbox.send(batch) else "failed"
-            row = machine.react("released", event)
+            event: batch_rule.RoundEvent = "delivered" if self._outbox.send(batch) else "failed"
+            row = batch_rule.find_transition("released", event)
             assert row is not None
             if "forget" in row.effects:
                 self._outbox.forget(batch.id)
@@ -146,34 +145,34 @@ class Shuffler:
 
     def close_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
         """The owner closes a round of a manual schedule; the state it is in then."""
-        version = self.book.newest.get(campaign)
+        version = self.campaigns.newest.get(campaign)
         if version is None:
             raise Refusal("not_found", "no such campaign is served here.")
         check_close(version.campaign, number, signature)
         with self._lock:
-            if number not in self.board.refresh(campaign):
+            if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
-            if self.board.rounds(campaign)[number].state == "open":
+            if self.rounds.of(campaign)[number].state == "open":
                 self._advance(version, number, "over", now)
                 self._turn(version, now)
-            return self.board.rounds(campaign)[number].state
+            return self.rounds.of(campaign)[number].state
 
     def ready(self) -> bool:
         """Whether a report could be stored now."""
-        return self.board.store.ready()
+        return self.rounds.store.ready()
 
     def stop(self) -> None:
         """Say what is still to be said; everything else is durable already."""
-        self.counters.save(self.board.store)
-        self.board.store.close()
+        self.counters.save(self.rounds.store)
+        self.rounds.store.close()
 
-    def _turn(self, version: Version, now: float) -> None:
+    def _turn(self, version: ServedVersion, now: float) -> None:
         campaign = version.campaign
-        number = calendar.begins(campaign, self.board.refresh(campaign.id), now)
+        number = round_schedule.round_to_open(campaign, self.rounds.refresh(campaign.id), now)
         if number is not None:
             self._advance(version, number, "begins", now)
-        for number, round in sorted(self.board.rounds(campaign.id).items()):
-            if round.state == "open" and calendar.is_over(campaign, round, now):
+        for number, round in sorted(self.rounds.of(campaign.id).items()):
+            if round.state == "open" and round_schedule.is_over(campaign, round, now):
                 self._advance(version, number, "over", now)
         held = self._held_rounds(campaign.id)
         for number in held[:-1] if campaign.batch.small == "merge" else ():
@@ -181,7 +180,7 @@ class Shuffler:
         for number in self._held_rounds(campaign.id):
             self._advance(version, number, "counted", now)
 
-    def _try(self, version: Version, now: float) -> DovetailError | None:
+    def _try(self, version: ServedVersion, now: float) -> DovetailError | None:
         """What is wrong with one campaign stops no other one."""
         try:
             self._turn(version, now)
@@ -190,28 +189,42 @@ class Shuffler:
         return None
 
     def _held_rounds(self, campaign: str) -> list[int]:
-        return sorted(number for number, round in self.board.rounds(campaign).items() if round.state == "held")
+        return sorted(number for number, round in self.rounds.of(campaign).items() if round.state == "held")
 
     def _advance(
-        self, version: Version, number: int, event: machine.Event, now: float, batch: Outgoing | None = None
+        self,
+        version: ServedVersion,
+        number: int,
+        event: batch_rule.RoundEvent,
+        now: float,
+        batch: OutgoingBatch | None = None,
     ) -> None:
         """One event for one round: the row of the table that fits, effect by effect; `batch` is what was built."""
-        campaign, rounds = version.campaign, self.board.rounds(version.campaign.id)
+        campaign, rounds = version.campaign, self.rounds.of(version.campaign.id)
         round = rounds.get(number)
-        state: machine.Place = "unopened" if round is None else round.state
+        state: batch_rule.RuleState = "unopened" if round is None else round.state
         count = 0 if round is None else round.count
-        facts = machine.situation(campaign, count, now=now, follows=calendar.follows(campaign, rounds, now))
-        row = machine.react(state, event, facts)
+        facts = batch_rule.round_facts(
+            campaign, count, now=now, follows=round_schedule.later_round_can_close(campaign, rounds, now)
+        )
+        row = batch_rule.find_transition(state, event, facts)
         for effect in () if row is None else row.effects:
             self._do(effect, version, number, now, batch)
         if row is not None and event != "restarted":
-            self.board.refresh(campaign.id)
+            self.rounds.refresh(campaign.id)
 
-    def _do(self, effect: machine.Effect, version: Version, number: int, now: float, batch: Outgoing | None) -> None:
-        campaign, store = version.campaign.id, self.board.store
+    def _do(
+        self,
+        effect: batch_rule.RoundEffect,
+        version: ServedVersion,
+        number: int,
+        now: float,
+        batch: OutgoingBatch | None,
+    ) -> None:
+        campaign, store = version.campaign.id, self.rounds.store
         match effect:
             case "open":
-                self.board.open(campaign, number, now)
+                self.rounds.open(campaign, number, now)
             case "close":
                 store.set_state(campaign, number, "open", "held")
             case "hold":
@@ -227,11 +240,11 @@ class Shuffler:
                 assert batch is not None
                 store.finish_batch(batch.id, batch.header)
             case "erase":
-                self.board.vault.erase(campaign, number)
+                self.rounds.link_keys.erase(campaign, number)
             case "deliver" | "retry later" | "forget" | "abandon":
                 pass  # the outbox sends what waits, and forgets it; `start` abandons
 
-    def _hold(self, version: Version, number: int) -> None:
+    def _hold(self, version: ServedVersion, number: int) -> None:
         campaign = version.campaign
         if (campaign.id, number) not in self._held:
             self._held.add((campaign.id, number))
@@ -239,17 +252,17 @@ class Shuffler:
                 "too few reports, round held", campaign=campaign.id, round=number, minimum=campaign.batch.minimum
             )
 
-    def _merge(self, version: Version, number: int) -> None:
+    def _merge(self, version: ServedVersion, number: int) -> None:
         campaign = version.campaign.id
         into = self._held_rounds(campaign)[-1]
         key = self._key(campaign, into)
         superseded = self._closed(campaign, number).merge(into, key)
         _LOG.info("round merged", campaign=campaign, round=number, superseded=superseded)
 
-    def _build(self, version: Version, number: int, now: float) -> None:
+    def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
-        merged = [n for n, round in self.board.rounds(campaign).items() if round.into == number]
-        batch = mixing.build(
+        merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
+        batch = shuffled_batch.build_batch(
             self._closed(campaign, number),
             version,
             (*sorted(merged), number),
@@ -258,14 +271,14 @@ class Shuffler:
         )
         if batch is not None:
             _LOG.info("batch built", campaign=campaign, round=number, batch=batch.id)
-            self.board.refresh(campaign)
+            self.rounds.refresh(campaign)
             self._advance(version, number, "built", now, batch)
 
-    def _closed(self, campaign: str, number: int) -> Closed:
-        return Closed(self.board.store, self.board.rounds(campaign)[number], self._key(campaign, number))
+    def _closed(self, campaign: str, number: int) -> ClosedRound:
+        return ClosedRound(self.rounds.store, self.rounds.of(campaign)[number], self._key(campaign, number))
 
     def _key(self, campaign: str, number: int) -> RoundKey:
-        key = self.board.vault.key(campaign, number)
+        key = self.rounds.link_keys.key(campaign, number)
         if key is None:
-            raise lost(campaign, number)
+            raise missing_key(campaign, number)
         return key

@@ -12,12 +12,12 @@ from dovetail.collect.campaign.roster import LiveRoster
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.files import secret_line
 from dovetail.collect.server_config import ServerConfig
-from dovetail.collect.shuffler.campaign_registry import Book
-from dovetail.collect.shuffler.delivery import HttpTransport
-from dovetail.collect.shuffler.endpoints.mqtt import Subscriber
-from dovetail.collect.shuffler.link_key_store import FileVault
-from dovetail.collect.shuffler.service import Service
-from dovetail.collect.shuffler.shuffler import Settings, Shuffler
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport
+from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
+from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
+from dovetail.collect.shuffler.service import ShufflerService
+from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.config.run_config import parse_section, read_toml
@@ -69,29 +69,31 @@ def load(path: Path) -> ShufflerConfig:
     return parse_section(ShufflerConfig, read_toml(path), name=str(path))
 
 
-def assemble(config: ShufflerConfig, folder: Path, clock: Clock | None = None) -> tuple[Service, list[Subscriber]]:
+def assemble(
+    config: ShufflerConfig, folder: Path, clock: Clock | None = None
+) -> tuple[ShufflerService, list[MqttSubscriber]]:
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
     place_of("analyzer", config.analyzer, ("http", "https"))
     campaigns = config.load_campaigns(folder)
-    book = Book.of([campaign for campaign, _ in campaigns], config.load_keys(folder, "shuffler"))
+    registry = CampaignRegistry.of([campaign for campaign, _ in campaigns], config.load_keys(folder, "shuffler"))
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
-    shuffler = Shuffler(
-        book,
+    shuffler = ShufflerRole(
+        registry,
         store=open_shuffler_store(config.store or f"sqlite:///{folder / 'shuffler.sqlite'}"),
-        vault=FileVault(folder / config.vault),
-        transport=HttpTransport(config.analyzer),
+        link_keys=FileLinkKeyStore(folder / config.vault),
+        transport=HttpAnalyzerTransport(config.analyzer),
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
-        settings=Settings(config.limits.per_device_per_minute, config.retention.days),
+        settings=ShufflerSettings(config.limits.per_device_per_minute, config.retention.days),
         rng=system_entropy(),
     )
-    service = Service(shuffler, clock or SystemClock(), under_way=config.limits.megabytes_under_way << 20)
+    service = ShufflerService(shuffler, clock or SystemClock(), under_way=config.limits.megabytes_under_way << 20)
     return service, _subscribers(config, folder, service)
 
 
-def _subscribers(config: ShufflerConfig, folder: Path, service: Service) -> list[Subscriber]:
+def _subscribers(config: ShufflerConfig, folder: Path, service: ShufflerService) -> list[MqttSubscriber]:
     if config.mqtt is None:
         return []
     secret = config.mqtt.password_file
     password = None if secret is None else secret_line(folder / secret, "a password")
-    return [Subscriber(service, config.mqtt.url, user=config.mqtt.user, password=password)]
+    return [MqttSubscriber(service, config.mqtt.url, user=config.mqtt.user, password=password)]

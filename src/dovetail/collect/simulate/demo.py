@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import numpy as np
 
-from dovetail.collect.simulate.crowd import Attended, attend
-from dovetail.collect.simulate.processes import Site
-from dovetail.collect.simulate.run import RoundResult
-from dovetail.collect.simulate.world import COMMUTE, schedule
+from dovetail.collect.simulate.deployment import Deployment
+from dovetail.collect.simulate.real_time_devices import RealTimeResult, report_in_real_time
+from dovetail.collect.simulate.simulation import RoundResult
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
 from dovetail.core.errors import OutputError
 from dovetail.report.number_format import upward
 
@@ -26,7 +26,7 @@ _PAUSE = 0.2
 
 
 @dataclass(frozen=True)
-class Shown:
+class DemoResult:
     """What a demo has to show."""
 
     drawn: int  # reports
@@ -41,22 +41,22 @@ class Shown:
         return sum(result.n for result in self.results)
 
 
-def site(folder: Path, *, devices: int, rounds: int, period: float) -> Site:
+def prepare_demo(folder: Path, *, devices: int, rounds: int, period: float) -> Deployment:
     """The files of a demo whose first round begins in `LEAD` seconds."""
     start = datetime.fromtimestamp(math.ceil(time.time() + LEAD), UTC)
-    tables = COMMUTE | {
+    document = COMMUTE | {
         "rounds": schedule(rounds, period=period, grace=max(period, _GRACE), start=start),
         "batch": {"minimum": max(1, devices // 2)},
     }
-    found = Site.of(tables, folder, devices=devices)
+    found = Deployment.of(document, folder, devices=devices)
     found.write()
     return found
 
 
-def show(site: Site) -> Shown:
+def run_demo(site: Deployment) -> DemoResult:
     """Send everything, wait until it is counted, and ask the analyzer as a subscriber would."""
     campaign = site.world.campaign
-    attended = attend(site.world, site.shuffler)
+    attended = report_in_real_time(site.world, site.shuffler)
     with httpx.Client(
         base_url=f"{site.analyzer}/v1/campaigns/{campaign.id}", headers={"Authorization": f"Bearer {site.token}"}
     ) as client:
@@ -66,8 +66,8 @@ def show(site: Site) -> Shown:
                 raise OutputError(f"not every round was counted; the logs are in {site.folder}.")
             time.sleep(_PAUSE)
         found, promised = _ask(client, "estimates")["estimates"], _ask(client, "guarantee")
-    results = tuple(_compare(attended, document) for document in found)
-    return Shown(attended.drawn, int(attended.heard.sum()), results, found[0]["level"], _guarantee(promised))
+    results = tuple(_round_result(attended, document) for document in found)
+    return DemoResult(attended.drawn, int(attended.heard.sum()), results, found[0]["level"], _guarantee(promised))
 
 
 def _ask(client: httpx.Client, what: str) -> Any:
@@ -79,7 +79,7 @@ def _ask(client: httpx.Client, what: str) -> Any:
         raise OutputError(f"the analyzer does not answer for {what}.") from None
 
 
-def _compare(attended: Attended, document: Any) -> RoundResult:
+def _round_result(attended: RealTimeResult, document: Any) -> RoundResult:
     """The estimates of a round, for everybody, beside the truth of those who were heard."""
     everybody = document["groups"][0]
     return RoundResult(

@@ -9,12 +9,12 @@ from dovetail.core.checks import share, whole
 from dovetail.core.entropy import simulation
 
 Role = Literal["device", "shuffler", "analyzer"]
-Fate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
+MessageFate = Literal["arrives", "lost", "unanswered", "delayed", "repeated"]
 """Of a message: it arrives; never does; does, but not its answer; does when nobody waits any more; does, twice."""
 
 
 @dataclass(frozen=True)
-class Faults:
+class FaultRates:
     """Probabilities, at least 0 and below 1.
 
     Parameters
@@ -44,7 +44,7 @@ class Crash(BaseException):
 
 
 @final
-class Chance:
+class SeededChance:
     """Decisions from a seed, one after the other."""
 
     def __init__(self, seed: int) -> None:
@@ -55,9 +55,9 @@ class Chance:
         """True with this probability."""
         return self.number() < probability
 
-    def fate(self, faults: Faults) -> Fate:
+    def fate(self, faults: FaultRates) -> MessageFate:
         """What becomes of the next message."""
-        odds: tuple[tuple[Fate, float], ...] = (
+        odds: tuple[tuple[MessageFate, float], ...] = (
             ("lost", faults.loss),
             ("delayed", faults.delay),
             ("repeated", faults.duplicate),

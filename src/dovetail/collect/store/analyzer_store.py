@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, delete, insert, select
 
 from dovetail.collect.store.engine import Database
+from dovetail.collect.store.interfaces import BatchRecord, CampaignId, CountedBatch, GroupTally
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.protocol import Batch, Campaign, Counted, Tally
 from dovetail.collect.store.tables import ASIDE, CELL, COUNTED, COUNTED_ROUND, PLACED, REJECTED, TALLY
 from dovetail.core.errors import DataError
 
@@ -35,10 +35,10 @@ def open_analyzer_store(url: str) -> DatabaseAnalyzerStore:
     Examples
     --------
     >>> store = open_analyzer_store("sqlite://")
-    >>> batch = Batch("b1", "buses", "00", rounds=(1,), count=3, n=3, counted_at=60.0, rejected={})
-    >>> store.count(Counted(batch, (Tally("", 3, ((0, 1), (4, 2))),)))
+    >>> batch = BatchRecord("b1", "buses", "00", rounds=(1,), count=3, n=3, counted_at=60.0, rejected={})
+    >>> store.count(CountedBatch(batch, (GroupTally("", 3, ((0, 1), (4, 2))),)))
     True
-    >>> store.count(Counted(batch, ()))
+    >>> store.count(CountedBatch(batch, ()))
     False
     >>> store.tallies("buses", "b1")[0].counts
     ((0, 1), (4, 2))
@@ -60,7 +60,7 @@ class DatabaseAnalyzerStore:
         statement = select(COUNTED.c.id).where(COUNTED.c.id == batch)
         return self._database.read(lambda connection: connection.scalar(statement)) is not None
 
-    def count(self, counted: Counted) -> bool:
+    def count(self, counted: CountedBatch) -> bool:
         def work(connection: Connection) -> bool:
             first = self._database.insert(COUNTED).values(_row(counted.batch)).on_conflict_do_nothing()
             if connection.scalar(first.returning(COUNTED.c.id)) is None:
@@ -73,15 +73,15 @@ class DatabaseAnalyzerStore:
 
         return self._database.write(work)
 
-    def _claim_rounds(self, connection: Connection, batch: Batch) -> None:
+    def _claim_rounds(self, connection: Connection, batch: BatchRecord) -> None:
         rows = [{"campaign": batch.campaign, "number": number, "batch": batch.id} for number in batch.rounds]
         first = self._database.insert(COUNTED_ROUND).values(rows).on_conflict_do_nothing()
         claimed = connection.scalars(first.returning(COUNTED_ROUND.c.number)).all()
         if taken := set(batch.rounds).difference(claimed):
             raise DataError(f"round {min(taken)} of {batch.campaign} has been counted already.")
 
-    def batches(self, campaign: Campaign) -> list[Batch]:
-        def work(connection: Connection) -> list[Batch]:
+    def batches(self, campaign: CampaignId) -> list[BatchRecord]:
+        def work(connection: Connection) -> list[BatchRecord]:
             rounds = defaultdict[str, list[int]](list)
             rejected = defaultdict[str, dict[str, int]](dict)
             mine = COUNTED.c.campaign == campaign
@@ -92,7 +92,7 @@ class DatabaseAnalyzerStore:
             for batch, kind, count in connection.execute(of_kinds):
                 rejected[batch][kind] = count
             return [
-                Batch(
+                BatchRecord(
                     id=row.id,
                     campaign=campaign,
                     digest=row.digest,
@@ -108,16 +108,16 @@ class DatabaseAnalyzerStore:
 
         return sorted(self._database.read(work), key=lambda batch: (batch.rounds, batch.id))
 
-    def tallies(self, campaign: Campaign, batch: str) -> list[Tally]:
+    def tallies(self, campaign: CampaignId, batch: str) -> list[GroupTally]:
         here = (COUNTED.c.id == batch, COUNTED.c.campaign == campaign)
         groups = select(TALLY.c.group, TALLY.c.n).join(COUNTED).where(*here).order_by(TALLY.c.group)
         cells = select(CELL.c.group, CELL.c.cell, CELL.c.total).where(CELL.c.batch == batch)
 
-        def work(connection: Connection) -> list[Tally]:
+        def work(connection: Connection) -> list[GroupTally]:
             counts = defaultdict[str, list[tuple[int, int]]](list)
             for group, cell, count in connection.execute(cells.order_by(CELL.c.group, CELL.c.cell)):
                 counts[group].append((cell, count))
-            return [Tally(group, n, tuple(counts[group])) for group, n in connection.execute(groups)]
+            return [GroupTally(group, n, tuple(counts[group])) for group, n in connection.execute(groups)]
 
         return self._database.read(work)
 
@@ -151,7 +151,7 @@ class DatabaseAnalyzerStore:
             last = rows[-1][0]
 
 
-def _row(batch: Batch) -> dict[str, Any]:
+def _row(batch: BatchRecord) -> dict[str, Any]:
     return {
         "id": batch.id,
         "campaign": batch.campaign,
@@ -163,7 +163,7 @@ def _row(batch: Batch) -> dict[str, Any]:
     }
 
 
-def _rows(counted: Counted) -> Iterator[tuple[Table, list[dict[str, Any]]]]:
+def _rows(counted: CountedBatch) -> Iterator[tuple[Table, list[dict[str, Any]]]]:
     """What hangs on a batch, table by table; parents first."""
     batch, tallies = {"batch": counted.batch.id}, counted.tallies
     yield REJECTED, [batch | {"kind": kind, "total": count} for kind, count in counted.batch.rejected.items()]

@@ -21,12 +21,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from dovetail.collect.logs import logger
+from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, StorageError
 
 T = TypeVar("T")
 
-_LOG = logger("store")
+_LOG = Log("store")
 
 _PATIENCE = 10  # seconds that a transaction waits for another
 _TRIES = 5

@@ -8,10 +8,17 @@ from functools import partial
 
 from sqlalchemy import Connection, and_, func, select, update
 
-from dovetail.collect.store import accepting, batching
+from dovetail.collect.store import batch_transactions, report_transactions
 from dovetail.collect.store.engine import Database
+from dovetail.collect.store.interfaces import (
+    AcceptOutcome,
+    CampaignId,
+    OutgoingBatch,
+    RoundRecord,
+    RoundState,
+    SealedReport,
+)
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.protocol import Accepted, Campaign, Outcome, Outgoing, Round, State
 from dovetail.collect.store.tables import BATCH, FAULT, FRESH, PART, REPORT, ROUND, SPENT
 from dovetail.core.errors import StorageError
 
@@ -35,8 +42,8 @@ def open_shuffler_store(url: str) -> DatabaseShufflerStore:
     --------
     >>> store = open_shuffler_store("sqlite://")
     >>> store.open_round("buses", 1, now=90.0)
-    Round(campaign='buses', number=1, state='open', count=0, opened=60.0, batch=None, superseded=0, into=None)
-    >>> report = Accepted("buses", 1, tag=bytes(32), report=bytes(32), sealed=b"sealed")
+    RoundRecord(campaign='buses', number=1, state='open', count=0, opened=60.0, batch=None, superseded=0, into=None)
+    >>> report = SealedReport("buses", 1, tag=bytes(32), report=bytes(32), sealed=b"sealed")
     >>> store.accept([report, report])
     ['new', 'duplicate']
     """
@@ -52,7 +59,7 @@ class DatabaseShufflerStore:
     def ready(self) -> bool:
         return self._database.ready(FAULT, campaign="", kind="", total=0)
 
-    def open_round(self, campaign: Campaign, number: int, now: float) -> Round:
+    def open_round(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
         def work(connection: Connection) -> None:
             row = {"campaign": campaign, "number": number, "state": "open", "total": 0, "superseded": 0}
             opened = {"opened": int(now // 60) * 60}
@@ -64,18 +71,22 @@ class DatabaseShufflerStore:
             found = self._round(campaign, number)
         return found[0]
 
-    def rounds(self, campaign: Campaign) -> list[Round]:
+    def rounds(self, campaign: CampaignId) -> list[RoundRecord]:
         return self._round(campaign, None)
 
-    def accept(self, reports: Sequence[Accepted]) -> list[Outcome]:
-        return self._database.write(lambda connection: accepting.accept(connection, reports)) if reports else []
+    def accept(self, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
+        return (
+            self._database.write(lambda connection: report_transactions.accept(connection, reports))
+            if reports
+            else []
+        )
 
-    def tags(self, campaign: Campaign, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
+    def tags(self, campaign: CampaignId, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
         wanted = and_(REPORT.c.campaign == campaign, REPORT.c.number.in_(rounds))
         statement = select(REPORT.c.number, REPORT.c.tag).where(wanted).order_by(REPORT.c.tag, REPORT.c.number)
         return self._database.read(lambda connection: [(n, tag) for n, tag in connection.execute(statement)])
 
-    def fetch(self, campaign: Campaign, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
+    def fetch(self, campaign: CampaignId, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
         tags = defaultdict(list)
         for number, tag in keys:
             tags[number].append(tag)
@@ -84,7 +95,7 @@ class DatabaseShufflerStore:
             return {
                 (number, tag): sealed
                 for number, all_tags in tags.items()
-                for tag, sealed in accepting.sealed(connection, (campaign, number), all_tags).items()
+                for tag, sealed in report_transactions.sealed(connection, (campaign, number), all_tags).items()
             }
 
         found = self._database.read(work)
@@ -93,48 +104,50 @@ class DatabaseShufflerStore:
             raise StorageError(f"{missing} reports of {campaign} are gone: their round was released or dropped.")
         return [found[key] for key in keys]
 
-    def set_state(self, campaign: Campaign, number: int, before: State, after: State) -> bool:
+    def set_state(self, campaign: CampaignId, number: int, before: RoundState, after: RoundState) -> bool:
         here = and_(ROUND.c.campaign == campaign, ROUND.c.number == number, ROUND.c.state == before)
         statement = update(ROUND).where(here).values(state=after)
         return self._database.write(lambda connection: connection.execute(statement).rowcount == 1)
 
-    def move(self, campaign: Campaign, number: int, into: int, reports: Sequence[Accepted]) -> int:
+    def move(self, campaign: CampaignId, number: int, into: int, reports: Sequence[SealedReport]) -> int:
         place = (campaign, number)
-        superseded = self._database.write(lambda connection: accepting.move(connection, place, into, reports))
+        superseded = self._database.write(
+            lambda connection: report_transactions.move(connection, place, into, reports)
+        )
         self._database.forget(REPORT, FRESH)
         return superseded
 
-    def drop(self, campaign: Campaign, number: int) -> int:
-        dropped = self._database.write(lambda connection: accepting.drop(connection, (campaign, number)))
+    def drop(self, campaign: CampaignId, number: int) -> int:
+        dropped = self._database.write(lambda connection: report_transactions.drop(connection, (campaign, number)))
         self._database.forget(REPORT, FRESH)
         return dropped
 
-    def begin_batch(self, batch: Outgoing) -> bool:
-        return self._database.write(lambda connection: batching.begin(connection, batch))
+    def begin_batch(self, batch: OutgoingBatch) -> bool:
+        return self._database.write(lambda connection: batch_transactions.begin(connection, batch))
 
     def add_part(self, batch: str, number: int, body: bytes) -> None:
-        self._database.write(lambda connection: batching.add_part(connection, batch, number, body))
+        self._database.write(lambda connection: batch_transactions.add_part(connection, batch, number, body))
 
     def finish_batch(self, batch: str, header: bytes) -> None:
-        self._database.write(lambda connection: batching.finish(connection, batch, header))
+        self._database.write(lambda connection: batch_transactions.finish(connection, batch, header))
         self._database.forget(REPORT, FRESH)
 
     def abandon_batch(self, batch: str) -> None:
-        self._database.write(lambda connection: batching.abandon(connection, batch))
+        self._database.write(lambda connection: batch_transactions.abandon(connection, batch))
         self._database.forget(PART)
 
-    def outgoing(self) -> list[Outgoing]:
-        return self._database.read(batching.outgoing)
+    def outgoing(self) -> list[OutgoingBatch]:
+        return self._database.read(batch_transactions.outgoing)
 
     def parts(self, batch: str) -> Iterator[bytes]:
-        for number in range(self._database.read(partial(batching.part_count, batch=batch))):
-            yield self._database.read(partial(batching.part, batch=batch, number=number))
+        for number in range(self._database.read(partial(batch_transactions.part_count, batch=batch))):
+            yield self._database.read(partial(batch_transactions.part, batch=batch, number=number))
 
     def delivered(self, batch: str) -> None:
-        self._database.write(lambda connection: batching.deliver(connection, batch))
+        self._database.write(lambda connection: batch_transactions.deliver(connection, batch))
         self._database.forget(PART)
 
-    def add_faults(self, faults: dict[tuple[Campaign, str], int]) -> None:
+    def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
         rows = [{"campaign": c, "kind": kind, "total": more} for (c, kind), more in sorted(faults.items())]
         add = self._database.insert(FAULT)
         add = add.on_conflict_do_update(
@@ -143,19 +156,19 @@ class DatabaseShufflerStore:
         if rows:
             self._database.write(lambda connection: connection.execute(add, rows))
 
-    def faults(self, campaign: Campaign) -> dict[str, int]:
+    def faults(self, campaign: CampaignId) -> dict[str, int]:
         statement = select(FAULT.c.kind, FAULT.c.total).where(FAULT.c.campaign == campaign).order_by(FAULT.c.kind)
         return self._database.read(lambda connection: dict(connection.execute(statement).all()))
 
     def purge(self, before: float) -> int:
-        gone = self._database.write(lambda connection: batching.purge(connection, before))
+        gone = self._database.write(lambda connection: batch_transactions.purge(connection, before))
         self._database.forget(SPENT, BATCH)
         return gone
 
     def close(self) -> None:
         self._database.close()
 
-    def _round(self, campaign: Campaign, number: int | None) -> list[Round]:
+    def _round(self, campaign: CampaignId, number: int | None) -> list[RoundRecord]:
         """One round, or all of a campaign; a merged one names the batch of the round that has its reports."""
         final = ROUND.alias()
         joined = and_(final.c.campaign == ROUND.c.campaign, final.c.number == ROUND.c.into)
@@ -166,4 +179,6 @@ class DatabaseShufflerStore:
         if number is not None:
             statement = statement.where(ROUND.c.number == number)
         rows = self._database.read(lambda connection: connection.execute(statement.order_by(ROUND.c.number)).all())
-        return [Round(campaign, n, state, count, float(opened), *rest) for n, state, count, opened, *rest in rows]
+        return [
+            RoundRecord(campaign, n, state, count, float(opened), *rest) for n, state, count, opened, *rest in rows
+        ]

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dovetail.collect.analyzer.tallies import Analyst, add, by_group, dense, spread_out
-from dovetail.collect.store.protocol import Tally
+from dovetail.collect.analyzer.tallies import (
+    CampaignRandomizer,
+    add_tallies,
+    estimator_tally,
+    expand_tally,
+    tallies_by_group,
+)
+from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer
@@ -23,11 +29,11 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
 
 
-def estimate(randomizer: Analyst, counted: Tally) -> Estimate:
+def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
     """Shares of the symbols, or the Rao-Blackwell mean: exactly what the library says of the same reports."""
     if isinstance(randomizer, NumericRandomizer):
-        return estimate_mean(randomizer, spread_out(counted))
-    return FrequencyEstimator(randomizer).solve(dense(randomizer, counted))
+        return estimate_mean(randomizer, expand_tally(counted))
+    return FrequencyEstimator(randomizer).solve(estimator_tally(randomizer, counted))
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class RoundEstimates:
     rounds : tuple of int
         All rounds whose reports are in it.
     randomizer : the analyst's
-    tallies : tuple of Tally
+    tallies : tuple of GroupTally
         One for each public group.
     placed : dict
         Estimates of public groups that come from places in a released order, not from tallies.
@@ -49,8 +55,8 @@ class RoundEstimates:
 
     t: int
     rounds: tuple[int, ...]
-    randomizer: Analyst
-    tallies: tuple[Tally, ...]
+    randomizer: CampaignRandomizer
+    tallies: tuple[GroupTally, ...]
     placed: dict[str, Estimate] = field(default_factory=dict)
 
     @property
@@ -61,21 +67,21 @@ class RoundEstimates:
     @cached_property
     def by_group(self) -> dict[str, Estimate]:
         """Everybody's estimate under "", and one for each public group that sent any report."""
-        parts = {name: part for name, part in by_group(self.tallies).items() if part.n}
-        everybody = {EVERYBODY: add(parts.values())} if parts else {}
+        parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
+        everybody = {EVERYBODY: add_tallies(parts.values())} if parts else {}
         counted = {name: estimate(self.randomizer, part) for name, part in (everybody | parts).items()}
         return counted | self.placed
 
     @cached_property
-    def numbers(self) -> Numbers | None:
+    def numbers(self) -> NumericSummary | None:
         """More about a number than its mean; None for categories, and without reports."""
         if not isinstance(self.randomizer, NumericRandomizer) or not self.n:
             return None
-        return Numbers.of(self.randomizer, add(self.tallies))
+        return NumericSummary.of(self.randomizer, add_tallies(self.tallies))
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumericSummary:
     """Median, quantiles, and which estimate of the mean promises the smaller error."""
 
     median: Estimate
@@ -83,16 +89,16 @@ class Numbers:
     quantiles: tuple[tuple[float, Quantile], ...]  # (share, quantile); empty where the grid is too fine
 
     @classmethod
-    def of(cls, randomizer: NumericRandomizer, counted: Tally) -> Numbers:
+    def of(cls, randomizer: NumericRandomizer, counted: GroupTally) -> NumericSummary:
         """From the tally of everybody."""
-        reports = spread_out(counted)
+        reports = expand_tally(counted)
         shares = SHARES if ClampedGrid.of(randomizer).steps <= MOST_STEPS else ()
         quantiles = tuple((share, estimate_quantile(randomizer, reports, share=share)) for share in shares)
         return cls(estimate_median(randomizer, reports), best_mean(randomizer, reports), quantiles)
 
 
 @dataclass(frozen=True)
-class WindowAnswer:
+class WindowEstimates:
     """Win(t, w): one mean of estimates for everybody and for each public group; rounds without one are named."""
 
     t: int
@@ -100,7 +106,7 @@ class WindowAnswer:
     by_group: dict[str, windows.Window]
 
 
-def window(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowAnswer:
+def window_estimates(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowEstimates:
     """The mean of the estimates of rounds t - width + 1 .. t, as in RASE's Algorithm 3; DataError if there is none.
 
     Randomization of different rounds is independent given the values, so variances add. Rounds that were merged into
@@ -109,7 +115,7 @@ def window(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowAns
     names = {name: None for each in rounds if t - width < each.t <= t for name in each.by_group}
     if not names:
         raise DataError(f"no round from {max(1, t - width + 1):,} to {t:,} has an estimate.")
-    return WindowAnswer(t, width, {name: _window(rounds, name, t, width) for name in names})
+    return WindowEstimates(t, width, {name: _window(rounds, name, t, width) for name in names})
 
 
 def _window(rounds: Iterable[RoundEstimates], name: str, t: int, width: int) -> windows.Window:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dovetail.collect.analyzer.answers.queries import Answers, Document
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers, Document
 
 SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def table(answers: Answers) -> pl.DataFrame:
+def table(answers: CampaignAnswers) -> pl.DataFrame:
     """All estimates of a campaign, by round; the interval has the level of the documents."""
     rows = [
         (each.t, shares.get("group"), label, shares["n"], *map(float, numbers), float(shares["bias_bound"]))

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dovetail.collect.analyzer.answers.estimates import EVERYBODY, Numbers, RoundEstimates, window
-from dovetail.collect.analyzer.answers.guarantees import Guarantees, Promised, Released, guarantees, promise
-from dovetail.collect.analyzer.answers.roster_slots import Slots
-from dovetail.collect.analyzer.page.sentences import lines
+from dovetail.collect.analyzer.answers.estimates import EVERYBODY, NumericSummary, RoundEstimates, window_estimates
+from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
+from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.campaign.guarantees import (
+    BatchGuarantee,
+    CampaignGuarantees,
+    ReleasedBatch,
+    batch_guarantee,
+    campaign_guarantees,
+)
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.store.protocol import AnalyzerStore, Batch
+from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
@@ -23,7 +29,7 @@ from dovetail_protocol.campaign import Campaign
 Document = dict[str, Any]
 
 
-class Answers:
+class CampaignAnswers:
     """Everything that is known about one campaign: its counted batches never change, and are read once.
 
     Parameters
@@ -31,15 +37,15 @@ class Answers:
     campaign : Campaign
         The newest version.
     store : AnalyzerStore
-    slots : Slots, optional
+    slots : RosterSlotEstimator, optional
         What is public about roster slots, where reports are released at them.
     """
 
-    def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: Slots | None = None) -> None:
+    def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: RosterSlotEstimator | None = None) -> None:
         self.campaign, self._store, self._slots = campaign, store, slots
         self._rounds: dict[str, RoundEstimates] = {}
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[BatchRecord]:
         """Counted batches, by the round that they closed with."""
         return sorted(self._store.batches(self.campaign.id), key=lambda batch: batch.rounds[-1])
 
@@ -69,7 +75,7 @@ class Answers:
         if not known or t > known[-1].t:
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has not been counted.")
         try:
-            answer = window(known, t, width=width)
+            answer = window_estimates(known, t, width=width)
         except DataError as error:
             raise Refusal("not_found", str(error)) from None
         return {
@@ -81,11 +87,11 @@ class Answers:
             ],
         }
 
-    def guarantees(self) -> Guarantees:
+    def guarantees(self) -> CampaignGuarantees:
         """What all counted batches promise."""
-        return guarantees(self.campaign, self.released())
+        return campaign_guarantees(self.campaign, self.released())
 
-    def released(self) -> list[Released]:
+    def released(self) -> list[ReleasedBatch]:
         """The batches in the numbers that guarantees depend on, in order of their rounds."""
         return [self._released(batch) for batch in self.batches()]
 
@@ -100,7 +106,7 @@ class Answers:
             "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
         }
         if detail and each.numbers is not None:
-            found |= _numbers(each.numbers)
+            found |= _numeric_document(each.numbers)
         return found
 
     def frequencies(self, t: int | None = None) -> Document:
@@ -147,7 +153,7 @@ class Answers:
         if t is not None:
             for each in self.released():
                 if each.t == t:
-                    return _promised(promise(self.campaign, each))
+                    return _guarantee_document(batch_guarantee(self.campaign, each))
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
         found = self.guarantees()
         return {
@@ -159,13 +165,13 @@ class Answers:
             "most_reports_of_a_device": found.most_reports,
             "local_of_all_rounds": found.all_local,
             "device_budget": self.campaign.promise.device_budget,
-            "weakest": found.weakest and _promised(found.weakest),
-            "latest": found.latest and _promised(found.latest),
-            "all_rounds": _composed(found),
+            "weakest": found.weakest and _guarantee_document(found.weakest),
+            "latest": found.latest and _guarantee_document(found.latest),
+            "all_rounds": _composed_document(found),
             "alpha_of_a_batch": plain(found.alpha),
             "alpha_of_all_batches": plain(found.all_alpha),
             "short": [asdict(each) for each in found.short],
-            "words": [line._asdict() for line in lines(self.campaign, found)],
+            "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
         }
 
     def requirement(self) -> Document:
@@ -183,7 +189,7 @@ class Answers:
             return ["mean"]
         return list(self.campaign.categories) or [str(symbol) for symbol in range(k)]
 
-    def _estimates(self, batch: Batch) -> RoundEstimates:
+    def _estimates(self, batch: BatchRecord) -> RoundEstimates:
         if batch.id not in self._rounds:
             randomizer: Any = from_device(self.campaign.mechanism)
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
@@ -191,15 +197,15 @@ class Answers:
             self._rounds[batch.id] = RoundEstimates(batch.rounds[-1], batch.rounds, randomizer, tallies, placed)
         return self._rounds[batch.id]
 
-    def _released(self, batch: Batch) -> Released:
-        return Released(batch.rounds[-1], batch.count, batch.n, batch.smallest)
+    def _released(self, batch: BatchRecord) -> ReleasedBatch:
+        return ReleasedBatch(batch.rounds[-1], batch.count, batch.n, batch.smallest)
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
         shares: Shares = shares_of(estimate, self.labels, None)
         return {"group": name if name != EVERYBODY else None, **plain(shares)}
 
 
-def _numbers(found: Numbers) -> Document:
+def _numeric_document(found: NumericSummary) -> Document:
     low, high = found.median.interval(LEVEL)
     return {
         "median_of_reports": {  # as an estimate of the mean
@@ -213,11 +219,11 @@ def _numbers(found: Numbers) -> Document:
     }
 
 
-def _promised(each: Promised) -> Document:
+def _guarantee_document(each: BatchGuarantee) -> Document:
     return {**asdict(each.released), "honest": each.honest, "central": plain(central_document(each.central))}
 
 
-def _composed(found: Guarantees) -> Any:
+def _composed_document(found: CampaignGuarantees) -> Any:
     both = found.composed
     if isinstance(both, Missing):
         return plain(both)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.collect.analyzer.tallies import Analyst
+from dovetail.collect.analyzer.tallies import CampaignRandomizer
 from dovetail.collect.campaign.fit_shuffler import fit
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
@@ -21,11 +21,11 @@ from dovetail.randomize.sampling.from_device import decode_reports, from_device
 from dovetail_protocol.campaign import Campaign
 
 Labels = NDArray[np.int64]  # (n,)
-Placed = Iterable[tuple[int, bytes]]  # roster slot, and the valid report that lies there, empty for a bad one
+ReportsBySlot = Iterable[tuple[int, bytes]]  # roster slot, and the valid report that lies there, empty for a bad one
 
 
 @dataclass(frozen=True)
-class Slots:
+class RosterSlotEstimator:
     """Public facts about roster slots.
 
     Parameters
@@ -53,7 +53,7 @@ class Slots:
         places = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
         return cls(tuple(names), places, cast(Shuffler, shuffler))
 
-    def estimates(self, campaign: Campaign, placed: Placed) -> dict[str, Estimate]:
+    def estimates(self, campaign: Campaign, placed: ReportsBySlot) -> dict[str, Estimate]:
         """One estimate for each group that is present, widened by what the shuffle may have moved into it.
 
         A share 1 - M_aa of the reports at a group's places came from elsewhere; at worst all of them are valid, and
@@ -93,7 +93,7 @@ def _mixing(moved: NDArray[np.float64]) -> Mixing | None:
 
 
 def _estimator(randomizer: Any, groups: int) -> GroupedFrequencyEstimator | GroupedMeanEstimator:
-    analyst: Analyst = randomizer
+    analyst: CampaignRandomizer = randomizer
     if isinstance(analyst, NumericRandomizer):
         return GroupedMeanEstimator(analyst, groups)
     return GroupedFrequencyEstimator(analyst, groups)

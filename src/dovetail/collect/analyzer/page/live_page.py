@@ -9,13 +9,13 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.collect.analyzer.answers.guarantees import Guarantees
-from dovetail.collect.analyzer.answers.queries import Answers, Document
+from dovetail.collect.analyzer.answers.guarantee_sentences import GuaranteeSentence, guarantee_sentences, summarize
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers, Document
 from dovetail.collect.analyzer.page.bars import bar_chart
-from dovetail.collect.analyzer.page.sentences import Line, lines, summary
+from dovetail.collect.campaign.guarantees import CampaignGuarantees
 from dovetail.report.charts.svg import Format, Interval, interval_chart
 from dovetail.report.charts.time_series import Point, series_chart
 from dovetail.report.number_format import Unit, percent, upward
@@ -25,38 +25,38 @@ MOST_BARS = 24
 MOST_SERIES = 6  # answers whose course is drawn
 
 
-class Figure(NamedTuple):
+class CaptionedChart(NamedTuple):
     """A chart with its caption."""
 
     caption: str
     chart: Markup
 
 
-class View(NamedTuple):
+class CampaignView(NamedTuple):
     """One campaign as the page shows it."""
 
     id: str
     question: str
     badges: tuple[str, ...]
     sentence: str
-    figures: tuple[Figure, ...]
-    promises: tuple[Line, ...]
+    figures: tuple[CaptionedChart, ...]
+    promises: tuple[GuaranteeSentence, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
 
 
-def render(answers: Sequence[Answers]) -> str:
+def render(answers: Sequence[CampaignAnswers]) -> str:
     """The whole page."""
     body = Markup(render_body(answers))
     return _environment().get_template("page.html.j2").render(body=body, style=_style(), script=_script())
 
 
-def render_body(answers: Sequence[Answers]) -> str:
+def render_body(answers: Sequence[CampaignAnswers]) -> str:
     """The part that changes."""
-    return _environment().get_template("body.html.j2").render(views=[view(each) for each in answers])
+    return _environment().get_template("body.html.j2").render(views=[campaign_view(each) for each in answers])
 
 
-def view(answers: Answers) -> View:
+def campaign_view(answers: CampaignAnswers) -> CampaignView:
     """What the page says about one campaign."""
     campaign, status, found = answers.campaign, answers.status(), answers.guarantees()
     documents = [answers.document(each) for each in answers.rounds()[-MOST_ROUNDS:]]
@@ -66,13 +66,13 @@ def view(answers: Answers) -> View:
         f"shuffler: {campaign.shuffle.shuffler.replace('_', ' ')}",
         f"batches of at least {campaign.batch.minimum:,}",
     )
-    return View(
+    return CampaignView(
         id=campaign.id,
         question=campaign.question,
         badges=badges,
         sentence=_together(_sentence(status, found)),
         figures=tuple(_figures([each for each in documents if each["groups"]])),
-        promises=tuple(Line(*map(_together, line)) for line in lines(campaign, found)),
+        promises=tuple(GuaranteeSentence(*map(_together, line)) for line in guarantee_sentences(campaign, found)),
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
         note=f"The latest {MOST_ROUNDS:,} rounds." if len(status["batches"]) > MOST_ROUNDS else "",
     )
@@ -83,16 +83,16 @@ def _together(text: str) -> str:
     return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
-def _sentence(status: Document, found: Guarantees) -> str:
+def _sentence(status: Document, found: CampaignGuarantees) -> str:
     batches = status["batches"]
     if not batches:
         return "No batch has been counted yet. A round appears here when its batch has been shuffled and handed over."
     n = sum(batch["n"] for batch in batches)
     how_many = "1 batch" if len(batches) == 1 else f"{len(batches):,} batches"
-    return f"{how_many} counted, {n:,} valid reports. Promise for one person so far: {summary(found)}."
+    return f"{how_many} counted, {n:,} valid reports. Promise for one person so far: {summarize(found)}."
 
 
-def _figures(documents: Sequence[Document]) -> list[Figure]:
+def _figures(documents: Sequence[Document]) -> list[CaptionedChart]:
     """Latest shares as bars, and the course over rounds."""
     if not documents:
         return []
@@ -110,7 +110,7 @@ def _shown(labels: Sequence[str]) -> range:
     return range(1, 2) if len(labels) == 2 else range(min(len(labels), MOST_SERIES))
 
 
-def _bars(latest: Document) -> Figure:
+def _bars(latest: Document) -> CaptionedChart:
     everybody, unit = latest["groups"][0], Unit.of("share")
     rows = sorted(_intervals(everybody, unit), key=lambda row: -row.value)
     more = f", the {MOST_BARS} largest" if len(rows) > MOST_BARS else ""
@@ -122,18 +122,18 @@ def _bars(latest: Document) -> Figure:
         description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports: {_said(rows, latest)}",
         tick=percent,
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
-def _groups(latest: Document, place: int, unit: Unit) -> Figure:
+def _groups(latest: Document, place: int, unit: Unit) -> CaptionedChart:
     named = [each for each in latest["groups"] if each["group"] is not None]
     rows = [_interval(each, place, unit)._replace(label=f"{each['group']} (n = {each['n']:,})") for each in named]
     title = f"{_name(named[0]['labels'][place])} by public group in round {latest['round']:,}"
     draw = bar_chart if latest["measure"] == "share" else interval_chart
-    return Figure(title, draw(rows, title=title, description=_said(rows, latest), tick=_tick(latest)))
+    return CaptionedChart(title, draw(rows, title=title, description=_said(rows, latest), tick=_tick(latest)))
 
 
-def _course(documents: Sequence[Document], place: int) -> Figure:
+def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
     """The estimates of one answer, or of the mean, round by round; gaps where there are none."""
     by_round = {each["round"]: each["groups"][0] for each in documents}
     points = [
@@ -151,7 +151,7 @@ def _course(documents: Sequence[Document], place: int) -> Figure:
         names=(f"estimate with {percent(latest['level'])} interval", ""),
         across="round",
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
 def _point(t: int, shares: Document, place: int) -> Point:
@@ -195,9 +195,7 @@ def _row(batch: Document) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     return Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("dovetail.collect.analyzer.page"), PackageLoader("dovetail.report.render")]
-        ),
+        loader=PackageLoader("dovetail.collect.analyzer.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

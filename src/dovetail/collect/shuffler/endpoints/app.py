@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.bodies import read_limited
 from dovetail.collect.http.problems import TYPE, Refusal
-from dovetail.collect.http.server import application, read_limited
 from dovetail.collect.shuffler.endpoints import metrics
-from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer, refuse
-from dovetail.collect.shuffler.service import Service
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import Rejected
 
@@ -26,14 +27,14 @@ _LENGTH = 4  # bytes before each message of a batch
 _SIGNATURE = 64
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """Another way in, such as MQTT, that lives as long as the server."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
 
-def app(service: Service, *sources: Source) -> Starlette:
+def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette:
     """The shuffler's app; its lifespan starts and stops the service and the other ways in."""
 
     @asynccontextmanager
@@ -56,13 +57,13 @@ def app(service: Service, *sources: Source) -> Starlette:
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]
-    return application(routes, ready=service.shuffler.ready, lifespan=lifespan)
+    return strict_app(routes, ready=service.shuffler.ready, lifespan=lifespan)
 
 
-def split(body: bytes) -> list[bytes]:
+def split_messages(body: bytes) -> list[bytes]:
     """The messages of a batch, each behind its length.
 
-    >>> split(bytes([0, 0, 0, 2]) + b"ab" + bytes([0, 0, 0, 1]) + b"c")
+    >>> split_messages(bytes([0, 0, 0, 2]) + b"ab" + bytes([0, 0, 0, 1]) + b"c")
     [b'ab', b'c']
     """
     messages, place = list[bytes](), 0
@@ -76,22 +77,22 @@ def split(body: bytes) -> list[bytes]:
 
 
 class _Handlers:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ShufflerService) -> None:
         self._service, self._shuffler = service, service.shuffler
-        self._longest = self._shuffler.book.longest
+        self._longest = self._shuffler.campaigns.longest
 
     async def report(self, request: Request) -> Response:
         with self._service.gate.admit(self._longest):
             answer = (await self._submit([await read_limited(request, self._longest)]))[0]
         if answer.kind != ACCEPTED:
-            raise refuse(answer)
+            raise refusal(answer)
         return Response(status_code=202)
 
     async def batch(self, request: Request) -> Response:
         most = MOST_IN_BATCH * (self._longest + _LENGTH)
         declared = request.headers.get("content-length", "")
         with self._service.gate.admit(min(most, int(declared)) if declared.isdigit() else most):
-            answers = await self._submit(split(await read_limited(request, most)))
+            answers = await self._submit(split_messages(await read_limited(request, most)))
         rejected = [
             {"index": index, "type": TYPE + answer.kind}
             for index, answer in enumerate(answers)
@@ -124,10 +125,10 @@ class _Handlers:
         )
 
     def _campaign(self, request: Request) -> Campaign:
-        version = self._shuffler.book.newest.get(request.path_params["id"])
+        version = self._shuffler.campaigns.newest.get(request.path_params["id"])
         if version is None:
             raise Refusal("not_found", "no such campaign is served here.")
         return version.campaign
 
-    async def _submit(self, messages: Sequence[bytes]) -> list[Answer]:
+    async def _submit(self, messages: Sequence[bytes]) -> list[Reply]:
         return await asyncio.wrap_future(self._service.submit(messages))

@@ -10,40 +10,41 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dovetail.collect.shuffler.endpoints.counters import coarse
-from dovetail.collect.shuffler.rounds import calendar
-from dovetail.collect.shuffler.shuffler import Shuffler
+from dovetail.collect.shuffler.message_counters import coarse
+from dovetail.collect.shuffler.rounds import round_schedule
+from dovetail.collect.shuffler.shuffler import ShufflerRole
+from dovetail.collect.store.interfaces import RoundRecord
 from dovetail_protocol.campaign import Campaign
 
 Label = TypeVar("Label")
 
 
-def scrape(shuffler: Shuffler) -> bytes:
+def scrape(shuffler: ShufflerRole) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Metrics(shuffler))
     return generate_latest(registry)
 
 
-def status(shuffler: Shuffler, now: float) -> dict[str, Any]:
+def status(shuffler: ShufflerRole, now: float) -> dict[str, Any]:
     """Rounds and coarse counts of every campaign."""
     return {
-        "campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.book.newest.values()],
-        "batches_waiting": len(shuffler.board.store.outgoing()),
+        "campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.campaigns.newest.values()],
+        "batches_waiting": len(shuffler.rounds.store.outgoing()),
     }
 
 
-def round_now(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, Any]:
+def round_now(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[str, Any]:
     """The round that devices report for, and its state."""
-    rounds = shuffler.board.rounds(campaign.id)
-    number = calendar.current(campaign, rounds, now)
+    rounds = shuffler.rounds.of(campaign.id)
+    number = round_schedule.current_round(campaign, rounds, now)
     state = "over" if number > campaign.schedule.count else "open" if number else "unopened"
     return {"round": number, "state": rounds[number].state if number in rounds else state}
 
 
-def _campaign(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, Any]:
-    rounds = shuffler.board.rounds(campaign.id).values()
-    over = [r for r in rounds if r.state == "held" or (r.state == "open" and calendar.is_over(campaign, r, now))]
+def _campaign(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[str, Any]:
+    rounds = shuffler.rounds.of(campaign.id).values()
+    over = [round for round in rounds if round.state == "held" or _is_over(campaign, round, now)]
     dropped = [round for round in rounds if round.state == "dropped"]
     return {
         "id": campaign.id,
@@ -51,8 +52,12 @@ def _campaign(shuffler: Shuffler, campaign: Campaign, now: float) -> dict[str, A
         "minimum": campaign.batch.minimum,
         "waiting": [{"round": round.number, "reports": coarse(round.count)} for round in over],
         "dropped": [{"round": round.number, "reports": coarse(round.count)} for round in dropped],
-        "refused": _coarse(shuffler.board.store.faults(campaign.id)),
+        "refused": _coarse(shuffler.rounds.store.faults(campaign.id)),
     }
+
+
+def _is_over(campaign: Campaign, round: RoundRecord, now: float) -> bool:
+    return round.state == "open" and round_schedule.is_over(campaign, round, now)
 
 
 def _coarse(counts: dict[Label, int]) -> dict[Label, int]:
@@ -61,7 +66,7 @@ def _coarse(counts: dict[Label, int]) -> dict[Label, int]:
 
 
 class _Metrics(Collector):
-    def __init__(self, shuffler: Shuffler) -> None:
+    def __init__(self, shuffler: ShufflerRole) -> None:
         self._shuffler = shuffler
 
     def collect(self) -> Iterator[Metric]:
@@ -72,11 +77,11 @@ class _Metrics(Collector):
             messages.add_metric(labels, count)
         yield messages
         rounds = GaugeMetricFamily("dovetail_rounds", "Rounds by state.", labels=["campaign", "state"])
-        for id in self._shuffler.book.newest:
-            states = Counter(round.state for round in self._shuffler.board.rounds(id).values())
+        for id in self._shuffler.campaigns.newest:
+            states = Counter(round.state for round in self._shuffler.rounds.of(id).values())
             for state, count in sorted(states.items()):
                 rounds.add_metric([id, state], count)
         yield rounds
         waiting = GaugeMetricFamily("dovetail_batches_waiting", "Batches that the analyzer has not counted yet.")
-        waiting.add_metric([], len(self._shuffler.board.store.outgoing()))
+        waiting.add_metric([], len(self._shuffler.rounds.store.outgoing()))
         yield waiting

@@ -15,23 +15,25 @@ from typing import Any
 from paho.mqtt.client import Client, MQTTMessage, MQTTv311
 from paho.mqtt.enums import CallbackAPIVersion
 
-from dovetail.collect.logs import logger
-from dovetail.collect.shuffler.service import Service
-from dovetail.collect.shuffler.writer import Answers
+from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.group_commit import PendingReplies
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
 
-_LOG = logger("shuffler.mqtt")
+_LOG = Log("shuffler.mqtt")
 _QOS = 1
 _PAUSE = 5.0  # seconds until a store that failed is asked again
 
 
-class Subscriber:
+class MqttSubscriber:
     """One subscription for all campaigns of the service; `url` is mqtt://host:port or mqtts://host:port."""
 
-    def __init__(self, service: Service, url: str, *, user: str | None = None, password: str | None = None) -> None:
+    def __init__(
+        self, service: ShufflerService, url: str, *, user: str | None = None, password: str | None = None
+    ) -> None:
         self._service, self._stopped = service, Event()
         self._place = place_of("mqtt.url", url, tuple(MQTT_PORTS))
-        self._topics = [topic(digest) for digest in sorted(service.shuffler.book.versions)]
+        self._topics = [topic(digest) for digest in sorted(service.shuffler.campaigns.versions)]
         self._client = Client(
             CallbackAPIVersion.VERSION2, _client_id(service), clean_session=False, protocol=MQTTv311, manual_ack=True
         )
@@ -76,7 +78,7 @@ class Subscriber:
             told = self._service.submit([payload], limited=False)
             told.add_done_callback(partial(self._acknowledge, payload, mid, qos))
 
-    def _acknowledge(self, payload: bytes, mid: int, qos: int, told: Answers) -> None:
+    def _acknowledge(self, payload: bytes, mid: int, qos: int, told: PendingReplies) -> None:
         """Acknowledge what is durable or refused; where the store failed, try again while the broker waits."""
         error = told.exception()
         if error is None:
@@ -88,7 +90,7 @@ class Subscriber:
         again.start()
 
 
-def _client_id(service: Service) -> str:
+def _client_id(service: ShufflerService) -> str:
     """The same at each start, and different for shufflers with other keys."""
-    names = {version.campaign.shuffler_signing.public for version in service.shuffler.book.newest.values()}
+    names = {version.campaign.shuffler_signing.public for version in service.shuffler.campaigns.newest.values()}
     return f"dovetail-{sha256(b''.join(sorted(names))).hexdigest()[:12]}"

@@ -1,9 +1,13 @@
-"""The life of a round as a table: which event, in which situation, has which effects. No clock, no store, no network.
+"""The batch rule of the shuffler: when the reports of a round may leave as a batch, and what happens to them if not.
+
+A batch leaves only with at least `minimum` valid reports of distinct devices; a smaller round waits, merges into the
+next one or is dropped, as the campaign says. `BATCH_RULE` is the life of a round as a table: which event, under which
+facts, has which effects. No clock, no store, no network.
 
 A round takes reports while it is open. It is over when its time and grace have passed, when it holds `close_at`
-reports, or when its owner closes it. It is then closed (held), counted, and released, merged or dropped by the
-campaign's rule. Each change of state is one transaction of the store, so that a crash leaves every round in a state
-of this table and `restarted` takes it from there.
+reports, or when its owner closes it. It is then closed (held), counted, and released, merged or dropped by the rule.
+Each change of state is one transaction of the store, so that a crash leaves every round in a state of this table and
+`restarted` takes it from there.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from dovetail.collect.store.protocol import State
+from dovetail.collect.store.interfaces import RoundState
 from dovetail_protocol.campaign import Campaign
 
-Place = State | Literal["unopened"]
-Event = Literal["begins", "over", "next closed", "counted", "built", "restarted", "delivered", "failed"]
-Effect = Literal[
+RuleState = RoundState | Literal["unopened"]
+RoundEvent = Literal["begins", "over", "next closed", "counted", "built", "restarted", "delivered", "failed"]
+RoundEffect = Literal[
     "open",
     "close",
     "hold",
@@ -35,17 +39,17 @@ Effect = Literal[
 
 @dataclass(frozen=True)
 class Transition:
-    """One row: in this state, on this event, where the situation includes `when` (empty: always)."""
+    """One row: in this state, on this event, where the fact `when` holds (empty: always)."""
 
-    state: Place
-    event: Event
+    state: RuleState
+    event: RoundEvent
     when: str
-    effects: tuple[Effect, ...]
-    after: Place
+    effects: tuple[RoundEffect, ...]
+    after: RuleState
 
 
 # the first row that fits is taken
-TABLE = (
+BATCH_RULE = (
     Transition("unopened", "begins", "", ("open",), "open"),
     Transition("open", "over", "enough", ("close",), "held"),
     Transition("open", "over", "waits", ("hold",), "open"),
@@ -64,13 +68,13 @@ TABLE = (
     Transition("delivered", "restarted", "", ("erase",), "delivered"),
 )
 
-SITUATIONS = {
+FACTS = {
     "enough": "at least `minimum` valid reports of distinct devices, merged ones included",
     "waits": "small = wait, and the campaign has not expired",
     "merges": "small = merge, and a later round can still close",
 }
 
-MEANING: dict[Effect, str] = {
+EFFECTS: dict[RoundEffect, str] = {
     "open": "the round takes reports, under a key of its own",
     "close": "the round takes no more reports",
     "hold": "nothing is released; status and log say so",
@@ -86,15 +90,15 @@ MEANING: dict[Effect, str] = {
 }
 
 
-def react(state: Place, event: Event, situation: Collection[str] = ()) -> Transition | None:
+def find_transition(state: RuleState, event: RoundEvent, facts: Collection[str] = ()) -> Transition | None:
     """The row that fits; None where the event changes nothing."""
-    for row in TABLE:
-        if row.state == state and row.event == event and (not row.when or row.when in situation):
+    for row in BATCH_RULE:
+        if row.state == state and row.event == event and (not row.when or row.when in facts):
             return row
     return None
 
 
-def situation(campaign: Campaign, count: int, *, now: float, follows: bool) -> frozenset[str]:
+def round_facts(campaign: Campaign, count: int, *, now: float, follows: bool) -> frozenset[str]:
     """What is true of a round that is over with `count` valid reports of distinct devices.
 
     follows : whether a later round can still close.

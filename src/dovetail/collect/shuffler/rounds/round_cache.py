@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from dovetail.collect.clock import minute
-from dovetail.collect.shuffler.link_key_store import RoundKey, Vault
-from dovetail.collect.shuffler.rounds.calendar import Rounds
-from dovetail.collect.store.protocol import Campaign, Round, ShufflerStore
+from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
+from dovetail.collect.shuffler.rounds.round_schedule import RoundsByNumber
+from dovetail.collect.store.interfaces import CampaignId, RoundRecord, ShufflerStore
 from dovetail.core.errors import StorageError
 
 
-class Board:
+class RoundCache:
     """Looks rounds up, opens them, and finds their keys; safe between threads."""
 
-    def __init__(self, store: ShufflerStore, vault: Vault) -> None:
-        self.store, self.vault = store, vault
-        self._seen: dict[Campaign, Rounds] = {}
+    def __init__(self, store: ShufflerStore, link_keys: LinkKeyStore) -> None:
+        self.store, self.link_keys = store, link_keys
+        self._seen: dict[CampaignId, RoundsByNumber] = {}
 
-    def rounds(self, campaign: Campaign) -> Rounds:
+    def of(self, campaign: CampaignId) -> RoundsByNumber:
         """The rounds as last seen."""
         return self._seen[campaign] if campaign in self._seen else self.refresh(campaign)
 
-    def refresh(self, campaign: Campaign) -> Rounds:
+    def refresh(self, campaign: CampaignId) -> RoundsByNumber:
         """The rounds as the store has them now."""
         found = {round.number: round for round in self.store.rounds(campaign)}
         self._seen[campaign] = found
         return found
 
-    def open(self, campaign: Campaign, number: int, now: float) -> Round:
+    def open(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
         """Open a round, with a key of its own."""
-        self.vault.create(campaign, number)
+        self.link_keys.create(campaign, number)
         round = self.store.open_round(campaign, number, minute(now))
         self.refresh(campaign)
         return round
 
-    def key(self, campaign: Campaign, number: int, now: float) -> RoundKey | None:
+    def key(self, campaign: CampaignId, number: int, now: float) -> RoundKey | None:
         """The key of a round that takes reports, which is opened if it is not known; None once it is released.
 
         Raises
@@ -41,14 +41,14 @@ class Board:
         StorageError
             When the round is open and its key is gone: nothing more can be taken for it.
         """
-        if number not in self.rounds(campaign):
+        if number not in self.of(campaign):
             self.open(campaign, number, now)
-        key = self.vault.key(campaign, number)
+        key = self.link_keys.key(campaign, number)
         if key is None and self.refresh(campaign)[number].state == "open":
-            raise lost(campaign, number)
+            raise missing_key(campaign, number)
         return key
 
 
-def lost(campaign: Campaign, number: int) -> StorageError:
+def missing_key(campaign: CampaignId, number: int) -> StorageError:
     """The vault has no key for a round that still has reports."""
     return StorageError(f"the key of round {number} of {campaign} is gone from the vault; restore the folder.")

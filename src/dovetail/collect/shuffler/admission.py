@@ -13,7 +13,7 @@ _MOST_DEVICES = 100_000
 _BUSY_SECONDS = 2.0
 
 
-class Rates:
+class RateLimiter:
     """A token bucket for each device: `per_minute` messages, and as many at once.
 
     Only the devices heard of last are kept; one that is forgotten begins with a full bucket.
@@ -39,7 +39,7 @@ class Rates:
         return 0.0 if taken else (1.0 - tokens) / self._rate
 
 
-class Gate:
+class AdmissionControl:
     """Admits work while what is under way stays below `most` bytes; otherwise says when to come back."""
 
     def __init__(self, most: int) -> None:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from dovetail.collect.store.protocol import Round
+from dovetail.collect.store.interfaces import RoundRecord
 from dovetail_protocol.campaign import Campaign
 
-Rounds = Mapping[int, Round]  # by number
+RoundsByNumber = Mapping[int, RoundRecord]  # by number
 
 
-def current(campaign: Campaign, rounds: Rounds, now: float) -> int:
+def current_round(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int:
     """The round that devices report for: by the clock, or the first that is not closed; 0 before the first round,
     count + 1 after the last."""
     if campaign.schedule.period is not None:
@@ -23,19 +23,19 @@ def current(campaign: Campaign, rounds: Rounds, now: float) -> int:
     return number + 1 if _closed(rounds, number) else number
 
 
-def begins(campaign: Campaign, rounds: Rounds, now: float) -> int | None:
+def round_to_open(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int | None:
     """The round that is to be opened now, if there is one."""
-    number = current(campaign, rounds, now)
+    number = current_round(campaign, rounds, now)
     return number if 1 <= number <= campaign.schedule.count and number not in rounds else None
 
 
-def is_over(campaign: Campaign, round: Round, now: float) -> bool:
+def is_over(campaign: Campaign, round: RoundRecord, now: float) -> bool:
     """Whether an open round ends by itself: its time has passed, or it is full. An owner's close needs no reason."""
     full = campaign.batch.close_at
     return _past(campaign, round.number, now) or (full is not None and round.count >= full)
 
 
-def follows(campaign: Campaign, rounds: Rounds, now: float) -> bool:
+def later_round_can_close(campaign: Campaign, rounds: RoundsByNumber, now: float) -> bool:
     """Whether a round can still close after those that are closed now."""
     if any(round.state == "open" for round in rounds.values()):
         return True
@@ -43,8 +43,8 @@ def follows(campaign: Campaign, rounds: Rounds, now: float) -> bool:
     return last not in rounds and not _past(campaign, last, now)
 
 
-def target(
-    campaign: Campaign, number: int, rounds: Rounds, *, now: float, known: float = -math.inf
+def receiving_round(
+    campaign: Campaign, number: int, rounds: RoundsByNumber, *, now: float, known: float = -math.inf
 ) -> int | Literal["too_early", "late"]:
     """The round in which a report for round `number` counts, or why it counts in none.
 
@@ -52,7 +52,7 @@ def target(
     campaign's rule is late = "next", and its own round began after `known` (seconds since 1970): of rounds before,
     nobody remembers which reports came, and a copy of one would count again.
     """
-    running = current(campaign, rounds, now)
+    running = current_round(campaign, rounds, now)
     if number > running + 1:
         return "too_early"
     if _takes(campaign, number, rounds, now):
@@ -64,20 +64,20 @@ def target(
     return "late"
 
 
-def _takes(campaign: Campaign, number: int, rounds: Rounds, now: float) -> bool:
+def _takes(campaign: Campaign, number: int, rounds: RoundsByNumber, now: float) -> bool:
     if number in rounds:
         return rounds[number].state == "open"
     return 1 <= number <= campaign.schedule.count and not _past(campaign, number, now)
 
 
-def _began(campaign: Campaign, number: int, rounds: Rounds) -> float:
+def _began(campaign: Campaign, number: int, rounds: RoundsByNumber) -> float:
     """When a round before the current one began, at the latest."""
     schedule = campaign.schedule
     opened = rounds[number].opened if number in rounds else math.inf
     return opened if schedule.period is None else min(opened, schedule.ends(number) - schedule.period)
 
 
-def _closed(rounds: Rounds, number: int) -> bool:
+def _closed(rounds: RoundsByNumber, number: int) -> bool:
     return number in rounds and rounds[number].state != "open"
 
 

@@ -12,10 +12,10 @@ from tests.collect.shuffler.world import BEGIN, DEVICES, SHUFFLER, World, campai
 from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
 from dovetail.collect.shuffler.link_key_store import RoundKey
-from dovetail.collect.shuffler.rounds import mixing
-from dovetail.collect.store.protocol import Round
+from dovetail.collect.shuffler.rounds import shuffled_batch
+from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.errors import ConfigError
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.within_groups import WithinGroups
@@ -31,13 +31,13 @@ class Shelf:
         self.inners = {key.tag(device): (device, slot, inner) for slot, (device, inner) in enumerate(inners)}
 
     def rounds(self, campaign):
-        return [Round(campaign, 1, "releasing", len(self.inners), BEGIN)]
+        return [RoundRecord(campaign, 1, "releasing", len(self.inners), BEGIN)]
 
     def tags(self, campaign, rounds):
         return [(1, tag) for tag in sorted(self.inners)]
 
     def fetch(self, campaign, keys):
-        return [self.key.seal(mixing.pack(*self.inners[tag]), tag) for _, tag in keys]
+        return [self.key.seal(shuffled_batch.pack(*self.inners[tag]), tag) for _, tag in keys]
 
     def begin_batch(self, batch):
         self.body = b""
@@ -50,11 +50,11 @@ class Shelf:
 
 def version(**changes):
     made = campaign(**changes)
-    return Book.of([made], [SHUFFLER]).newest[made.id]
+    return CampaignRegistry.of([made], [SHUFFLER]).newest[made.id]
 
 
 def closed(shelf):
-    return mixing.Closed(shelf, Round("commute", 1, "held", len(shelf.inners), BEGIN), shelf.key)
+    return shuffled_batch.ClosedRound(shelf, RoundRecord("commute", 1, "held", len(shelf.inners), BEGIN), shelf.key)
 
 
 def orders(n, rng, fitted=None, size=1):
@@ -62,7 +62,7 @@ def orders(n, rng, fitted=None, size=1):
     shelf = Shelf(RoundKey.derive(bytes(range(32))), [(bytes([i]) * 32, bytes([i])) for i in range(n)])
     step = 1 if fitted is None else 5
     for _ in range(TRIALS):
-        mixing.build(closed(shelf), version_of_three, (1,), shuffler=fitted, rng=rng)
+        shuffled_batch.build_batch(closed(shelf), version_of_three, (1,), shuffler=fitted, rng=rng)
         yield tuple(shelf.body[step - 1 :: step])
 
 
@@ -81,7 +81,9 @@ def test_every_order_of_a_batch_has_the_same_probability():
 
 
 def test_a_shuffler_that_does_not_shuffle_is_caught(monkeypatch):
-    monkeypatch.setattr(mixing, "uniform", lambda n, rng: mixing.Released(np.arange(n), None))
+    monkeypatch.setattr(
+        shuffled_batch, "uniform_order", lambda n, rng: shuffled_batch.ReleasedOrder(np.arange(n), None)
+    )
     found = Counter(orders(4, rng_of("a shuffler that does not shuffle")))
     cells, even = law(4)
     expect_broken([found[cell] for cell in cells], even)
@@ -174,7 +176,7 @@ def test_the_memory_of_a_release_does_not_grow_with_its_reports():
     shelf = Shelf(key, [(i.to_bytes(32, "big"), inner) for i in range(n)], keep=False)
     tracemalloc.start()
     try:
-        mixing.build(closed(shelf), version_of_three, (1,), shuffler=None, rng=rng_of("memory"))
+        shuffled_batch.build_batch(closed(shelf), version_of_three, (1,), shuffler=None, rng=rng_of("memory"))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

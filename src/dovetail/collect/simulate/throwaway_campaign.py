@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from dovetail.collect.campaign.roster import Entry, Roster
-from dovetail.collect.toml import Tables, toml
+import tomlkit
+
+from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign, draft, sign
@@ -20,16 +21,20 @@ from dovetail_protocol.keys import RoleKeys
 START = datetime(2030, 1, 1, tzinfo=UTC)  # of the first round under a frozen clock
 PERIOD = 3600.0  # seconds, of a simulated round
 
-COMMUTE: dict[str, dict[str, Any]] = {
-    "": {"schema_version": 1, "id": "commute", "question": "How do you come to work?"},
+COMMUTE: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "commute",
+    "question": "How do you come to work?",
     "randomizer": {"name": "krr", "k": 4, "epsilon": 2.0, "categories": ["on foot", "bike", "bus or train", "car"]},
     "batch": {"minimum": 100},
     "promise": {"delta": 1e-6},
 }
 """The campaign that is simulated where none is given, less its rounds and keys."""
 
-APPLIANCE: dict[str, dict[str, Any]] = {
-    "": {"schema_version": 1, "id": "appliance", "question": "How many watts does the appliance draw?"},
+APPLIANCE: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "appliance",
+    "question": "How many watts does the appliance draw?",
     "randomizer": {
         "name": "budget_laplace", "lower": 3.9, "upper": 178.3, "epsilon": 4.5, "beta": 0.5, "rho": 0.9, "grid": 0.2
     },
@@ -41,7 +46,7 @@ APPLIANCE: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class World:
+class ThrowawayCampaign:
     """Keys of every role and the campaign that names them."""
 
     campaign: Campaign
@@ -51,13 +56,13 @@ class World:
     devices: tuple[RoleKeys, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, tables: Tables, devices: int) -> Self:
-        """Fresh keys for a campaign given as tables without keys.
+    def of(cls, document: Mapping[str, Any], devices: int) -> Self:
+        """Fresh keys for a campaign file given without keys.
 
         Rounds, the device's budget and the uniform shuffle have defaults: ten rounds of an hour, paid in full.
         """
         whole("devices", devices, least=1)
-        suite = tables.get("keys", {}).get("suite", "x25519")
+        suite = document.get("keys", {}).get("suite", "x25519")
         owner = RoleKeys.generate("owner")
         shuffler, analyzer = (RoleKeys.generate(role, suite) for role in ("shuffler", "analyzer"))
         assert owner.signing and shuffler.opening and shuffler.signing and analyzer.opening
@@ -68,14 +73,14 @@ class World:
             "shuffler_signing": str(shuffler.signing.verifying_key()),
             "analyzer": str(analyzer.opening.sealing_key()),
         }
-        body = toml(_complete(tables) | {"keys": keys}).encode()
+        body = tomlkit.dumps(_complete(document) | {"keys": keys}).encode()
         campaign = Campaign.parse(sign(body, owner.signing))
         return cls(campaign, owner, shuffler, analyzer, tuple(RoleKeys.generate("device") for _ in range(devices)))
 
     def roster(self) -> Roster:
         """Every device in the slot of its number."""
         keys = [device.signing for device in self.devices]
-        return Roster(Entry(key.verifying_key(), slot) for slot, key in enumerate(keys) if key is not None)
+        return Roster(RosterEntry(key.verifying_key(), slot) for slot, key in enumerate(keys) if key is not None)
 
 
 def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: datetime = START) -> dict[str, Any]:
@@ -84,21 +89,19 @@ def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: d
     return {"schedule": "period", **times}
 
 
-def _complete(tables: Tables) -> dict[str, Mapping[str, Any]]:
-    rounds = tables.get("rounds") or schedule(10)
-    budget = float(Fraction(repr(tables["randomizer"]["epsilon"])) * rounds["count"])
-    shuffle = {"shuffle": {"shuffler": "uniform"}}
+def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
+    rounds = document.get("rounds") or schedule(10)
+    budget = float(Fraction(repr(document["randomizer"]["epsilon"])) * rounds["count"])
     return {
-        "": {},
-        **shuffle,
-        **tables,
+        "shuffle": {"shuffler": "uniform"},
+        **document,
         "rounds": rounds,
-        "promise": {"device_budget": budget, **tables.get("promise", {})},
+        "promise": {"device_budget": budget, **document.get("promise", {})},
     }
 
 
-def tables_of(path: Path, *, rounds: int) -> dict[str, Mapping[str, Any]]:
-    """The tables of somebody's campaign file for a simulation: its rules with other keys, over `rounds` rounds.
+def simulated_document(path: Path, *, rounds: int) -> dict[str, Any]:
+    """Somebody's campaign file for a simulation: its rules with other keys, over `rounds` rounds.
 
     A schedule by hand becomes one by the clock, because nobody is there to close rounds; endpoints and expiry go.
     """
@@ -108,12 +111,9 @@ def tables_of(path: Path, *, rounds: int) -> dict[str, Mapping[str, Any]]:
             f"{path}: simulate takes campaigns with a uniform shuffle; this one needs its public table."
         )
     found = tomllib.loads(campaign.signed.decode())
-    top = {key: value for key, value in found.items() if not isinstance(value, dict) and key != "expires"}
-    kept = {
-        key: value for key, value in found.items() if isinstance(value, dict) and key not in ("endpoints", "keys")
-    }
-    kept["rounds"] = schedule(rounds, period=campaign.schedule.period or PERIOD, grace=campaign.schedule.grace)
-    return {"": top, **kept, "keys": {"suite": campaign.analyzer.suite}}
+    kept = {key: value for key, value in found.items() if key not in ("expires", "endpoints", "keys")}
+    rounds_table = schedule(rounds, period=campaign.schedule.period or PERIOD, grace=campaign.schedule.grace)
+    return kept | {"rounds": rounds_table, "keys": {"suite": campaign.analyzer.suite}}
 
 
 def _read(path: Path) -> bytes:

@@ -10,7 +10,7 @@ from dovetail.collect.simulate.faults import Crash
 _SAFE = frozenset({"ready", "close"})
 
 
-class Crashing:
+class CrashInjector:
     """A store, vault, outbox or transport whose operations raise `Crash` when `dies` says so, before or afterwards.
 
     What a real operation does is atomic and durable, so that before and after are all there is.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.collect.simulate.faults import Chance, Crash, Role
-from dovetail.collect.simulate.world import World
+from dovetail.collect.simulate.faults import Crash, Role, SeededChance
+from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
 from dovetail_device.entropy import system_entropy
@@ -19,18 +19,18 @@ from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.words import Words
 
-Answers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
+TrueAnswers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
 
 
 @dataclass(frozen=True)
-class Fleet:
+class SimulatedDevices:
     """The devices of a world, each with an outbox that outlives its crashes.
 
     Their reports are drawn from the operating system; what they would answer, and the faults, from a seed.
     """
 
-    world: World
-    answers: Answers
+    world: ThrowawayCampaign
+    answers: TrueAnswers
     groups: tuple[str | None, ...]
     outboxes: tuple[Outbox, ...]
     dying: Callable[[Any, Role], Any] = field(repr=False)
@@ -39,7 +39,9 @@ class Fleet:
     _unsettled: set[int] = field(default_factory=set, repr=False)  # devices whose reports may wait
 
     @classmethod
-    def of(cls, world: World, dying: Callable[[Any, Role], Any], chance: Chance) -> Fleet:
+    def of(
+        cls, world: ThrowawayCampaign, dying: Callable[[Any, Role], Any], chance: SeededChance
+    ) -> SimulatedDevices:
         """Answers and public groups by chance: symbols ever rarer, numbers ever more alike.
 
         dying : wraps what a device of this role works with, so that it may die over it.
@@ -113,7 +115,7 @@ class Fleet:
             outbox.close()
 
 
-def _answer(campaign: Campaign, chance: Chance) -> Any:
+def _answer(campaign: Campaign, chance: SeededChance) -> Any:
     k = getattr(campaign.mechanism, "k", None)
     if k is not None:
         return int(k * chance.number() ** 2)  # small symbols are common, the last one is rare

@@ -7,25 +7,25 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from dovetail.collect.shuffler.report_intake import Answer, Checked
+from dovetail.collect.shuffler.report_intake import CheckedReport, Reply
 
-Commit = Callable[[Sequence[Checked]], list[Answer]]
-Answers = Future[list[Answer]]
+Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
+PendingReplies = Future[list[Reply]]
 _MOST = 2000  # reports in one transaction, about
 
 
-class Writer:
+class GroupCommit:
     """A thread that commits groups of reports; the future of each is done when its transaction is durable."""
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
-        self._queue: SimpleQueue[tuple[Sequence[Checked], Answers] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Sequence[CheckedReport], PendingReplies] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def submit(self, reports: Sequence[Checked]) -> Answers:
+    def submit(self, reports: Sequence[CheckedReport]) -> PendingReplies:
         """Answers for these reports, once they are durable."""
-        answers = Answers()
+        answers = PendingReplies()
         self._queue.put((reports, answers))
         return answers
 
@@ -51,7 +51,7 @@ class Writer:
             if last:
                 return
 
-    def _write(self, group: list[tuple[Sequence[Checked], Answers]]) -> None:
+    def _write(self, group: list[tuple[Sequence[CheckedReport], PendingReplies]]) -> None:
         try:
             answers = self._commit([report for reports, _ in group for report in reports])
         except Exception as error:

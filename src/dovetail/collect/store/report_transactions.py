@@ -25,15 +25,15 @@ from sqlalchemy import (
     update,
 )
 
-from dovetail.collect.store.protocol import Accepted, Campaign, Outcome
+from dovetail.collect.store.interfaces import AcceptOutcome, CampaignId, SealedReport
 from dovetail.collect.store.tables import FRESH, REPORT, ROUND, SPENT
 from dovetail.core.errors import StorageError
 
 _CHUNK = 1000  # keys in one question to the database
 
 T = TypeVar("T")
-Place = tuple[Campaign, int]  # a round
-Device = tuple[Campaign, int, bytes]  # in a round, by tag
+RoundId = tuple[CampaignId, int]  # a round
+DeviceInRound = tuple[CampaignId, int, bytes]  # in a round, by tag
 
 
 def _among(name: str) -> BindParameter[Any]:
@@ -74,7 +74,7 @@ def _by_tag(wanted: Column[Any]) -> dict[str, Any]:
 _SEALED, _TAKEN = _by_tag(REPORT.c.sealed), _by_tag(REPORT.c.number)
 
 
-def lock(connection: Connection, campaigns: Iterable[Campaign], *states: str) -> dict[Place, Row[Any]]:
+def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) -> dict[RoundId, Row[Any]]:
     """The rounds of these campaigns that are in one of these states, and nobody else's until the transaction ends.
 
     Everything that inserts or deletes reports comes through here first. Two transactions of one campaign therefore
@@ -84,11 +84,11 @@ def lock(connection: Connection, campaigns: Iterable[Campaign], *states: str) ->
     return {(row.campaign, row.number): row for row in rows}
 
 
-def accept(connection: Connection, reports: Sequence[Accepted]) -> list[Outcome]:
+def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
     """What becomes of each report, as if they came one after the other."""
     open_rounds = lock(connection, (report.campaign for report in reports), "open")
     known, taken = _known(connection, reports), _taken(connection, reports)
-    outcomes: list[Outcome] = []
+    outcomes: list[AcceptOutcome] = []
     new = []
     for report in reports:
         device = (report.campaign, report.round, report.tag)
@@ -113,7 +113,7 @@ def accept(connection: Connection, reports: Sequence[Accepted]) -> list[Outcome]
     return outcomes
 
 
-def move(connection: Connection, place: Place, into: int, reports: Sequence[Accepted]) -> int:
+def move(connection: Connection, place: RoundId, into: int, reports: Sequence[SealedReport]) -> int:
     """Merge round `place` into round `into`; how many reports of it gave way."""
     campaign, number = place
     found = lock(connection, [campaign], "open", "held")
@@ -136,7 +136,7 @@ def move(connection: Connection, place: Place, into: int, reports: Sequence[Acce
     return superseded
 
 
-def drop(connection: Connection, place: Place) -> int:
+def drop(connection: Connection, place: RoundId) -> int:
     """Delete the reports of a round; how many."""
     if place not in lock(connection, [place[0]], "open", "held"):
         return 0
@@ -144,7 +144,7 @@ def drop(connection: Connection, place: Place) -> int:
     return clear(connection, place)
 
 
-def clear(connection: Connection, place: Place) -> int:
+def clear(connection: Connection, place: RoundId) -> int:
     """Delete the reports of a round and turn their digests into spent ones, in an order of their own; how many."""
 
     def inside(table: Any) -> ColumnElement[bool]:
@@ -156,13 +156,13 @@ def clear(connection: Connection, place: Place) -> int:
     return connection.execute(delete(REPORT).where(inside(REPORT))).rowcount
 
 
-def change(connection: Connection, place: Place, **values: Any) -> None:
+def change(connection: Connection, place: RoundId, **values: Any) -> None:
     """New values for columns of a round."""
     here = and_(ROUND.c.campaign == place[0], ROUND.c.number == place[1])
     connection.execute(update(ROUND).where(here).values(**values))
 
 
-def sealed(connection: Connection, place: Place, tags: Sequence[bytes]) -> dict[bytes, bytes]:
+def sealed(connection: Connection, place: RoundId, tags: Sequence[bytes]) -> dict[bytes, bytes]:
     """Sealed reports of a round by tag, of those tags that have one."""
     found: dict[bytes, bytes] = {}
     for part in _chunks(tags):
@@ -171,7 +171,7 @@ def sealed(connection: Connection, place: Place, tags: Sequence[bytes]) -> dict[
 
 
 def _look_up(
-    connection: Connection, statements: dict[str, Any], place: Place, tags: Sequence[bytes]
+    connection: Connection, statements: dict[str, Any], place: RoundId, tags: Sequence[bytes]
 ) -> Iterator[Any]:
     asked = {"campaign": place[0], "number": place[1], "tags": list(tags)}
     rows = connection.execute(statements[connection.dialect.name], asked)
@@ -183,7 +183,7 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + _CHUNK]
 
 
-def _store(connection: Connection, reports: Sequence[Accepted]) -> None:
+def _store(connection: Connection, reports: Sequence[SealedReport]) -> None:
     """Rows by tag, so that not even the order within a group shows, and the counts of their rounds."""
     ordered = sorted(reports, key=lambda report: report.tag)
     rows = [{"campaign": r.campaign, "number": r.round, "tag": r.tag, "sealed": r.sealed} for r in ordered]
@@ -193,7 +193,7 @@ def _store(connection: Connection, reports: Sequence[Accepted]) -> None:
         connection.execute(_MORE, {"of": campaign, "at": number, "more": more})
 
 
-def _known(connection: Connection, reports: Sequence[Accepted]) -> set[bytes]:
+def _known(connection: Connection, reports: Sequence[SealedReport]) -> set[bytes]:
     """Digests among these that are in the store."""
     known: set[bytes] = set()
     for part in _chunks([report.report for report in reports]):
@@ -201,12 +201,12 @@ def _known(connection: Connection, reports: Sequence[Accepted]) -> set[bytes]:
     return known
 
 
-def _taken(connection: Connection, reports: Sequence[Accepted]) -> set[Device]:
+def _taken(connection: Connection, reports: Sequence[SealedReport]) -> set[DeviceInRound]:
     """Devices among these that have a report in the round."""
     tags = defaultdict(list)
     for report in reports:
         tags[report.campaign, report.round].append(report.tag)
-    taken: set[Device] = set()
+    taken: set[DeviceInRound] = set()
     for place, all_tags in tags.items():
         for part in _chunks(all_tags):
             taken.update((*place, tag) for tag, _ in _look_up(connection, _TAKEN, place, part))

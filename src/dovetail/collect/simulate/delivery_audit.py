@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
-from dovetail.collect.shuffler.link_key_store import Vault
-from dovetail.collect.store.protocol import Accepted, AnalyzerStore, ShufflerStore
+from dovetail.collect.shuffler.link_key_store import LinkKeyStore
+from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import OpeningKey
 from dovetail_protocol.message import Envelope, open_envelope
@@ -22,7 +22,7 @@ _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no re
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AuditResult:
     """What became of all reports. The last six must be 0, whatever happened; see `sound`.
 
     Parameters
@@ -67,7 +67,7 @@ class Verdict:
 
 
 @dataclass
-class Watch:
+class DeliveryAudit:
     """Everything that is sent and handed over."""
 
     campaign: Campaign
@@ -128,14 +128,14 @@ class Watch:
         """Batches that were handed over and are not counted, yet."""
         return len(self._batches.keys() - {batch.id for batch in counted.batches(self.campaign.id)})
 
-    def verdict(self, store: ShufflerStore, vault: Vault) -> Verdict:
+    def verdict(self, store: ShufflerStore, link_keys: LinkKeyStore) -> AuditResult:
         """What has become of all reports so far, by what the shuffler has stored and handed over.
 
         Within the retention period: a store that has forgotten which reports came cannot be asked any more.
         """
         batches = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
         batched = Counter(inner for entries in batches.values() for inner in entries)
-        waiting = Counter(self._waiting(store, vault))
+        waiting = Counter(self._waiting(store, link_keys))
         stored, dropped = self._stored(store), self._dropped(store)
         places = batched + waiting
         accounted = len(places.keys() & stored) + dropped
@@ -143,7 +143,7 @@ class Watch:
             {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
         ]
         owners = Counter(envelope.device.public for envelope in self._envelopes.values())
-        return Verdict(
+        return AuditResult(
             drawn=len(self._by_inner),
             acknowledged=len(self._acknowledged),
             stored=len(stored),
@@ -168,11 +168,11 @@ class Watch:
         ready = [batch.id for batch in store.outgoing() if batch.state == "waiting"]
         return {id: self._entries(b"".join(store.parts(id))) for id in ready}
 
-    def _waiting(self, store: ShufflerStore, vault: Vault) -> Iterator[bytes]:
+    def _waiting(self, store: ShufflerStore, link_keys: LinkKeyStore) -> Iterator[bytes]:
         """The reports of rounds that have no batch yet."""
         id = self.campaign.id
         for round in store.rounds(id):
-            key = None if round.state in _GONE else vault.key(id, round.number)
+            key = None if round.state in _GONE else link_keys.key(id, round.number)
             if key is not None:
                 tags = store.tags(id, [round.number])
                 for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
@@ -181,7 +181,7 @@ class Watch:
     def _stored(self, store: ShufflerStore) -> set[bytes]:
         """The reports that the store knows: asked as retries that count nowhere, which change nothing."""
         sent = list(self._by_inner.items())
-        asked = [Accepted(self.campaign.id, 0, bytes(32), sha256(e.report_id).digest(), b"") for _, e in sent]
+        asked = [SealedReport(self.campaign.id, 0, bytes(32), sha256(e.report_id).digest(), b"") for _, e in sent]
         told = store.accept(asked)
         return {inner for (inner, _), outcome in zip(sent, told, strict=True) if outcome == "duplicate"}
 

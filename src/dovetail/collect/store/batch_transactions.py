@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from dovetail.collect.store.accepting import Place, change, clear, lock
-from dovetail.collect.store.protocol import Campaign, Outgoing
+from dovetail.collect.store.interfaces import CampaignId, OutgoingBatch
+from dovetail.collect.store.report_transactions import RoundId, change, clear, lock
 from dovetail.collect.store.tables import BATCH, PART, ROUND, SPENT
 from dovetail.core.errors import StorageError
 
 _FINISHED = ("delivered", "dropped", "merged")
 
 
-def begin(connection: Connection, batch: Outgoing) -> bool:
+def begin(connection: Connection, batch: OutgoingBatch) -> bool:
     """Claim the rounds of a batch; False if one of them is taken."""
     found = lock(connection, [batch.campaign], "open", "held")
     places = [(batch.campaign, number) for number in batch.rounds]
@@ -64,11 +64,11 @@ def deliver(connection: Connection, batch: str) -> None:
     connection.execute(delete(PART).where(PART.c.batch == batch))
 
 
-def outgoing(connection: Connection) -> list[Outgoing]:
+def outgoing(connection: Connection) -> list[OutgoingBatch]:
     """Batches that are not delivered, by id."""
     rows = connection.execute(select(BATCH).where(BATCH.c.state != "delivered").order_by(BATCH.c.id)).all()
     return [
-        Outgoing(
+        OutgoingBatch(
             id=row.id,
             campaign=row.campaign,
             rounds=tuple(number for _, number in _places(connection, row.campaign, row.id)),
@@ -121,13 +121,13 @@ def _purge_batches(connection: Connection, batches: Sequence[str], before: float
     return gone
 
 
-def _locked(connection: Connection, batch: str, *states: str) -> Campaign | None:
+def _locked(connection: Connection, batch: str, *states: str) -> CampaignId | None:
     """The campaign of a batch in one of these states, and nobody else's until the transaction ends."""
     wanted = and_(BATCH.c.id == batch, BATCH.c.state.in_(states))
     return connection.scalar(select(BATCH.c.campaign).where(wanted).with_for_update())
 
 
-def _building(connection: Connection, batch: str) -> Campaign:
+def _building(connection: Connection, batch: str) -> CampaignId:
     campaign = _locked(connection, batch, "building")
     if campaign is None:
         raise StorageError(
@@ -136,7 +136,7 @@ def _building(connection: Connection, batch: str) -> Campaign:
     return campaign
 
 
-def _places(connection: Connection, campaign: Campaign, batch: str) -> list[Place]:
+def _places(connection: Connection, campaign: CampaignId, batch: str) -> list[RoundId]:
     mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
     return [
         (campaign, number)

@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.analyzer import Analyzer
-from dovetail.collect.analyzer.answers.queries import Answers
-from dovetail.collect.analyzer.campaigns import Campaigns
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.shuffler.campaign_registry import Book
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.close_request import close_statement
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.endpoints.metrics import round_now
-from dovetail.collect.shuffler.link_key_store import MemoryVault
-from dovetail.collect.shuffler.owner import close_statement
-from dovetail.collect.shuffler.report_intake import Answer
-from dovetail.collect.shuffler.shuffler import Settings, Shuffler
-from dovetail.collect.simulate.crashing import Crashing
-from dovetail.collect.simulate.faults import Chance, Crash, Fate, Faults, Role
-from dovetail.collect.simulate.fleet import Fleet
-from dovetail.collect.simulate.network import Network
-from dovetail.collect.simulate.watch import Verdict, Watch
-from dovetail.collect.simulate.world import START, World
+from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
+from dovetail.collect.shuffler.report_intake import Reply
+from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
+from dovetail.collect.simulate.crash_injection import CrashInjector
+from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
+from dovetail.collect.simulate.faults import Crash, FaultRates, MessageFate, Role, SeededChance
+from dovetail.collect.simulate.faulty_network import FaultyNetwork
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.throwaway_campaign import START, ThrowawayCampaign
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, system_entropy
@@ -55,10 +55,10 @@ class RoundResult:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulationResult:
     """What a simulation found; `miscounted` batches must be 0, like the faults of the verdict."""
 
-    verdict: Verdict
+    verdict: AuditResult
     results: tuple[RoundResult, ...]
     crashes: dict[str, int]  # by role
     messages: dict[str, int]  # by what became of them
@@ -85,31 +85,31 @@ class Simulation:
 
     def __init__(
         self,
-        world: World,
+        world: ThrowawayCampaign,
         *,
         dies: Callable[[Role], bool],
-        fate: Callable[[Role], Fate],
+        fate: Callable[[Role], MessageFate],
         stores: tuple[str, str] = ("sqlite://", "sqlite://"),
         rng: Entropy,
     ) -> None:
         self.world, self._dies, self._fate, self._rng = world, dies, fate, rng
         self.clock = FrozenClock((world.campaign.schedule.start or START).timestamp())
         assert world.shuffler.opening is not None
-        self.watch = Watch(world.campaign, world.shuffler.opening)
-        self.store, self.vault = open_shuffler_store(stores[0]), MemoryVault()
+        self.watch = DeliveryAudit(world.campaign, world.shuffler.opening)
+        self.store, self.link_keys = open_shuffler_store(stores[0]), MemoryLinkKeyStore()
         self.counted = open_analyzer_store(stores[1])
         self.crashes, self.messages = Counter[Role](), Counter[str]()
-        self.network = Network(self, self.watch, lambda: fate("device"))
+        self.network = FaultyNetwork(self, self.watch, lambda: fate("device"))
         self.late: list[bytes] = []  # batches
         self._roster = world.roster()
         self.restart_analyzer()
-        self.shuffler: Shuffler | None = None
+        self.shuffler: ShufflerRole | None = None
 
     # what devices and the shuffler reach
 
-    def answer(self, messages: Sequence[bytes]) -> list[Answer] | None:
+    def answer(self, messages: Sequence[bytes]) -> list[Reply] | None:
         """What the shuffler says to messages that arrive at once; None if it dies over them."""
-        found: list[Answer] | None = self._alive(lambda shuffler: shuffler.accept(messages, self.clock.now()))
+        found: list[Reply] | None = self._alive(lambda shuffler: shuffler.accept(messages, self.clock.now()))
         self.messages.update(["unanswered"] * len(messages) if found is None else [each.kind for each in found])
         return found
 
@@ -158,11 +158,11 @@ class Simulation:
 
     def dying(self, inside: Any, role: Role) -> Any:
         """A store, vault, outbox or transport in the hands of a process of this role."""
-        return Crashing(inside, lambda: self._dies_now(role))
+        return CrashInjector(inside, lambda: self._dies_now(role))
 
     def restart_analyzer(self) -> None:
         """A new analyzer on what the old one had stored."""
-        campaigns = Campaigns.of([self.world.campaign], [self.world.analyzer])
+        campaigns = AnalyzerCampaigns.of([self.world.campaign], [self.world.analyzer])
         self.analyzer = Analyzer(campaigns, store=self.dying(self.counted, "analyzer"), clock=self.clock)
 
     def _dies_now(self, role: Role) -> bool:
@@ -179,7 +179,7 @@ class Simulation:
             self.restart_analyzer()
             raise NotDelivered from None
 
-    def _alive(self, work: Callable[[Shuffler], Any]) -> Any:
+    def _alive(self, work: Callable[[ShufflerRole], Any]) -> Any:
         try:
             if self.shuffler is None:
                 self.shuffler = self._started()
@@ -188,14 +188,14 @@ class Simulation:
             self.shuffler = None
             return None
 
-    def _started(self) -> Shuffler:
-        shuffler = Shuffler(
-            Book.of([self.world.campaign], [self.world.shuffler]),
+    def _started(self) -> ShufflerRole:
+        shuffler = ShufflerRole(
+            CampaignRegistry.of([self.world.campaign], [self.world.shuffler]),
             store=self.dying(self.store, "shuffler"),
-            vault=self.dying(self.vault, "shuffler"),
+            link_keys=self.dying(self.link_keys, "shuffler"),
             transport=self.dying(self, "shuffler"),
             roster=lambda: self._roster,
-            settings=Settings(per_device_per_minute=1e9),
+            settings=ShufflerSettings(per_device_per_minute=1e9),
             rng=self._rng,
         )
         shuffler.start(self.clock.now())
@@ -203,9 +203,9 @@ class Simulation:
 
     # the end
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditResult:
         """What has become of all reports so far."""
-        return self.watch.verdict(self.store, self.vault)
+        return self.watch.verdict(self.store, self.link_keys)
 
     def close(self) -> None:
         """Let go of the stores."""
@@ -214,8 +214,8 @@ class Simulation:
 
 
 def simulate(
-    world: World, *, faults: Faults, seed: int, progress: Callable[[int], None] = lambda round: None
-) -> Simulated:
+    world: ThrowawayCampaign, *, faults: FaultRates, seed: int, progress: Callable[[int], None] = lambda round: None
+) -> SimulationResult:
     """All rounds of a campaign whose rounds go by the clock, and what became of every report.
 
     Parameters
@@ -228,14 +228,14 @@ def simulate(
     -----
     About 1 ms for each device and round.
     """
-    chance = Chance(seed)
+    chance = SeededChance(seed)
     simulation = Simulation(
         world,
         dies=lambda _: chance.happens(faults.crash / 2),
         fate=lambda _: chance.fate(faults),
         rng=system_entropy(),
     )
-    fleet = Fleet.of(world, simulation.dying, chance)
+    fleet = SimulatedDevices.of(world, simulation.dying, chance)
     schedule = world.campaign.schedule
     assert schedule.period is not None
     for round in range(1, schedule.count + 1):
@@ -250,9 +250,9 @@ def simulate(
         simulation.deliver_late()
         simulation.pass_time(schedule.grace + schedule.period)
         fleet.flush(simulation.network, simulation.clock)
-    found = Simulated(
+    found = SimulationResult(
         verdict=simulation.verdict(),
-        results=tuple(_compare(simulation, fleet)),
+        results=tuple(_round_results(simulation, fleet)),
         crashes={role: simulation.crashes[role] for role in ("device", "shuffler", "analyzer")},
         messages=dict(sorted(simulation.messages.items())),
         miscounted=simulation.watch.miscounted(simulation.counted) + simulation.watch.uncounted(simulation.counted),
@@ -262,10 +262,10 @@ def simulate(
     return found
 
 
-def _compare(simulation: Simulation, fleet: Fleet) -> Iterator[RoundResult]:
+def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[RoundResult]:
     slot = {device.signing.verifying_key(): n for n, device in enumerate(simulation.world.devices) if device.signing}
     members = {header.batch: envelopes for header, envelopes in simulation.watch.members()}
-    answers = Answers(simulation.world.campaign, simulation.counted)
+    answers = CampaignAnswers(simulation.world.campaign, simulation.counted)
     for batch, counted in zip(answers.batches(), answers.rounds(), strict=True):
         estimate = counted.by_group[""]
         low, high = estimate.interval(LEVEL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dovetail.collect.analyzer.answers.guarantees import Guarantees, Promised
+from dovetail.collect.campaign.guarantees import BatchGuarantee, CampaignGuarantees
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
@@ -12,7 +12,7 @@ from dovetail.report.number_format import odds, upward
 from dovetail_protocol.campaign import Campaign
 
 
-class Line(NamedTuple):
+class GuaranteeSentence(NamedTuple):
     """One promise: what it is about, its number ("" where there is none), and what it means."""
 
     name: str
@@ -20,7 +20,7 @@ class Line(NamedTuple):
     meaning: str
 
 
-def lines(campaign: Campaign, found: Guarantees) -> list[Line]:
+def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     """What is promised, and what is not."""
     parts = [_report(found), _rounds(campaign, found), *_batch(found), _together(found)]
     if campaign.order_private:
@@ -28,9 +28,9 @@ def lines(campaign: Campaign, found: Guarantees) -> list[Line]:
     return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_open(campaign)]
 
 
-def _report(found: Guarantees) -> Line:
+def _report(found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
-    return Line(
+    return GuaranteeSentence(
         "One report",
         f"ε = {upward(epsilon)}",
         "Whoever sees a single report, even with its sender's name on it, can shift the odds of any two values "
@@ -38,8 +38,8 @@ def _report(found: Guarantees) -> Line:
     )
 
 
-def _rounds(campaign: Campaign, found: Guarantees) -> Line:
-    return Line(
+def _rounds(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
+    return GuaranteeSentence(
         "All reports of one device",
         f"ε = {upward(found.all_local)}",
         f"{_count(found.rounds, 'batch', 'batches')} so far, with at most {_count(found.most_reports, 'report')} of "
@@ -48,7 +48,7 @@ def _rounds(campaign: Campaign, found: Guarantees) -> Line:
     )
 
 
-def _batch(found: Guarantees) -> list[Line]:
+def _batch(found: CampaignGuarantees) -> list[GuaranteeSentence]:
     if found.weakest is None or found.latest is None or isinstance(found.composed, Missing):
         return []  # there is no promise for single batches either, for the same reason
     named = {"Latest batch": found.latest}
@@ -57,17 +57,17 @@ def _batch(found: Guarantees) -> list[Line]:
     return [_central(name, each) for name, each in named.items()]
 
 
-def _central(name: str, each: Promised) -> Line:
+def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
     released, central = each.released, each.central
     if isinstance(central, Missing):
-        return Line(
+        return GuaranteeSentence(
             f"{name} (round {released.t:,})", "", f"No promise beyond that of single reports: {central.reason}."
         )
     hidden = f"{released.n:,} valid reports of distinct devices"
     if released.smallest < released.n:
         hidden += f", {released.smallest:,} of them in the smallest public group"
     notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
-    return Line(
+    return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",
         f"Shuffled among {hidden}, with {each.honest:,} assumed honest: whoever sees the batch shifts the odds about "
@@ -76,13 +76,15 @@ def _central(name: str, each: Promised) -> Line:
     )
 
 
-def _together(found: Guarantees) -> Line:
+def _together(found: CampaignGuarantees) -> GuaranteeSentence:
     both, name = found.composed, "All batches together"
     if isinstance(both, Missing):
-        return Line(name, "", f"No promise beyond that of single reports: {both.reason}.")
+        return GuaranteeSentence(name, "", f"No promise beyond that of single reports: {both.reason}.")
     if both.epsilon is None:  # where rounds have slack of their own
-        return Line(name, "", f"No promise beyond that of single reports: {getattr(both, 'reason', '')}.")
-    return Line(
+        return GuaranteeSentence(
+            name, "", f"No promise beyond that of single reports: {getattr(both, 'reason', '')}."
+        )
+    return GuaranteeSentence(
         name,
         f"ε = {upward(both.epsilon)}",
         f"For a person in at most {_count(found.most_reports, 'batch', 'batches')}, the weakest so far, with slack "
@@ -90,16 +92,16 @@ def _together(found: Guarantees) -> Line:
     )
 
 
-def _order(found: Guarantees) -> Line:
+def _order(found: CampaignGuarantees) -> GuaranteeSentence:
     name = "Order of a batch"
     if isinstance(found.alpha, Missing) or isinstance(found.all_alpha, Missing):
         reason = getattr(found.alpha, "reason", "")
-        return Line(
+        return GuaranteeSentence(
             name,
             "",
             f"Reports are released at public places, and nothing is promised about who sent which: {reason}.",
         )
-    return Line(
+    return GuaranteeSentence(
         name,
         f"α = {upward(found.alpha)}",
         "Reports are released at public places, in an order that moves them among people of one public group: it "
@@ -108,9 +110,9 @@ def _order(found: Guarantees) -> Line:
     )
 
 
-def _colluding(campaign: Campaign, found: Guarantees) -> Line:
+def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
-    return Line(
+    return GuaranteeSentence(
         "If shuffler and analyzer collude",
         f"ε = {upward(epsilon)}",
         f"They can undo the shuffle. What remains is the promise for single reports: ε = {upward(epsilon)} each, and "
@@ -118,12 +120,12 @@ def _colluding(campaign: Campaign, found: Guarantees) -> Line:
     )
 
 
-def _shortfalls(campaign: Campaign, found: Guarantees) -> list[Line]:
+def _shortfalls(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     if not found.short:
         return []
     worst = min(found.short, key=lambda each: each.n)
     return [
-        Line(
+        GuaranteeSentence(
             "Fewer valid reports than planned",
             "",
             f"{_count(len(found.short), 'batch', 'batches')} held fewer valid reports than the minimum of "
@@ -133,11 +135,11 @@ def _shortfalls(campaign: Campaign, found: Guarantees) -> list[Line]:
     ]
 
 
-def _open(campaign: Campaign) -> list[Line]:
+def _open(campaign: Campaign) -> list[GuaranteeSentence]:
     if campaign.promise.authentication == "roster":
         return []
     return [
-        Line(
+        GuaranteeSentence(
             "Anybody may send",
             "",
             "Devices are not checked against a roster, so nobody knows how many distinct people stand behind the "
@@ -150,7 +152,7 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def summary(found: Guarantees) -> str:
+def summarize(found: CampaignGuarantees) -> str:
     """The promise to quote, in one line."""
     both = found.composed
     if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):

@@ -29,7 +29,7 @@ FEW = 8  # different batch sizes that are composed; more are rounded down to as 
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedBatch:
     """A released batch, in the numbers that its guarantee depends on.
 
     Parameters
@@ -51,16 +51,16 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Promised:
+class BatchGuarantee:
     """The promise for one released batch."""
 
-    released: Released
+    released: ReleasedBatch
     honest: int  # of the smallest crowd, as far as assumed
     central: CentralDP | Missing
 
 
 @dataclass(frozen=True)
-class Guarantees:
+class CampaignGuarantees:
     """Everything that is promised so far.
 
     Parameters
@@ -71,7 +71,7 @@ class Guarantees:
         Reports of one device in the counted rounds, at most: its budget allows no more.
     all_local : float
         Local epsilon of so many reports.
-    weakest, latest : Promised or None
+    weakest, latest : BatchGuarantee or None
         Of the batch with the fewest honest people, and of the last one; None before the first.
     composed : CentralDP, Composition or Missing
         All counted rounds together, for a device that took part in the weakest ones its budget allows.
@@ -83,60 +83,60 @@ class Guarantees:
     most_reports: int
     all_local: float
     rounds: int
-    weakest: Promised | None
-    latest: Promised | None
+    weakest: BatchGuarantee | None
+    latest: BatchGuarantee | None
     composed: CentralDP | Composition | Missing
     alpha: float | Missing
     all_alpha: float | Missing
-    short: tuple[Released, ...]  # batches with fewer valid reports than the campaign's minimum
+    short: tuple[ReleasedBatch, ...]  # batches with fewer valid reports than the campaign's minimum
 
 
-def guarantees(campaign: Campaign, released: Sequence[Released]) -> Guarantees:
+def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:
     """What is promised after these batches, in order of their rounds."""
     randomizer = from_device(campaign.mechanism)
     most = min(len(released), campaign.affordable)
-    promised = [promise(campaign, each) for each in ends(campaign, released)]
+    promised = [batch_guarantee(campaign, each) for each in weakest_and_latest(campaign, released)]
     alpha = order_alpha(campaign, released)
-    return Guarantees(
+    return CampaignGuarantees(
         local=randomizer.guarantee,
         most_reports=most,
         all_local=round_up_to_double(most * as_written(randomizer.guarantee.epsilon)),
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,
-        composed=composed(campaign, released, most=most),
+        composed=compose_batches(campaign, released, most=most),
         alpha=alpha,
         all_alpha=alpha if isinstance(alpha, Missing) else round_up_to_double(most * Fraction(alpha)),
         short=tuple(each for each in released if each.n < campaign.batch.minimum),
     )
 
 
-def ends(campaign: Campaign, released: Sequence[Released]) -> list[Released]:
+def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) -> list[ReleasedBatch]:
     """The weakest batch and the latest one; none of none."""
     if not released:
         return []
     return [min(released, key=lambda each: honest_people(campaign, each)), released[-1]]
 
 
-def promise(campaign: Campaign, released: Released) -> Promised:
+def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarantee:
     """The central guarantee of one batch, or why there is none."""
-    honest, why = honest_people(campaign, released), no_central(campaign)
+    honest, why = honest_people(campaign, released), reason_without_central(campaign)
     if why is None and honest < 2:
         why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
     if why is not None:
-        return Promised(released, honest, Missing(why))
+        return BatchGuarantee(released, honest, Missing(why))
     randomizer = from_device(campaign.mechanism)
-    return Promised(released, honest, _central(randomizer, released.smallest, honest, campaign.promise.delta))
+    return BatchGuarantee(released, honest, _central(randomizer, released.smallest, honest, campaign.promise.delta))
 
 
-def honest_people(campaign: Campaign, released: Released) -> int:
+def honest_people(campaign: Campaign, released: ReleasedBatch) -> int:
     """How many honest people everybody hides among, in the smallest crowd and at worst; may be negative."""
     promise, n = campaign.promise, released.n
     honest = min(n if promise.assumed_honest is None else promise.assumed_honest, n - promise.assumed_dishonest)
     return released.smallest - (n - honest)
 
 
-def no_central(campaign: Campaign) -> str | None:
+def reason_without_central(campaign: Campaign) -> str | None:
     """Why this campaign has no central guarantee; None where it has."""
     if campaign.order_private:
         return (
@@ -147,27 +147,29 @@ def no_central(campaign: Campaign) -> str | None:
     return None
 
 
-def composed(campaign: Campaign, released: Sequence[Released], *, most: int) -> CentralDP | Composition | Missing:
+def compose_batches(
+    campaign: Campaign, released: Sequence[ReleasedBatch], *, most: int
+) -> CentralDP | Composition | Missing:
     """All rounds together, for a device in the `most` weakest ones.
 
     A batch of more honest people promises more, as theirs are reports that anybody could add; so this bounds every
     choice of rounds that does not depend on the device's values. A person whose batch holds nobody else who is honest
     still has her own randomizer: n = 1.
     """
-    why = no_central(campaign)
+    why = reason_without_central(campaign)
     if why is not None or not most:
         return Missing(why or "no batch has been counted yet")
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
     if most == 1:
-        return promise(campaign, ends(campaign, released)[0]).central
+        return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central
     if len(set(sizes)) > FEW:
         sizes = _fewer(sizes)
     epsilon = from_device(campaign.mechanism).guarantee.epsilon
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))
-    return _composed(epsilon, times, campaign.promise.delta)
+    return _compose(epsilon, times, campaign.promise.delta)
 
 
-def order_alpha(campaign: Campaign, released: Sequence[Released]) -> float | Missing:
+def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float | Missing:
     """What the order of one batch may tell about who in a public group sent which report."""
     if not campaign.order_private:
         return 0.0
@@ -184,7 +186,7 @@ def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> Centr
 
 
 @lru_cache(maxsize=256)
-def _composed(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
+def _compose(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
     return compose([Round(epsilon, n, times=count) for n, count in times], delta=delta)
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dovetail.collect.batch import Header
 from dovetail.collect.campaign.fit_shuffler import Fitted
-from dovetail.collect.shuffler.campaign_registry import Version
+from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.link_key_store import RoundKey
-from dovetail.collect.store.protocol import Accepted, Outgoing, Round, ShufflerStore
+from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import Entropy
 
 Places = NDArray[np.int64]  # (n,)
@@ -35,14 +35,14 @@ def pack(device: bytes, slot: int, inner: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedRound:
     """A closed round on its way out, with the key that opens its links."""
 
     store: ShufflerStore = field(repr=False)
-    round: Round
+    round: RoundRecord
     key: RoundKey = field(repr=False)
 
-    def now(self) -> Round:
+    def now(self) -> RoundRecord:
         """The round as the store has it now."""
         return next(r for r in self.store.rounds(self.round.campaign) if r.number == self.round.number)
 
@@ -64,48 +64,48 @@ class Closed:
 
     def merge(self, into: int, key: RoundKey) -> int:
         """Seal the reports again under the key of round `into`; how many gave way to a report that is there."""
-        tags, moved = self.tags(), list[Accepted]()
+        tags, moved = self.tags(), list[SealedReport]()
         for start in range(0, len(tags), _CHUNK):
             for packed in self.packed(tags[start : start + _CHUNK]):
                 tag = key.tag(packed[:_KEY])
-                moved.append(Accepted(self.round.campaign, into, tag, b"", key.seal(packed, tag)))
+                moved.append(SealedReport(self.round.campaign, into, tag, b"", key.seal(packed, tag)))
         return self.store.move(self.round.campaign, self.round.number, into, moved)
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedOrder:
     """A released order: which report comes at which place, and under order privacy the slot of each place."""
 
     order: Places
     slots: Places | None
 
 
-def uniform(n: int, rng: Entropy) -> Released:
+def uniform_order(n: int, rng: Entropy) -> ReleasedOrder:
     """Every order with the same probability."""
-    return Released(rng.permutation(n), None)
+    return ReleasedOrder(rng.permutation(n), None)
 
 
-def by_slot(slots: Places, shuffler: Fitted, rng: Entropy) -> Released:
+def order_by_slot(slots: Places, shuffler: Fitted, rng: Entropy) -> ReleasedOrder:
     """The order of the shuffler, restricted to the `slots` (n,) that are present; a slot counts once."""
     present_slots, places = np.unique(slots, return_index=True)
     present = np.zeros(shuffler.n, dtype=np.bool_)
     present[present_slots] = True
     fitted = shuffler if present.all() else shuffler.restrict(present)
-    return Released(places[fitted.permutation(rng)].astype(np.int64), present_slots)
+    return ReleasedOrder(places[fitted.permutation(rng)].astype(np.int64), present_slots)
 
 
-def build(
-    closed: Closed, version: Version, rounds: tuple[int, ...], *, shuffler: Fitted | None, rng: Entropy
-) -> Outgoing | None:
+def build_batch(
+    closed: ClosedRound, version: ServedVersion, rounds: tuple[int, ...], *, shuffler: Fitted | None, rng: Entropy
+) -> OutgoingBatch | None:
     """The batch of a closed round, ready to be released; None where it is too small, or another replica was first.
 
     rounds : all rounds whose reports may be in it, merged ones included.
     """
     campaign, tags = version.campaign, closed.tags()
-    released = uniform(len(tags), rng) if shuffler is None else by_slot(closed.slots(tags), shuffler, rng)
+    released = uniform_order(len(tags), rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
     n = released.order.size
     id = rng.words(2).tobytes().hex()
-    batch = Outgoing(id, campaign.id, (closed.round.number,), n, b"", "building")
+    batch = OutgoingBatch(id, campaign.id, (closed.round.number,), n, b"", "building")
     if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
         return None
     if closed.now().count != len(tags):  # another replica has merged more reports into it since we read the tags
@@ -121,7 +121,7 @@ def build(
     return replace(batch, header=header.signed(version.signing))
 
 
-def _parts(closed: Closed, tags: Tags, released: Released) -> Iterator[bytes]:
+def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder) -> Iterator[bytes]:
     """The body in released order, in parts of about `_PART` bytes."""
     place, size = 0, 0
     part = list[bytes]()

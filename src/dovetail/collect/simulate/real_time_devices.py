@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.collect.simulate.faults import Chance
-from dovetail.collect.simulate.fleet import Fleet
-from dovetail.collect.simulate.world import World
+from dovetail.collect.simulate.faults import SeededChance
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail_device.client import SystemClock
-from dovetail_device.http import Http
+from dovetail_device.http import HttpTransport
 
 THREADS = 8
 _SHARE = 0.8  # of a round, within which devices answer
@@ -25,7 +25,7 @@ _PAUSE = 0.1  # seconds between tries of what waits
 
 
 @dataclass(frozen=True)
-class Attended:
+class RealTimeResult:
     """Whose reports were acknowledged, by round, and what they would have said.
 
     Parameters
@@ -43,7 +43,7 @@ class Attended:
     truth: NDArray[np.float64] = field(repr=False)
 
 
-def attend(world: World, url: str, *, seed: int = 1) -> Attended:
+def report_in_real_time(world: ThrowawayCampaign, url: str, *, seed: int = 1) -> RealTimeResult:
     """Every device answers in every round of a campaign whose rounds go by the clock of this system.
 
     Returns when nothing waits any more, or when the last round and its grace are over. Every thread has devices of
@@ -54,17 +54,24 @@ def attend(world: World, url: str, *, seed: int = 1) -> Attended:
     stopping = Event()
     with ThreadPoolExecutor(count) as pool:
         try:
-            found = list(pool.map(lambda n: _attend(parts[n], Http(url), Chance(seed + n), stopping), range(count)))
+            found = list(
+                pool.map(
+                    lambda n: _report_part(parts[n], HttpTransport(url), SeededChance(seed + n), stopping),
+                    range(count),
+                )
+            )
         finally:
             stopping.set()  # after Ctrl-C nobody answers any more
     heard = np.array([part.heard for part in found])  # (threads, rounds)
     truth = np.einsum("tr,trk->rk", heard, [part.truth for part in found]) / np.maximum(1, heard.sum(axis=0))[:, None]
-    return Attended(sum(part.drawn for part in found), heard.sum(axis=0), truth)
+    return RealTimeResult(sum(part.drawn for part in found), heard.sum(axis=0), truth)
 
 
-def _attend(world: World, http: Http, chance: Chance, stopping: Event) -> Attended:
+def _report_part(
+    world: ThrowawayCampaign, http: HttpTransport, chance: SeededChance, stopping: Event
+) -> RealTimeResult:
     campaign, clock = world.campaign, SystemClock()
-    with closing(Fleet.of(world, _immortal, chance)) as fleet:
+    with closing(SimulatedDevices.of(world, _immortal, chance)) as fleet:
         for moment, round, number in _plan(world, chance):
             if stopping.wait(max(0.0, moment - time.time())):
                 break
@@ -74,10 +81,10 @@ def _attend(world: World, http: Http, chance: Chance, stopping: Event) -> Attend
             fleet.flush(http, clock)
             if stopping.wait(_PAUSE):
                 break
-        return _attended(fleet)
+        return _result(fleet)
 
 
-def _plan(world: World, chance: Chance) -> Iterator[tuple[float, int, int]]:
+def _plan(world: ThrowawayCampaign, chance: SeededChance) -> Iterator[tuple[float, int, int]]:
     """(moment, round, device) of every answer, in the order of time."""
     schedule = world.campaign.schedule
     assert schedule.period is not None
@@ -87,13 +94,13 @@ def _plan(world: World, chance: Chance) -> Iterator[tuple[float, int, int]]:
         yield from sorted((moment, round, number) for number, moment in enumerate(moments))
 
 
-def _attended(fleet: Fleet) -> Attended:
+def _result(fleet: SimulatedDevices) -> RealTimeResult:
     id, count = fleet.world.campaign.id, fleet.world.campaign.schedule.count
     entries = [[outbox.find(id, round) for outbox in fleet.outboxes] for round in range(1, count + 1)]
     drawn = sum(entry is not None for row in entries for entry in row)
     heard = [[n for n, entry in enumerate(row) if entry and entry.state == "accepted"] for row in entries]
     truth = [fleet.truth(round, devices) for round, devices in enumerate(heard, 1)]
-    return Attended(drawn, np.array([len(devices) for devices in heard]), np.array(truth))
+    return RealTimeResult(drawn, np.array([len(devices) for devices in heard]), np.array(truth))
 
 
 def _immortal(inside: Any, _: object) -> Any:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-Campaign = str  # campaign id; versions of one campaign share rounds
-State = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged"]
-Outcome = Literal["new", "duplicate", "second", "closed"]
+CampaignId = str  # campaign id; versions of one campaign share rounds
+RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged"]
+AcceptOutcome = Literal["new", "duplicate", "second", "closed"]
 
 
 @dataclass(frozen=True)
-class Accepted:
+class SealedReport:
     """A valid report on its way into the store.
 
     tag : keyed digest of the device under the round's key, so that a device counts once and nobody can find it later;
@@ -24,7 +24,7 @@ class Accepted:
     sealed : device, slot and inner envelope under the round's key.
     """
 
-    campaign: Campaign
+    campaign: CampaignId
     round: int
     tag: bytes = field(repr=False)  # 32 bytes
     report: bytes = field(repr=False)  # 32 bytes
@@ -32,12 +32,12 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundRecord:
     """One round as the store knows it; `count` is valid reports of distinct devices, and stays when they are gone."""
 
-    campaign: Campaign
+    campaign: CampaignId
     number: int
-    state: State
+    state: RoundState
     count: int
     opened: float  # server time, seconds since 1970, whole minutes
     batch: str | None = None  # hex id of the batch that its reports went into, also when they were merged before
@@ -46,11 +46,11 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Outgoing:
+class OutgoingBatch:
     """A batch that waits for the analyzer: its signed header; the body comes from `parts`."""
 
     id: str  # hex, 32 characters
-    campaign: Campaign
+    campaign: CampaignId
     rounds: tuple[int, ...]
     count: int
     header: bytes  # header and signature as they are sent; empty while the batch is being built
@@ -61,36 +61,36 @@ class ShufflerStore(Protocol):
     def ready(self) -> bool:
         """Whether a transaction can be made now."""
 
-    def open_round(self, campaign: Campaign, number: int, now: float) -> Round:
+    def open_round(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
         """The round, opened if it was not known."""
 
-    def rounds(self, campaign: Campaign) -> list[Round]:
+    def rounds(self, campaign: CampaignId) -> list[RoundRecord]:
         """All rounds known, by number."""
 
-    def accept(self, reports: Sequence[Accepted]) -> list[Outcome]:
+    def accept(self, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
         """Store reports, all in one transaction, and say for each what became of it.
 
         "duplicate": this very report is known, in whatever round, also long after its release; "second": its device
         has another report in this round; "closed": the round is not open. Only "new" changes anything.
         """
 
-    def tags(self, campaign: Campaign, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
+    def tags(self, campaign: CampaignId, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
         """(round, tag) of all reports of these rounds, by tag: an order that says nothing about arrival."""
 
-    def fetch(self, campaign: Campaign, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
+    def fetch(self, campaign: CampaignId, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
         """The sealed reports of these (round, tag), in the order asked for."""
 
-    def set_state(self, campaign: Campaign, number: int, before: State, after: State) -> bool:
+    def set_state(self, campaign: CampaignId, number: int, before: RoundState, after: RoundState) -> bool:
         """Change a round's state; False, and nothing done, if it is not `before` (another replica was first)."""
 
-    def move(self, campaign: Campaign, number: int, into: int, reports: Sequence[Accepted]) -> int:
+    def move(self, campaign: CampaignId, number: int, into: int, reports: Sequence[SealedReport]) -> int:
         """Merge: store `reports` (those of round `number`, sealed again) in round `into`, delete the old ones, mark
         `number` "merged". Where a device has a report in both, the one of `into` stays. How many were superseded."""
 
-    def drop(self, campaign: Campaign, number: int) -> int:
+    def drop(self, campaign: CampaignId, number: int) -> int:
         """Delete the reports of a round and mark it "dropped"; how many."""
 
-    def begin_batch(self, batch: Outgoing) -> bool:
+    def begin_batch(self, batch: OutgoingBatch) -> bool:
         """Note a batch under construction and mark its rounds "releasing"; False if one of them is not "open" or
         "held": another replica was first. A batch that was begun before and not finished is abandoned first."""
 
@@ -105,7 +105,7 @@ class ShufflerStore(Protocol):
         """Undo `begin_batch` after a crash: parts deleted, rounds "open" again if they were. Nothing was sent.
         Does nothing to a batch that was finished, and whoever still builds it gets StorageError on the next part."""
 
-    def outgoing(self) -> list[Outgoing]:
+    def outgoing(self) -> list[OutgoingBatch]:
         """Batches not delivered yet."""
 
     def parts(self, batch: str) -> Iterator[bytes]:
@@ -114,10 +114,10 @@ class ShufflerStore(Protocol):
     def delivered(self, batch: str) -> None:
         """The analyzer has it: mark batch and rounds "delivered", delete the body."""
 
-    def add_faults(self, faults: dict[tuple[Campaign, str], int]) -> None:
+    def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
         """Add to the counters of refused messages, by kind."""
 
-    def faults(self, campaign: Campaign) -> dict[str, int]:
+    def faults(self, campaign: CampaignId) -> dict[str, int]:
         """Refused messages by kind."""
 
     def purge(self, before: float) -> int:
@@ -128,7 +128,7 @@ class ShufflerStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Tally:
+class GroupTally:
     """Reports of one batch and public group, counted: everything that estimates need. Tallies add."""
 
     group: str  # "" without groups
@@ -137,11 +137,11 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchRecord:
     """A batch as the analyzer has counted it."""
 
     id: str
-    campaign: Campaign
+    campaign: CampaignId
     digest: str  # of the campaign file, hex
     rounds: tuple[int, ...]
     count: int  # sealed reports in the batch
@@ -152,11 +152,11 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedBatch:
     """What one batch leaves behind: the tallies, what was set aside, and for order privacy the released order."""
 
-    batch: Batch
-    tallies: tuple[Tally, ...]
+    batch: BatchRecord
+    tallies: tuple[GroupTally, ...]
     aside: tuple[tuple[str, bytes], ...] = ()  # (kind, sealed report)
     placed: tuple[tuple[int, bytes], ...] = ()  # (roster slot, report), by slot
 
@@ -168,16 +168,16 @@ class AnalyzerStore(Protocol):
     def known(self, batch: str) -> bool:
         """Whether this batch has been counted."""
 
-    def count(self, counted: Counted) -> bool:
+    def count(self, counted: CountedBatch) -> bool:
         """Keep what a batch leaves, in one transaction; False, and nothing done, if it was counted before.
 
         DataError, and nothing done, if another batch of one of its rounds was: a round is released once.
         """
 
-    def batches(self, campaign: Campaign) -> list[Batch]:
+    def batches(self, campaign: CampaignId) -> list[BatchRecord]:
         """Counted batches, by their first round."""
 
-    def tallies(self, campaign: Campaign, batch: str) -> list[Tally]:
+    def tallies(self, campaign: CampaignId, batch: str) -> list[GroupTally]:
         """Tallies of a batch, by group."""
 
     def placed(self, batch: str) -> Iterator[tuple[int, bytes]]:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dovetail.collect.shuffler.report_intake import ACCEPTED, Answer
-from dovetail.collect.simulate.faults import Fate
-from dovetail.collect.simulate.watch import Watch
+from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply
+from dovetail.collect.simulate.delivery_audit import DeliveryAudit
+from dovetail.collect.simulate.faults import MessageFate
 from dovetail_device.sender import ACCEPTED as TAKEN
-from dovetail_device.sender import UNREACHABLE, Event, answered
+from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 
 
-class Server(Protocol):
+class ShufflerConnection(Protocol):
     """The shuffler as the network reaches it; None where it dies over the question."""
 
-    def answer(self, messages: Sequence[bytes]) -> list[Answer] | None: ...
+    def answer(self, messages: Sequence[bytes]) -> list[Reply] | None: ...
     def round(self) -> int | None: ...
 
 
-class Network:
+class FaultyNetwork:
     """A `dovetail_device` transport for every device; `late` holds what has not arrived yet."""
 
-    def __init__(self, server: Server, watch: Watch, fate: Callable[[], Fate]) -> None:
+    def __init__(self, server: ShufflerConnection, watch: DeliveryAudit, fate: Callable[[], MessageFate]) -> None:
         self._server, self._watch, self._fate = server, watch, fate
         self.late: list[bytes] = []
 
-    def send(self, wire: bytes) -> Event:
+    def send(self, wire: bytes) -> DeliveryEvent:
         """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""
         self._watch.sent(wire)
         fate = self._fate()
@@ -37,7 +37,7 @@ class Network:
         told = self.deliver([wire])
         if told is None or fate == "unanswered":
             return UNREACHABLE
-        return TAKEN if told[0].kind == ACCEPTED else answered(told[0].kind, told[0].retry_after or 0.0)
+        return TAKEN if told[0].kind == ACCEPTED else refusal_event(told[0].kind, told[0].retry_after or 0.0)
 
     def fetch(self, campaign: str) -> bytes | None:
         """Nobody changes the campaign of a simulation."""
@@ -50,7 +50,7 @@ class Network:
     def close(self) -> None:
         """There is nothing to close."""
 
-    def deliver(self, messages: Sequence[bytes]) -> list[Answer] | None:
+    def deliver(self, messages: Sequence[bytes]) -> list[Reply] | None:
         """Messages of any age, all at once. What is acknowledged counts as such, whoever hears of it."""
         told = self._server.answer(messages)
         for wire, answer in zip(messages, told or (), strict=False):

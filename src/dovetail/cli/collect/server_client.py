@@ -15,7 +15,7 @@ from dovetail_protocol.endpoint import place_of
 SECONDS = 60.0
 
 
-class Ask:
+class ServerClient:
     """Questions to one server; no redirect is followed, so that the token goes nowhere else.
 
     Trusted are the system's certificates, or those of the file that SSL_CERT_FILE names.

@@ -5,24 +5,25 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import tomlkit
+
 from dovetail.collect.files import save_keys
-from dovetail.collect.http import server as web
-from dovetail.collect.simulate.world import World
-from dovetail.collect.toml import Tables, toml
+from dovetail.collect.http.sockets import bind, url_of
+from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail.core.errors import OutputError
 
 SECONDS = 60.0  # for a process to end
 
 
 @dataclass(frozen=True)
-class Site:
+class Deployment:
     """A folder with everything that both servers need, and where they are reached.
 
     Parameters
@@ -32,7 +33,7 @@ class Site:
     """
 
     folder: Path
-    world: World = field(repr=False)
+    world: ThrowawayCampaign = field(repr=False)
     shuffler: str
     analyzer: str
     token: str = field(repr=False)
@@ -40,10 +41,10 @@ class Site:
     batches: str | None = None
 
     @classmethod
-    def of(cls, tables: Tables, folder: Path, *, devices: int) -> Self:
+    def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int) -> Self:
         """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
         shuffler, analyzer = _free_ports(2)
-        world = World.of({**tables, "endpoints": {"http": shuffler}}, devices)
+        world = ThrowawayCampaign.of({**document, "endpoints": {"http": shuffler}}, devices)
         return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe())
 
     def write(self) -> None:
@@ -53,7 +54,7 @@ class Site:
             (self.folder / "devices").mkdir(parents=True)
             (self.folder / "campaign.toml").write_bytes(campaign.signed)
             for name, document in (("shuffler", self._shuffler()), ("analyzer", self._analyzer())):
-                (self.folder / f"{name}.toml").write_text(toml(document))
+                (self.folder / f"{name}.toml").write_text(tomlkit.dumps(document))
             (self.folder / "token").touch(mode=0o600)
             (self.folder / "token").write_text(self.token + "\n")
             (self.folder / "tokens").write_text(f"{sha256(self.token.encode()).hexdigest()} simulation\n")
@@ -69,16 +70,14 @@ class Site:
         """The key file of a device."""
         return self.folder / "devices" / f"{slot:05d}.key"
 
-    def _shuffler(self) -> Tables:
+    def _shuffler(self) -> dict[str, Any]:
         files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
         places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
-        return {"": self._shared() | files | places | _given("store", self.stores[0]), "limits": _UNLIMITED}
+        return self._shared() | files | places | _given("store", self.stores[0]) | {"limits": _UNLIMITED}
 
-    def _analyzer(self) -> Tables:
+    def _analyzer(self) -> dict[str, Any]:
         files = {"keys": "analyzer.key", "tokens": "tokens", "public_page": True}
-        return {
-            "": self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1]),
-        }
+        return self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1])
 
     def _shared(self) -> dict[str, Any]:
         owner = str(self.world.campaign.owner)
@@ -89,7 +88,7 @@ _UNLIMITED = {"per_device_per_minute": 1e6}
 
 
 @dataclass
-class Process:
+class ServerProcess:
     """A program that says "<name> at .." once it listens; its log is a file."""
 
     name: str
@@ -139,15 +138,15 @@ class Process:
             running.communicate()
 
 
-def server(site: Site, role: Literal["shuffler", "analyzer"]) -> Process:
+def server_process(site: Deployment, role: Literal["shuffler", "analyzer"]) -> ServerProcess:
     """One of the servers of a site."""
     config = str(site.folder / f"{role}.toml")
     command = [sys.executable, "-m", "dovetail", "collect", role, config]
-    return Process(role, command, site.folder / f"{role}.log")
+    return ServerProcess(role, command, site.folder / f"{role}.log")
 
 
 @contextmanager
-def running(site: Site) -> Iterator[None]:
+def run_servers(site: Deployment) -> Iterator[None]:
     """Both servers of a site; stopped at the end, the shuffler first, whatever happens in between.
 
     Raises
@@ -155,7 +154,7 @@ def running(site: Site) -> Iterator[None]:
     OutputError
         When one of them does not start, or does not end with status 0.
     """
-    servers = (server(site, "analyzer"), server(site, "shuffler"))
+    servers = (server_process(site, "analyzer"), server_process(site, "shuffler"))
     status = dict[str, int]()
     with ExitStack() as stack:
         for each in servers:
@@ -169,7 +168,7 @@ def running(site: Site) -> Iterator[None]:
             raise OutputError(f"the {name} ended with status {found}; its log is {site.folder / name}.log.")
 
 
-def _stop(process: Process, status: dict[str, int]) -> None:
+def _stop(process: ServerProcess, status: dict[str, int]) -> None:
     status[process.name] = process.stop()
 
 
@@ -183,9 +182,9 @@ def _given(name: str, value: str | None) -> dict[str, str]:
 
 def _free_ports(count: int) -> list[str]:
     """URLs of loopback ports that nobody listens on now."""
-    bound = [web.bind("127.0.0.1:0") for _ in range(count)]
+    bound = [bind("127.0.0.1:0") for _ in range(count)]
     try:
-        return [web.url_of(port) for port in bound]
+        return [url_of(port) for port in bound]
     finally:
         for port in bound:
             port.close()

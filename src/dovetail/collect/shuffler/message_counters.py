@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from threading import Lock
 
-from dovetail.collect.store.protocol import ShufflerStore
+from dovetail.collect.store.interfaces import ShufflerStore
 
 _STEP = 10
 
 
-class Counters:
+class MessageCounters:
     """Counts by campaign and kind; a message of no known campaign counts under ""."""
 
     def __init__(self) -> None:

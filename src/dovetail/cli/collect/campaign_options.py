@@ -1,0 +1,195 @@
+"""The options of `dovetail collect new`: one dataclass for each section of a campaign file, which it makes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from dovetail.cli.collect.keys import read_public
+from dovetail.cli.console.options import Beta, Precision, Rho, as_whole, given
+from dovetail.core.checks import privacy_budget, whole
+from dovetail.core.errors import ParameterError
+from dovetail.core.rounding import round_up_to_double
+
+Mechanism = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]
+NUMERIC = ("laplace", "budget_laplace")
+Section = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class KeyOptions:
+    """Files of public keys."""
+
+    owner: Annotated[Path, typer.Option(help="Public keys of the owner (owner.key.pub).")]
+    shuffler: Annotated[Path, typer.Option(help="Public keys of the shuffler (shuffler.key.pub).")]
+    analyzer: Annotated[Path, typer.Option(help="Public keys of the analyzer (analyzer.key.pub).")]
+
+    def section(self) -> Section:
+        """`[keys]`."""
+        public = read_public(self.owner, "owner") | read_public(self.analyzer, "analyzer")
+        public |= read_public(self.shuffler, "shuffler")
+        return {"suite": public["analyzer"].partition(":")[0], **public}
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """Name and question; on a terminal, what is missing is asked for."""
+
+    id: Annotated[str | None, typer.Option(help="Name of the campaign: letters, digits, - and _.")] = None
+    question: Annotated[str | None, typer.Option(help="What people are asked, in one sentence.")] = None
+
+    def section(self) -> Section:
+        """The keys above all sections."""
+        id = _prompt("id", self.id, "Name of the campaign")
+        return {
+            "schema_version": 1,
+            "id": id,
+            "version": 1,
+            "question": _prompt("question", self.question, "What is asked"),
+        }
+
+
+@dataclass(frozen=True)
+class RandomizerOptions:
+    """The mechanism and its parameters."""
+
+    randomizer: Annotated[
+        Mechanism | None, typer.Option(help="Default krr with --categories or --k, laplace with --lower and --upper.")
+    ] = None
+    epsilon: Annotated[float, typer.Option(help="Local epsilon of one report, nats.")] = 1.0
+    categories: Annotated[str | None, typer.Option(help="Possible answers, with commas between them.")] = None
+    k: Annotated[float | None, typer.Option(help="Number of possible answers, where they have no names.")] = None
+    lower: Annotated[float | None, typer.Option(help="For numbers: the smallest possible answer.")] = None
+    upper: Annotated[float | None, typer.Option(help="For numbers: the largest possible answer.")] = None
+    grid: Annotated[float | None, typer.Option(help="For numbers: width of a step; default 1/1024 of the range.")] = (
+        None
+    )
+    beta: Beta = None
+    rho: Rho = None
+    precision: Precision = None
+
+    def section(self) -> Section:
+        """`[randomizer]`."""
+        names, numeric = split_names(self.categories), self.lower is not None or self.upper is not None
+        if not (names or self.k or numeric):
+            raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
+        name = self.randomizer or ("laplace" if numeric else "krr")
+        parameters: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
+        if name in NUMERIC:
+            parameters |= {"epsilon": self.epsilon, "beta": self.beta, "rho": self.rho, "precision": self.precision}
+        else:
+            parameters |= {"k": len(names) if names else as_whole(self.k), "epsilon": self.epsilon}
+        return {"name": name, **given(parameters), **({"categories": names} if names else {})}
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Public groups."""
+
+    groups: Annotated[str | None, typer.Option(help="Public groups that reports name, with commas.")] = None
+
+    def section(self) -> Section:
+        """`[groups]`."""
+        return {"names": split_names(self.groups)} if self.groups else {}
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """When rounds begin and end."""
+
+    count: Annotated[float, typer.Option(help="Number of rounds.")] = 24
+    period: Annotated[float, typer.Option(help="Length of a round, seconds.")] = 3600.0
+    start: Annotated[
+        datetime | None, typer.Option(help="When the first round begins, UTC; default the next full minute.")
+    ] = None
+    grace: Annotated[float, typer.Option(help="For how long a round still takes its late reports, seconds.")] = 0.0
+    manual: Annotated[bool, typer.Option("--manual", help="Rounds are closed by hand instead of by the clock.")] = (
+        False
+    )
+
+    def section(self) -> Section:
+        """`[rounds]`."""
+        schedule: Section = {"schedule": "manual"}
+        if not self.manual:
+            schedule = {"schedule": "period", "start": self._start(), "period_seconds": self.period}
+        return {**schedule, "count": whole("--count", as_whole(self.count), least=1), "grace_seconds": self.grace}
+
+    def _start(self) -> datetime:
+        if self.start is None:
+            return (datetime.now(UTC) + timedelta(minutes=1)).replace(second=0, microsecond=0)
+        return self.start.replace(tzinfo=UTC) if self.start.tzinfo is None else self.start.astimezone(UTC)
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """What leaves the shuffler."""
+
+    minimum: Annotated[float, typer.Option(help="Valid reports of distinct devices that a batch must have.")] = 1000
+    small: Annotated[
+        Literal["wait", "merge", "drop"], typer.Option(help="What happens to a round that has fewer.")
+    ] = "wait"
+    late: Annotated[Literal["refuse", "next"], typer.Option(help="What happens to reports after the end.")] = "refuse"
+    close_at: Annotated[float | None, typer.Option(help="Close a round early, on so many reports.")] = None
+
+    def section(self) -> Section:
+        """`[batch]`."""
+        minimum = whole("--minimum", as_whole(self.minimum), least=1)
+        early = given({"close_at": as_whole(self.close_at)})
+        return {"minimum": minimum, "small": self.small, "late": self.late, **early}
+
+
+@dataclass(frozen=True)
+class PromiseOptions:
+    """What the guarantee assumes, and what one device spends."""
+
+    delta: Annotated[
+        float | None, typer.Option(help="delta of the central guarantee; default 1e-6, or 0.01/minimum if smaller.")
+    ] = None
+    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
+    dishonest: Annotated[float, typer.Option(help="People assumed dishonest.")] = 0
+    device_budget: Annotated[
+        float | None, typer.Option(help="What a device spends at most, nats; default epsilon times the rounds.")
+    ] = None
+    open: Annotated[bool, typer.Option("--open", help="No roster: anybody may send; promises less.")] = False
+
+    def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
+        """`[promise]`; the defaults follow from `epsilon`, the number of `rounds` and the `minimum` of a batch."""
+        every_round = round_up_to_double(Fraction(privacy_budget("--epsilon", epsilon)) * rounds)
+        return {
+            "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
+            **given({"assumed_honest": as_whole(self.honest)}),
+            "assumed_dishonest": as_whole(self.dishonest),
+            "authentication": "none" if self.open else "roster",
+            "device_budget": every_round if self.device_budget is None else self.device_budget,
+        }
+
+
+@dataclass(frozen=True)
+class EndpointOptions:
+    """Where devices send."""
+
+    http: Annotated[str | None, typer.Option(help="Where devices send over HTTP, a URL.")] = None
+    mqtt: Annotated[str | None, typer.Option(help="Where devices send over MQTT, a URL.")] = None
+
+    def section(self) -> Section:
+        """`[endpoints]`."""
+        return given({"http": self.http, "mqtt": self.mqtt})
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _prompt(option: str, found: str | None, question: str) -> str:
+    if found is not None:
+        return found
+    if not sys.stdin.isatty():
+        raise ParameterError(f"--{option} is missing ({question.lower()}).")
+    return str(typer.prompt(question))

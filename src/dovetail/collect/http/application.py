@@ -1,0 +1,103 @@
+"""An app as both servers have it: problem documents for whatever goes wrong, health, and strict routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from dovetail.collect.http.middleware import OneLength, SecurityHeaders
+from dovetail.collect.http.problems import Refusal, problem
+from dovetail.core.errors import StorageError
+from dovetail_protocol.message import Rejected
+
+PAUSE = 5.0  # seconds until a store that failed is asked again
+
+
+class _Number(Convertor[int]):
+    """`{name:number}` in a route: a whole number of at most ten digits; Starlette's `int` breaks on thousands."""
+
+    regex = "[0-9]{1,10}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("number", _Number())
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+
+
+def strict_app(
+    routes: Sequence[BaseRoute], *, ready: Callable[[], bool], lifespan: Lifespan | None = None
+) -> Starlette:
+    """An app of these routes and `/healthz`, `/readyz`; `Refusal`, `Rejected` and faults become problem documents."""
+    handlers: dict[Any, Any] = {
+        Refusal: _refused,
+        Rejected: _rejected,
+        HTTPException: _http,
+        ClientDisconnect: _gone,
+        StorageError: _unstored,
+        Exception: _fault,
+    }
+    app = Starlette(
+        routes=[*routes, *health(ready)],
+        middleware=[Middleware(SecurityHeaders), Middleware(OneLength)],
+        exception_handlers=handlers,
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a path is right or unknown; nobody is sent elsewhere
+    return app
+
+
+def health(ready: Callable[[], bool]) -> list[Route]:
+    """`/healthz`: the process answers; `/readyz`: it can do its work, as `ready` says (called in a thread)."""
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        if await asyncio.to_thread(ready):
+            return JSONResponse({"status": "ready"})
+        return problem("unavailable", "the store does not answer.", retry_after=PAUSE)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+async def _refused(_: Request, error: Refusal) -> Response:
+    return problem(error.kind, error.detail, retry_after=error.retry_after)
+
+
+async def _rejected(_: Request, error: Rejected) -> Response:
+    return problem(error.kind, str(error))
+
+
+async def _http(_: Request, error: HTTPException) -> Response:
+    if error.status_code == 405:
+        return problem("method", "this place takes other methods.")
+    return problem("not_found" if error.status_code == 404 else "malformed", "there is nothing here.")
+
+
+async def _unstored(_: Request, __: StorageError) -> Response:
+    """A store that fails has stored nothing: the sender comes back later."""
+    return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
+
+
+async def _gone(_: Request, __: ClientDisconnect) -> Response:
+    return problem("malformed", "the client left before its request had arrived.")
+
+
+async def _fault(_: Request, __: Exception) -> Response:
+    return problem("fault", "a fault inside the server; its log names the place.")

@@ -1,0 +1,48 @@
+"""The parts of uvicorn that `http.request_deadline` reaches into: a new version that changes one fails here first."""
+
+import asyncio
+import inspect
+import tomllib
+from pathlib import Path
+
+import h11
+import uvicorn
+from packaging.requirements import Requirement
+from starlette.responses import PlainTextResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from dovetail.collect.http.request_deadline import RequestDeadline
+
+PROJECT = Path(__file__).parent.parent.parent / "pyproject.toml"
+
+
+def test_the_installed_uvicorn_is_one_that_was_tried() -> None:
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    asked = next(found for text in extras["serve"] if (found := Requirement(text)).name == "uvicorn")
+    assert uvicorn.__version__ in asked.specifier
+    assert any(each.operator in ("<", "<=") for each in asked.specifier), "internals are used: the range has an end"
+
+
+def test_a_connection_has_a_parser_and_no_request_yet() -> None:
+    async def make() -> H11Protocol:
+        return RequestDeadline(uvicorn.Config(PlainTextResponse("ok"), lifespan="off"), ServerState(), {})
+
+    protocol = asyncio.run(make())
+    assert isinstance(protocol.conn, h11.Connection) and protocol.conn.our_role is h11.SERVER
+    assert protocol.cycle is None
+
+
+def test_a_request_in_work_can_be_told_that_nobody_waits() -> None:
+    made = inspect.getsource(RequestResponseCycle.__init__)
+    assert "self.disconnected = False" in made and "self.message_event = message_event" in made
+
+
+def test_whatever_cannot_be_read_is_answered_by_the_method_that_we_replace() -> None:
+    assert list(inspect.signature(H11Protocol.send_400_response).parameters) == ["self", "msg"]
+    assert "self.send_400_response(" in inspect.getsource(H11Protocol.handle_events)
+
+
+def test_the_deadline_hooks_are_those_of_asyncio() -> None:
+    ours = {name for name in vars(RequestDeadline) if not name.startswith("_")}
+    assert ours == {"connection_made", "data_received", "connection_lost", "send_400_response"}
