@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.bound import Bound, Dominating
+from dovetail.account.bound import Bound, DominatingPair
 from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
 from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, worst_dataset
 from dovetail.account.mechanisms.hadamard import hadamard_dataset, hadamard_law
@@ -38,7 +38,7 @@ LAWS: dict[type, tuple[str, Callable[..., BlanketLaw], Callable[..., BlanketLaw]
 }
 
 
-def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
+def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]:
     """The name of the mechanism and what dominates n shuffled reports of it.
 
     Raises
@@ -100,7 +100,7 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     try:
         name, law = mechanism_law(mechanism, n=n)
     except UnsupportedError as error:
-        return [Bound.nothing("mechanism law", str(error), source=SOURCE)]
+        return [Bound.inapplicable("mechanism law", str(error), source=SOURCE)]
     ends = law.epsilon(delta)
     source = SOURCE
     if isinstance(law, BinaryExact):
@@ -115,7 +115,7 @@ def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
         _, law = mechanism_law(mechanism, n=n)
     except UnsupportedError:
         return math.inf
-    return law.upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
+    return law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
@@ -138,7 +138,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
             dataset = LAWS[type(subject)][2](subject)
         else:
             dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
-        return min(ShuffledLaw(dataset, n).reached(delta), _local(mechanism))
+        return min(ShuffledLaw(dataset, n).epsilon_lower(delta), _local(mechanism))
     except UnsupportedError:
         return 0.0
 

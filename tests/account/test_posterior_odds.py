@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from tests.shuffle.symmetric import everybody, everything, groups_of, largest_change, log_law, moved
 
+from dovetail.account.order_privacy.composition import compose_releases, mixture
+from dovetail.account.order_privacy.exact_alpha import exact_alpha
 from dovetail.account.order_privacy.exhaustive_inference import inferential_loss, informed_loss, two_orders
 from dovetail.account.order_privacy.posterior_odds import (
     definetti_interval,
-    exact_alpha,
     exchange_epsilon,
-    mixture,
     posterior_interval,
     reidentification_bound,
-    released_together,
 )
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -297,7 +296,7 @@ def test_a_shuffler_without_a_theorem_is_refused() -> None:
 def test_independent_releases_add_and_the_sum_is_exact_for_one_group() -> None:
     groups = Groups.from_lists([[0, 1, 3]], 4)
     releases = [SHUFFLERS[0], SHUFFLERS[1], SHUFFLERS[2]]
-    promised = released_together(releases, groups)
+    promised = compose_releases(releases, groups)
     group = (0, 1, 3)
     single = [largest_change(log_law(shuffler), group, 4) for shuffler in releases]
     assert promised.groups == groups and promised.alpha == pytest.approx(sum(single))
@@ -305,7 +304,7 @@ def test_independent_releases_add_and_the_sum_is_exact_for_one_group() -> None:
     laws = [log_law(shuffler) for shuffler in releases]
     both = sum((law - law[moved(group, 4)]).max(axis=1) for law in laws).max()
     assert both == pytest.approx(promised.alpha)
-    assert released_together([], groups).alpha == 0.0
+    assert compose_releases([], groups).alpha == 0.0
 
 
 def test_the_promise_of_a_mixture_is_that_of_its_worst_part() -> None:
