@@ -30,7 +30,7 @@ def weighted_positive_part(trials: Reals, weights: Reals, epsilon: float, epsilo
 
     tilt = 0.5 * math.tanh(0.5 * epsilon) / math.tanh(0.5 * epsilon0)  # beta - 1/2
     rest = -math.expm1(epsilon - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + math.exp(epsilon)))  # 1 - beta
-    low, high = weigh(trials, weights, tilt, rest)
+    low, high = weigh(trials, weights, tilt, rest, MILLS_ERROR)
     return low * (1.0 - PMF_ERROR), high * (1.0 + PMF_ERROR)
 
 

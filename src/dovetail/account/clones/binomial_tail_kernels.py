@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numba import njit
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR
 from dovetail.core.special import Reals
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
@@ -14,10 +13,11 @@ _BEND, _LEAN = 1.0 / np.arange(1.0, 9.0), 1.0 / np.arange(1.0, 17.0, 2.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def weigh(trials: Reals, weights: Reals, tilt: float, rest: float) -> tuple[float, float]:
+def weigh(trials: Reals, weights: Reals, tilt: float, rest: float, mills_error: float) -> tuple[float, float]:
+    """Ends of the sum of `weighted_positive_part`, but for the error of the first term."""
     low = high = 0.0
     for i in range(trials.size):
-        others = math.ceil(rest * trials[i]) - 1.0  # C - k: how many coins may show the other side
+        others = math.ceil(rest * trials[i]) - 1.0  # C - k: how many trials may show the other side
         if others < 0.0:
             continue
         k = trials[i] - others
@@ -27,13 +27,14 @@ def weigh(trials: Reals, weights: Reals, tilt: float, rest: float) -> tuple[floa
             high += share * 0.5 * rest
         else:
             cancelled = tilt * _mills_ratio(k, trials[i])
-            low += share * max(0.0, 0.25 - cancelled * (1.0 + MILLS_ERROR))
-            high += share * max(0.0, 0.25 - cancelled * (1.0 - MILLS_ERROR))
+            low += share * max(0.0, 0.25 - cancelled * (1.0 + mills_error))
+            high += share * max(0.0, 0.25 - cancelled * (1.0 - mills_error))
     return low, high
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill(k: Reals, n: Reals, first: Reals, mills: Reals) -> None:
+    """First terms and Mills ratios of `symmetric_binomial_tail`, into the last two arrays."""
     for i in range(n.size):
         first[i] = _symmetric_pmf(k[i] - 1.0, n[i] - k[i])
         mills[i] = _mills_ratio(k[i], n[i])
