@@ -147,7 +147,7 @@ class ThreeWayAttack:
               w_M = \frac{\tanh(\epsilon/2)}{p - 1} \left( \frac{(p+1) M}{2} + \frac{n - M}{p} \right)
 
     M is cut into blocks. A user more among the M adds a term whose mean is the change of w, so by Jensen a block
-    M1..M2 counts at least as M1 coins against w at M2.
+    M1..M2 counts at least as M1 trials against w at M2.
     """
 
     epsilon0: float

@@ -1,7 +1,7 @@
 r"""The two clone pairs: what shuffling hides in the worst case, between certified ends.
 
 Everybody else sends, with probability q, a report that looks like the victim's under either value, half of the time
-like each. So the victim hides among C = C' + 1 coins, C' ~ Bin(n - 1, q), and adds one that is tilted by her value.
+like each. So the victim hides among C = C' + 1 fair trials, C' ~ Bin(n - 1, q), and her value tilts one of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""The privacy loss of the clone pairs on a grid, certified from above and from below.
 
-With C coins, A of them heads, and x = 2A/C - 1, the pair of `ClonePair` is
+With A ~ Bin(C, 1/2) and x = 2A/C - 1, the pair of `ClonePair` is
 
 .. math:: P = \mathrm{Bin}(C, \tfrac12)\,(1 + \tau x), \quad Q = \mathrm{Bin}(C, \tfrac12)\,(1 - \tau x), \quad
           \log(P/Q) = 2 \operatorname{artanh}(\tau x), \qquad \tau = \tanh(\epsilon_0/2),
@@ -139,7 +139,7 @@ def optimistic_pld(pair: ClonePair, *, step: float, cut: float) -> tuple[Privacy
 
 
 def _tails(trials: Reals, weights: Reals, epsilon0: float, *, step: float, cut: float) -> _Tails:
-    """Mixture over the numbers of coins, on the grid 0, step, ... up to where at most about `cut` is left of P."""
+    """Mixture over the numbers of trials C, on the grid 0, step, ... up to where at most about `cut` is left of P."""
     reach = np.minimum(np.sqrt(2.0 * math.log(4.0 / cut) / trials), 1.0)  # Hoeffding, and 1 + tau x is at most 2
     most = 2.0 * np.arctanh(math.tanh(0.5 * epsilon0) * np.where(reach < 1.0, reach, 0.0))
     points = np.ceil(np.where(reach < 1.0, most, epsilon0) / step).astype(np.int64) + 2
@@ -151,7 +151,7 @@ def _tails(trials: Reals, weights: Reals, epsilon0: float, *, step: float, cut: 
 
 
 def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
-    r"""The rows of `_Tails` for one number of coins, float array (4, points).
+    r"""The rows of `_Tails` for one number of trials, float array (4, points).
 
     .. math:: Q = f\,(m - \tfrac{\tau}{2}), \quad P - Q = f \tau, \quad
               P - e^l Q = f (1 + e^l) \left(\tfrac{\tau}{2} - \tanh(\tfrac l2)\, m\right), \qquad
@@ -160,14 +160,14 @@ def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
     tau = math.tanh(0.5 * epsilon0)
     inside = loss < epsilon0
     at = np.minimum(loss, epsilon0)
-    rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most tails per coin
+    rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most failures per trial
     others = np.where(inside, np.ceil(rest * trials) - 1.0, -1.0)
-    fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few coins
+    fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few trials
     distinct, where = others[fresh], np.cumsum(fresh) - 1
     k = trials - np.maximum(distinct, 0.0)
     first, mills = symmetric_binomial_tail(k, np.full_like(k, trials))
     f = np.where(distinct >= 0.0, first, 0.0)[where]
-    alone = others <= 0.0  # no tails among them: everything is known in closed form
+    alone = others <= 0.0  # no failure among them: everything is known in closed form
     m = np.where(alone, 0.5, mills[where])
     hidden = 2.0 / (math.exp(epsilon0) + 1.0) if epsilon0 < 700.0 else 0.0  # 1 - tau
     q, gap = f * (m - 0.5 + 0.5 * hidden), f * tau
