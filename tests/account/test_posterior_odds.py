@@ -133,7 +133,7 @@ def test_without_a_shuffle_the_loss_is_the_one_of_the_reports() -> None:
 
 
 def test_too_many_sequences_and_wrong_priors_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="exceeds"):
+    with pytest.raises(UnsupportedError, match="Too many sequences"):
         inferential_loss(KRRChannel(9, 2, 1), prior=[1.0], shuffler=Uniform(8))
     with pytest.raises(DataError, match=r"`prior` must be probabilities of shape \(2, 2\)"):
         inferential_loss(KRRChannel(2, 2, 1), prior=[0.5, 0.5], shuffler=Uniform(2))

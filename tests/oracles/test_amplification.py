@@ -136,7 +136,9 @@ def test_the_search_catches_one_person_too_many() -> None:
 
 def test_the_search_catches_a_wrong_sign_and_a_wrong_scale_of_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     right = clones.weighted_positive_part
-    monkeypatch.setattr(clones, "weighted_positive_part", lambda c, w, eps, eps0: right(c, w, 0.9 * eps + 0.1 * eps0, eps0))
+    monkeypatch.setattr(
+        clones, "weighted_positive_part", lambda c, w, eps, eps0: right(c, w, 0.9 * eps + 0.1 * eps0, eps0)
+    )
     assert violations(krr(2, 3), 4, stronger)
 
 
