@@ -17,9 +17,9 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.account.compose import POINTS, compose
-from dovetail.account.composition.pld_convolution import sum_near
-from dovetail.account.composition.privacy_loss import losses_above
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.pld_convolution import convolve_near
+from dovetail.account.composition.privacy_loss import pessimistic_pld
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.interop import to_dp_accounting
 
 SEED, DELTA, ROUNDS, REPEATS = 1, 1e-6, 1000, 3
@@ -35,7 +35,7 @@ def best(run: Callable[[], object], repeats: int = REPEATS) -> float:
     return min(times)
 
 
-def peer(part: Round, step: float) -> tuple[float, float] | None:
+def peer(part: ShuffledRound, step: float) -> tuple[float, float] | None:
     """dp-accounting's epsilon and its time to compose, milliseconds."""
     if find_spec("dp_accounting") is None:
         return None
@@ -54,13 +54,13 @@ def main() -> None:
     compose(2, epsilon0=1.0, n=10, delta=DELTA)  # compiles
     print("epsilon0       n      epsilon      gap    compose   there and back      peer  peer's epsilon / ours - 1")
     for epsilon0, n in ((1.0, 10**3), (1.0, 10**4), (1.0, 10**6), (1.0, 10**9), (4.0, 10**4), (8.0, 10**5)):
-        part = Round(epsilon0, n)
+        part = ShuffledRound(epsilon0, n)
         found = compose(ROUNDS, epsilon0=epsilon0, n=n, delta=DELTA)
         assert found.epsilon is not None and found.lower is not None
         ours = best(lambda e=epsilon0, n=n: compose(ROUNDS, epsilon0=e, n=n, delta=DELTA))
         step = part.pair.gaussian_scale / POINTS
-        terms = [(losses_above(part.pair, step=step, cut=1e-9 * DELTA / ROUNDS), ROUNDS)]
-        data = numbers.random(sum_near(terms, delta=DELTA).masses.size)
+        terms = [(pessimistic_pld(part.pair, step=step, cut=1e-9 * DELTA / ROUNDS), ROUNDS)]
+        data = numbers.random(convolve_near(terms, delta=DELTA).masses.size)
         yardstick = best(lambda data=data: np.fft.irfft(np.fft.rfft(data), data.size), 10)
         theirs = peer(part, step)
         beside = "   skipped: pip install dp-accounting"

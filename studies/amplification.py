@@ -13,7 +13,7 @@ from dovetail.account.closed_form.blanket_bounds import bennett, hoeffding
 from dovetail.account.closed_form.clones_bounds import clones_focs, clones_workshop, stronger_tight
 from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
 from dovetail.account.curve import curve
-from dovetail.account.threshold_search import straddle
+from dovetail.account.threshold_search import bracket_root
 
 DELTA = 1e-6
 LINES = {
@@ -56,7 +56,7 @@ def all_equal(epsilon0: float, n: int) -> float:
     if attack.delta(0.0) <= DELTA:
         return 0.0
     start = ClonePair(epsilon0, n).epsilon(DELTA).upper
-    return straddle(
+    return bracket_root(
         lambda epsilon: np.log(max(attack.delta(epsilon), 1e-320) / DELTA),
         start, steepness=30.0, most=epsilon0, tolerance=1e-6,
     )[0]  # fmt: skip

@@ -18,9 +18,9 @@ def test_every_block_runs_and_its_figures_hold(block: str) -> None:
 
 def test_every_name_of_the_general_core_exists() -> None:
     table = PAGE.split("| libqif | here |")[1].split("\n\n")[0]
-    named = re.findall(r"`leak\.(\w+)`: (.*?) \|", table)
+    named = re.findall(r"`leak\.qif\.(\w+)`: (.*?) \|", table)
     assert len(named) == len(table.strip().splitlines()) - 1  # one home in each row below the ruler
     for module, functions in named:
-        home = importlib.import_module(f"dovetail.leak.{module}")
+        home = importlib.import_module(f"dovetail.leak.qif.{module}")
         for function in re.findall(r"`(\w+)`", functions):
             assert callable(getattr(home, function)), (module, function)

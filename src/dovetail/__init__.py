@@ -51,9 +51,9 @@ _HOME = {
     "dovetail.account.amplify": ("amplify", "list_bounds"),
     "dovetail.account.calibrate": ("max_epsilon", "min_people"),
     "dovetail.account.compose": ("compose", "composed_delta"),
-    "dovetail.account.composition.shuffled_round": ("Round",),
+    "dovetail.account.composition.shuffled_round": ("ShuffledRound",),
     "dovetail.account.interop": ("renyi_curve", "to_dp_accounting"),
-    "dovetail.account.closed_form.listing": ("closed_forms",),
+    "dovetail.account.closed_form.closed_forms": ("closed_forms",),
     "dovetail.leak.vulnerability": ("Vulnerability", "vulnerability"),
     "dovetail.leak.exact.fractions": ("exact_vulnerability",),
     "dovetail.attack.majority": ("MajorityVote",),
@@ -119,8 +119,8 @@ __all__ = [
     "PlanarLaplace",
     "PrivacyReport",
     "Records",
-    "Round",
     "Rounds",
+    "ShuffledRound",
     "Smoothness",
     "SubsetSearch",
     "Unary",
@@ -186,9 +186,9 @@ __all__ = [
 if TYPE_CHECKING:
     from dovetail.account.amplify import amplify, list_bounds
     from dovetail.account.calibrate import max_epsilon, min_people
-    from dovetail.account.closed_form.listing import closed_forms
+    from dovetail.account.closed_form.closed_forms import closed_forms
     from dovetail.account.compose import compose, composed_delta
-    from dovetail.account.composition.shuffled_round import Round
+    from dovetail.account.composition.shuffled_round import ShuffledRound
     from dovetail.account.interop import renyi_curve, to_dp_accounting
     from dovetail.account.order_privacy.posterior_odds import posterior_interval, reidentification_bound
     from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness

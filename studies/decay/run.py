@@ -17,7 +17,7 @@ from studies.qif import save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.asymptotics import chernoff, normal_limit
+from dovetail.leak.asymptotics import chernoff_bound, normal_limit
 from dovetail.leak.vulnerability import vulnerability
 
 CHANNEL = KRRChannel.of(3, 0.7)
@@ -39,7 +39,7 @@ def case(name: str, n: int) -> dict[str, Any]:
         "prior": name,
         "n": n,
         "leakage": seen.randomized_shuffled_leakage,
-        "chernoff": None if uniform else chernoff(*edges(prior), n),
+        "chernoff": None if uniform else chernoff_bound(*edges(prior), n),
         "limit": normal_limit(CHANNEL, n=n) if uniform else None,
     }
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.order_privacy.preservation import block_retained, retained_at
+from dovetail.account.order_privacy.preservation import expected_block_retention, retention_quantile
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sensitivity.kendall import published_width_bound
@@ -52,10 +52,10 @@ def cell(n: int, alpha: float, width: int, *, draws: int, rng: Entropy) -> list[
                 "share": share,
                 "theta": theta,
                 "eta": float(counts[:TRIALS, column].min()) / size,
-                "eta_99": retained_at(np.bincount(lost) / draws, size, delta=DELTA),
+                "eta_99": retention_quantile(np.bincount(lost) / draws, size, delta=DELTA),
                 "mean": float(counts[:, column].mean()) / size,
                 "deviation": float(counts[:, column].std(ddof=1)) / size,
-                "rule": block_retained(n, size, theta),
+                "rule": expected_block_retention(n, size, theta),
             }
         )
     return rows

@@ -28,7 +28,7 @@ from studies.record import command
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
-from dovetail.leak.adversaries.uninformed import fullest
+from dovetail.leak.adversaries.uninformed import top_t_leakage
 from dovetail.leak.vulnerability import vulnerability
 
 KEEP, MEMORY, SHORT = 0.75, 1e9, 0.2
@@ -76,7 +76,7 @@ def by_numpy(gain: Matrix, prior: Matrix, channel: Matrix) -> float:
 
 def ours(k: int, n: int) -> float:
     """The same number with nothing to build."""
-    fullest.cache_clear()  # no answer is remembered
+    top_t_leakage.cache_clear()  # no answer is remembered
     return vulnerability(KRRChannel.of(k, KEEP), n=n).randomized_shuffled
 
 

@@ -15,31 +15,37 @@ from studies.qif import save
 from studies.record import command
 
 from dovetail.core.channel import KRRChannel
-from dovetail.leak.qif.format_channel import in_letters, in_numbers
-from dovetail.leak.qif.shuffle_channels import Table, counted, randomized, randomized_counts, shuffled
+from dovetail.leak.qif.format_channel import format_fractions, format_polynomials
+from dovetail.leak.qif.shuffle_channels import (
+    LabelledChannel,
+    full_randomizer,
+    full_shuffle,
+    reduced_randomizer,
+    reduced_shuffle,
+)
 
 N = 3
 SHADE = KRRChannel(2, 3, 1)  # p = 3/4
 
-Build = Callable[[KRRChannel], Table]
+Build = Callable[[KRRChannel], LabelledChannel]
 
 
 RANDOM: dict[str, Build] = {
-    "Ia: N": lambda krr: randomized(krr, n=N),
-    "II: NS": lambda krr: randomized(krr, n=N).then(shuffled(2, n=N)),
-    "II: SN": lambda krr: shuffled(2, n=N).then(randomized(krr, n=N)),
-    "III: NS^r": lambda krr: randomized(krr, n=N).then(counted(2, n=N)),
-    "IV: N^r": lambda krr: randomized_counts(krr, n=N),
-    "V: S^r N^r": lambda krr: counted(2, n=N).then(randomized_counts(krr, n=N)),
+    "Ia: N": lambda krr: full_randomizer(krr, n=N),
+    "II: NS": lambda krr: full_randomizer(krr, n=N).then(full_shuffle(2, n=N)),
+    "II: SN": lambda krr: full_shuffle(2, n=N).then(full_randomizer(krr, n=N)),
+    "III: NS^r": lambda krr: full_randomizer(krr, n=N).then(reduced_shuffle(2, n=N)),
+    "IV: N^r": lambda krr: reduced_randomizer(krr, n=N),
+    "V: S^r N^r": lambda krr: reduced_shuffle(2, n=N).then(reduced_randomizer(krr, n=N)),
 }
-FIXED = {"Ib: S": shuffled(2, n=N), "Ic: S^r": counted(2, n=N)}
+FIXED = {"Ib: S": full_shuffle(2, n=N), "Ic: S^r": reduced_shuffle(2, n=N)}
 ORDER = ("Ia: N", "Ib: S", "Ic: S^r", "II: NS", "III: NS^r", "IV: N^r", "V: S^r N^r", "II: SN")
 
 
 def texts() -> dict[str, str]:
     """Every table as it is printed."""
-    letters = {name: in_letters(build, k=2, n=N) for name, build in RANDOM.items()}
-    every = {**letters, **{name: in_numbers(table) for name, table in FIXED.items()}}
+    letters = {name: format_polynomials(build, k=2, n=N) for name, build in RANDOM.items()}
+    every = {**letters, **{name: format_fractions(table) for name, table in FIXED.items()}}
     return {name: every[name] for name in ORDER}
 
 

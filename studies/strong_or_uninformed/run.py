@@ -21,16 +21,16 @@ from studies.record import command, picture, record
 
 from dovetail.core.channel import KRRChannel
 from dovetail.leak.qif import prior
-from dovetail.leak.qif.arithmetic import Numbers, laws
+from dovetail.leak.qif.arithmetic import Numbers, normalize
 from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
 from dovetail.leak.qif.channel_algebra import cascade, deterministic, hidden_choice, identity
 from dovetail.leak.qif.gain import attribute
-from dovetail.leak.qif.shuffle_channels import exact
+from dovetail.leak.qif.shuffle_channels import exact_channel
 from dovetail.leak.vulnerability import vulnerability
 
 ODDS = (3, 9)
 SHARES = (Fraction(1, 2), Fraction(2, 5), Fraction(1, 100))  # of ones among the others
-EVEN = laws([1, 1])
+EVEN = normalize([1, 1])
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ def datasets(n: int) -> list[tuple[int, ...]]:
 
 def mechanisms(n: int, odds: int) -> dict[str, Numbers]:
     """M and M' as exact channels (datasets, outputs)."""
-    response = exact(KRRChannel(2, keep=odds, lie=1))
+    response = exact_channel(KRRChannel(2, keep=odds, lie=1))
     return {
         "M": cascade(deterministic(lambda x: x[-1], datasets(n)), response),
         "M'": cascade(deterministic(lambda x: sum(x) % 2, datasets(n)), response),
@@ -51,14 +51,14 @@ def mechanisms(n: int, odds: int) -> dict[str, Numbers]:
 
 def last_person(share: Fraction, *, n: int, odds: int) -> dict[str, Numbers]:
     """M and M' as channels of the last record alone, the others unknown: (2, 2)."""
-    response = exact(KRRChannel(2, keep=odds, lie=1))
+    response = exact_channel(KRRChannel(2, keep=odds, lie=1))
     even = Fraction(1, 2) + (1 - 2 * share) ** (n - 1) / 2
     return {"M": response, "M'": hidden_choice(response, response[:, ::-1], weight=even)}
 
 
 def unknown(share: Fraction, *, n: int, target: int) -> Numbers:
     """The others hold a one with this probability each, the target with one half."""
-    others = laws([share.denominator - share.numerator, share.numerator])
+    others = normalize([share.denominator - share.numerator, share.numerator])
     return prior.product([EVEN if person == target else others for person in range(n)])
 
 

@@ -58,7 +58,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
-from dovetail.account.order_privacy.posterior_odds import exact_alpha
+from dovetail.account.order_privacy.exact_alpha import exact_alpha
 from dovetail.core.entropy import Permutation
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from dovetail.account.clones.approximate import amplify_approximate, falling_branch
+from dovetail.account.clones.approximate import amplify_approximate, smallest_epsilon
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.errors import ParameterError
 
@@ -75,11 +75,11 @@ def test_a_narrow_falling_branch_is_found_and_a_missed_one_is_not_invented() -> 
     least = float(totals.min())
     assert 0 < int(totals.argmin()) < 3_000  # it falls, then grows
     for share in (1e-6, 1e-3, 0.3):
-        found = falling_branch(curve, least * (1 + share), slack=slack, most=3.0, guess=1.0)
+        found = smallest_epsilon(curve, least * (1 + share), slack=slack, most=3.0, guess=1.0)
         assert found is not None
         first = epsilons[np.argmax(totals <= least * (1 + share))]
         assert first - 1e-3 <= found[1] <= first
-    assert falling_branch(curve, least * 0.99, slack=slack, most=3.0, guess=1.0) is None
+    assert smallest_epsilon(curve, least * 0.99, slack=slack, most=3.0, guess=1.0) is None
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dovetail.account.blanket.expected_positive_part import Tilt, _saddle, _sum, mean_excess
+from dovetail.account.blanket.expected_positive_part import expected_positive_part
+from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.blanket.tilted_convolution import convolve_copies
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.special import binomial_pmf
@@ -113,8 +115,8 @@ def test_reports_that_matter_rarely_are_summed_as_sharply_as_any(epsilon0: float
 def test_splits_make_no_more_mass_than_they_are_charged_for(p: float, chance: float, n: int, points: int) -> None:
     values = np.array([p - 1.3, 1.0 - 1.3 * p, -0.3, 0.0])
     masses = np.array([chance, chance, chance, 1.0 - 3.0 * chance])
-    tilt = Tilt(values, masses, _saddle(values, masses, n))
-    summed = _sum(tilt, values, n, points)
+    tilt = ExponentialTilt(values, masses, saddle_point(values, masses, n))
+    summed = convolve_copies(tilt, values, n, points)
     if summed is None:
         return
     total, splits = summed
@@ -166,8 +168,8 @@ def test_both_directions_of_a_lopsided_law_count() -> None:
 
 
 def test_a_value_of_zero_probability_and_a_sure_loss_are_no_trouble() -> None:
-    assert mean_excess(np.array([-1.0, 0.0]), np.array([0.5, 0.5]), 9).upper == 0.0
-    one = mean_excess(np.array([1.0, -2.0, 50.0]), np.array([0.5, 0.5, 0.0]), 2)
+    assert expected_positive_part(np.array([-1.0, 0.0]), np.array([0.5, 0.5]), 9).upper == 0.0
+    one = expected_positive_part(np.array([1.0, -2.0, 50.0]), np.array([0.5, 0.5, 0.0]), 2)
     assert one.contains(0.25)
 
 

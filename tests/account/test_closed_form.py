@@ -8,15 +8,15 @@ import pytest
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.closed_form.blanket_bounds import _phi, bennett, hoeffding
+from dovetail.account.closed_form.blanket_bounds import bennett, bennett_function, hoeffding
 from dovetail.account.closed_form.clones_bounds import (
     clones_focs,
     clones_workshop,
     stronger_published,
     stronger_tight,
 )
+from dovetail.account.closed_form.closed_forms import ADAPTIVE, FIXED, closed_forms, krr_upper_law
 from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
-from dovetail.account.closed_form.listing import ADAPTIVE, FIXED, closed_forms, response_law
 from dovetail.core.errors import ParameterError
 
 FORMS = (*ADAPTIVE, *FIXED)
@@ -61,7 +61,7 @@ def exact_sum(law: BlanketLaw, n: int, epsilon: float) -> float:
 @pytest.mark.parametrize("k", [2, 3, 20])
 @pytest.mark.parametrize("n", [5, 12])
 def test_at_the_returned_epsilon_the_law_itself_keeps_delta(n: int, k: int, form) -> None:  # type: ignore[no-untyped-def]
-    law, answered = response_law(1.0, k), 0
+    law, answered = krr_upper_law(1.0, k), 0
     for delta in (0.02, 0.05, 0.1, 0.2, 0.4):
         epsilon = form(1.0, n=n, delta=delta, law=law).epsilon
         if epsilon is not None:
@@ -108,9 +108,9 @@ def test_a_lopsided_law_gets_the_worse_of_its_two_directions() -> None:
 
 def test_phi_is_smooth_where_the_series_ends_and_half_a_square_near_zero() -> None:
     u = np.array([1e-9, 1e-4, 0.01 * (1 - 1e-12), 0.01])
-    assert _phi(u)[:2] == pytest.approx(0.5 * u[:2] ** 2 - u[:2] ** 3 / 6, rel=1e-8)
-    assert _phi(u)[2] == pytest.approx(_phi(u)[3], rel=1e-11)
-    assert _phi(u)[2] <= _phi(u)[3]
+    assert bennett_function(u)[:2] == pytest.approx(0.5 * u[:2] ** 2 - u[:2] ** 3 / 6, rel=1e-8)
+    assert bennett_function(u)[2] == pytest.approx(bennett_function(u)[3], rel=1e-11)
+    assert bennett_function(u)[2] <= bennett_function(u)[3]
 
 
 def test_formulas_equal_their_displays() -> None:

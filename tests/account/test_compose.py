@@ -11,20 +11,20 @@ from scipy.stats import binom
 
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.compose import Composition, compose, composed_delta
-from dovetail.account.composition.pld_convolution import add_losses, overshoot, sum_near
-from dovetail.account.composition.privacy_loss import LossDistribution, losses_above, losses_below
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.pld_convolution import convolve_near, convolve_plds, shift_quantile
+from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, optimistic_pld, pessimistic_pld
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 SMALL = [
-    [Round(1.0, 6, times=2)],
-    [Round(1.0, 6, times=3)],
-    [Round(3.0, 10, times=2)],
-    [Round(0.2, 8, times=3)],
-    [Round(8.0, 5, times=2)],
-    [Round(1.0, 7, kind="clones", times=2)],
-    [Round(1.0, 12), Round(0.3, 5, kind="clones"), Round(2.0, 4)],
+    [ShuffledRound(1.0, 6, times=2)],
+    [ShuffledRound(1.0, 6, times=3)],
+    [ShuffledRound(3.0, 10, times=2)],
+    [ShuffledRound(0.2, 8, times=3)],
+    [ShuffledRound(8.0, 5, times=2)],
+    [ShuffledRound(1.0, 7, kind="clones", times=2)],
+    [ShuffledRound(1.0, 12), ShuffledRound(0.3, 5, kind="clones"), ShuffledRound(2.0, 4)],
 ]
 
 
@@ -41,7 +41,7 @@ def enumerated(epsilon0: float, n: int, kind: Kind) -> Pair:
     return np.concatenate(first), np.concatenate(second)
 
 
-def product(rounds: list[Round]) -> Pair:
+def product(rounds: list[ShuffledRound]) -> Pair:
     """The exact product of all rounds' pairs."""
     pairs = [enumerated(r.epsilon0, r.n, r.pair.kind) for r in rounds for _ in range(r.times)]
     first, second = (reduce(np.multiply.outer, [pair[i] for pair in pairs]).ravel() for i in (0, 1))
@@ -53,7 +53,7 @@ def hockey_stick(pair: Pair, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("rounds", SMALL, ids=str)
-def test_the_exact_delta_of_the_product_lies_in_the_bracket(rounds: list[Round]) -> None:
+def test_the_exact_delta_of_the_product_lies_in_the_bracket(rounds: list[ShuffledRound]) -> None:
     exact, local = product(rounds), sum(r.times * r.epsilon0 for r in rounds)
     for share in (0.0, 0.1, 0.4, 0.8, 0.95):
         truth, ends = hockey_stick(exact, share * local), composed_delta(rounds, epsilon=share * local)
@@ -63,7 +63,7 @@ def test_the_exact_delta_of_the_product_lies_in_the_bracket(rounds: list[Round])
 
 
 @pytest.mark.parametrize("rounds", SMALL, ids=str)
-def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: list[Round]) -> None:
+def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: list[ShuffledRound]) -> None:
     exact = product(rounds)
     for delta in (1e-3, 1e-8, 1e-12):
         found = compose(rounds, delta=delta)
@@ -75,7 +75,7 @@ def test_the_exact_epsilon_of_the_product_lies_between_lower_and_upper(rounds: l
 
 @pytest.mark.parametrize("delta", [1e-16, 1e-20, 1e-24])
 def test_tiny_deltas_are_still_certified(delta: float) -> None:
-    rounds = [Round(0.2, 40, times=2)]
+    rounds = [ShuffledRound(0.2, 40, times=2)]
     exact, found = product(rounds), compose(rounds, delta=delta)
     assert found.epsilon is not None and found.lower is not None
     assert hockey_stick(exact, found.epsilon) <= delta * (1 + 1e-9)
@@ -94,30 +94,30 @@ def test_far_below_the_rounding_of_the_transform_delta_agrees_with_the_single_ro
 
 def test_losses_rounded_down_fall_below_the_exact_value() -> None:
     pair, epsilon = ClonePair(1.0, 6), 0.8
-    law = losses_above(pair, step=0.01, cut=1e-15)
-    down = LossDistribution(law.step, law.start - law.step, law.masses, law.infinity, law.error)
-    truth = hockey_stick(product([Round(1.0, 6, times=3)]), epsilon)
-    assert sum_near([(law, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
-    assert sum_near([(down, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
+    law = pessimistic_pld(pair, step=0.01, cut=1e-15)
+    down = PrivacyLossDistribution(law.step, law.start - law.step, law.masses, law.infinity, law.error)
+    truth = hockey_stick(product([ShuffledRound(1.0, 6, times=3)]), epsilon)
+    assert convolve_near([(law, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
+    assert convolve_near([(down, 3)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
 
 
 def test_cut_mass_that_is_not_charged_falls_below_the_exact_value() -> None:
     pair, epsilon = ClonePair(0.5, 30), 0.9
-    law = losses_above(pair, step=0.001, cut=1e-3)
-    free = LossDistribution(law.step, law.start, law.masses, 0.0, law.error)
-    truth = hockey_stick(product([Round(0.5, 30, times=2)]), epsilon)
-    assert sum_near([(law, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
-    assert sum_near([(free, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
+    law = pessimistic_pld(pair, step=0.001, cut=1e-3)
+    free = PrivacyLossDistribution(law.step, law.start, law.masses, 0.0, law.error)
+    truth = hockey_stick(product([ShuffledRound(0.5, 30, times=2)]), epsilon)
+    assert convolve_near([(law, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) >= truth
+    assert convolve_near([(free, 2)], delta=1e-9, epsilon=epsilon).upper(epsilon) < truth
 
 
 def test_losses_rounded_up_are_no_lower_bound_without_the_allowance_for_it() -> None:
     pair, epsilon = ClonePair(1.0, 6), 1.6
-    law, shifts = losses_below(pair, step=0.05, cut=1e-15)
-    up = LossDistribution(law.step, law.start + 0.5 * law.step, law.masses, law.infinity, law.error)
-    truth = hockey_stick(product([Round(1.0, 6, times=3)]), epsilon)
-    total = sum_near([(up, 3)], delta=1e-9, epsilon=epsilon)
+    law, shifts = optimistic_pld(pair, step=0.05, cut=1e-15)
+    up = PrivacyLossDistribution(law.step, law.start + 0.5 * law.step, law.masses, law.infinity, law.error)
+    truth = hockey_stick(product([ShuffledRound(1.0, 6, times=3)]), epsilon)
+    total = convolve_near([(up, 3)], delta=1e-9, epsilon=epsilon)
     assert total.lower(epsilon) > truth
-    allowance = overshoot([(up, 3)], [shifts + 0.5 * law.step], 1e-3 * truth)
+    allowance = shift_quantile([(up, 3)], [shifts + 0.5 * law.step], 1e-3 * truth)
     assert 0.5 * truth < total.lower(epsilon + allowance) - 1e-3 * truth < truth
 
 
@@ -128,7 +128,7 @@ def test_on_the_grid_the_law_of_losses_keeps_delta_and_between_it_is_above(
 ) -> None:
     pair = ClonePair(epsilon0, n, kind)
     step = 0.01 * min(pair.gaussian_scale, epsilon0)
-    law = losses_above(pair, step=step, cut=1e-14)
+    law = pessimistic_pld(pair, step=step, cut=1e-14)
     for point in (0.0, 7.0, 100.5, 250.0):
         epsilon = point * step
         if epsilon < epsilon0:
@@ -142,11 +142,11 @@ def test_on_the_grid_the_law_of_losses_keeps_delta_and_between_it_is_above(
 
 @pytest.mark.parametrize("theta", [0.0, 2.0])
 def test_the_transform_gives_the_tilted_convolution(theta: float) -> None:
-    laws = [losses_above(ClonePair(e0, n), step=0.02, cut=1e-12) for e0, n in ((1.0, 20), (0.4, 5))]
+    laws = [pessimistic_pld(ClonePair(e0, n), step=0.02, cut=1e-12) for e0, n in ((1.0, 20), (0.4, 5))]
     tilted = [law.masses * np.exp(theta * law.losses) for law in laws]
     tilted = [t / t.sum() for t in tilted]
     direct = reduce(np.convolve, [tilted[0], tilted[0], tilted[1]])
-    total = add_losses([(laws[0], 2), (laws[1], 1)], theta=theta)
+    total = convolve_plds([(laws[0], 2), (laws[1], 1)], theta=theta)
     start = 2 * laws[0].start + laws[1].start
     where = np.round((total.start + total.step * np.arange(total.masses.size) - start) / total.step).astype(int)
     inside = (where >= 0) & (where < direct.size)
@@ -189,16 +189,16 @@ def test_epsilon_falls_with_people_and_delta_and_grows_with_local_epsilon() -> N
     for falling in (by_n, by_delta, by_local):
         assert all(a >= b for a, b in pairwise(falling)), falling
     assert by_delta[0] == 20.0
-    clones = compose([Round(1.0, 500, times=20, kind="clones")], delta=1e-6)
+    clones = compose([ShuffledRound(1.0, 500, times=20, kind="clones")], delta=1e-6)
     assert upper(clones) > by_delta[2]
 
 
 def test_the_order_and_the_grouping_of_rounds_do_not_matter() -> None:
-    rounds = [Round(1.0, 100), Round(0.5, 2_000, times=3), Round(2.0, 50, kind="clones")]
+    rounds = [ShuffledRound(1.0, 100), ShuffledRound(0.5, 2_000, times=3), ShuffledRound(2.0, 50, kind="clones")]
     found = {compose(order, delta=1e-6) for order in permutations(rounds)}
     assert len(found) == 1
     apart = [rounds[0], rounds[1], rounds[2]]
-    apart[1:2] = [Round(0.5, 2_000, times=2), Round(0.5, 2_000)]
+    apart[1:2] = [ShuffledRound(0.5, 2_000, times=2), ShuffledRound(0.5, 2_000)]
     assert upper(compose(apart, delta=1e-6)) == pytest.approx(upper(found.pop()), rel=1e-7)
 
 
@@ -209,15 +209,15 @@ def test_delta_falls_in_epsilon_and_vanishes_at_the_sum_of_local_epsilons() -> N
 
 
 def test_above_the_sum_of_local_epsilons_nothing_is_known_to_be_reached() -> None:
-    rounds = [Round(1.0, 1_000, times=3, delta0=1e-6)]
+    rounds = [ShuffledRound(1.0, 1_000, times=3, delta0=1e-6)]
     ends = composed_delta(rounds, epsilon=3.0)
     assert ends.lower == 0.0
     assert ends.upper == pytest.approx(3e-6, rel=1e-3)
 
 
 def test_approximate_rounds_add_their_term_once_each() -> None:
-    pure = [Round(1.0, 1_000, times=4, kind="clones"), Round(0.5, 200, kind="clones")]
-    rounds = [Round(1.0, 1_000, times=4, delta0=1e-14), Round(0.5, 200, delta0=1e-13)]
+    pure = [ShuffledRound(1.0, 1_000, times=4, kind="clones"), ShuffledRound(0.5, 200, kind="clones")]
+    rounds = [ShuffledRound(1.0, 1_000, times=4, delta0=1e-14), ShuffledRound(0.5, 200, delta0=1e-13)]
     for epsilon in (0.1, 0.8):
         term = (exp(epsilon) + 1) * (4 * (1 + exp(-1.0)) * 1_000 * 1e-14 + (1 + exp(-0.5)) * 200 * 1e-13)
         ours, without = composed_delta(rounds, epsilon=epsilon), composed_delta(pure, epsilon=epsilon)
@@ -228,7 +228,7 @@ def test_approximate_rounds_add_their_term_once_each() -> None:
 
 
 def test_rounds_with_too_much_delta0_keep_the_local_promise_or_nothing() -> None:
-    rounds = [Round(1.0, 10_000, times=3, delta0=1e-8)]
+    rounds = [ShuffledRound(1.0, 10_000, times=3, delta0=1e-8)]
     local, nothing = compose(rounds, delta=1e-6), compose(rounds, delta=1e-9)
     assert (local.epsilon, local.method) == (3.0, "local")
     assert (nothing.epsilon, nothing.lower) == (None, None)
@@ -252,17 +252,17 @@ def test_the_corners_of_the_range_give_an_ordered_answer(epsilon0: float, n: int
         lambda: compose(3, delta=1e-6),
         lambda: compose([], delta=1e-6),
         lambda: compose([1.0], delta=1e-6),  # type: ignore[list-item]
-        lambda: compose([Round(1.0, 10)], epsilon0=1.0, delta=1e-6),
+        lambda: compose([ShuffledRound(1.0, 10)], epsilon0=1.0, delta=1e-6),
         lambda: compose("many", epsilon0=1.0, n=3, delta=1e-6),  # type: ignore[arg-type]
         lambda: compose(3, epsilon0=1.0, n=10, delta=np.nan),
         lambda: compose(3, epsilon0=1.0, n=10, delta=1.0),
         lambda: compose(3, epsilon0=1.0, n=10, delta=1e-250),
         lambda: composed_delta(3, epsilon=-1.0, epsilon0=1.0, n=10),
-        lambda: Round(1.0, 10, delta0=-1e-9),
-        lambda: Round(1.0, 10, times=1.5),  # type: ignore[arg-type]
-        lambda: Round(np.inf, 10),
-        lambda: Round(1.0, 0),
-        lambda: Round(1.0, 10, kind="weaker"),  # type: ignore[arg-type]
+        lambda: ShuffledRound(1.0, 10, delta0=-1e-9),
+        lambda: ShuffledRound(1.0, 10, times=1.5),  # type: ignore[arg-type]
+        lambda: ShuffledRound(np.inf, 10),
+        lambda: ShuffledRound(1.0, 0),
+        lambda: ShuffledRound(1.0, 10, kind="weaker"),  # type: ignore[arg-type]
     ],
 )
 def test_arguments_outside_their_range_are_refused(call) -> None:  # type: ignore[no-untyped-def]
@@ -272,4 +272,4 @@ def test_arguments_outside_their_range_are_refused(call) -> None:  # type: ignor
 
 def test_stronger_clones_are_refused_for_approximate_rounds() -> None:
     with pytest.raises(UnsupportedError, match="clones"):
-        Round(1.0, 10, delta0=1e-9, kind="stronger clones")
+        ShuffledRound(1.0, 10, delta0=1e-9, kind="stronger clones")

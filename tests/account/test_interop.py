@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.interop import renyi_curve, to_dp_accounting
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
 
@@ -19,7 +19,7 @@ CASES = [(1.0, 1_000, 1), (1.0, 1_000, 100), (1.0, 10_000, 1_000), (0.2, 10**6, 
 
 @pytest.mark.parametrize(("epsilon0", "n", "T"), CASES)
 def test_both_libraries_compose_rounds_to_the_same_epsilon(epsilon0: float, n: int, T: int) -> None:
-    part = Round(epsilon0, n)
+    part = ShuffledRound(epsilon0, n)
     interval = part.pair.gaussian_scale / 100
     theirs = to_dp_accounting(part, interval=interval, neighboring_relation=REPLACE).self_compose(T)
     ours = compose(T, epsilon0=epsilon0, n=n, delta=1e-6)
@@ -32,9 +32,9 @@ def test_both_libraries_compose_rounds_to_the_same_epsilon(epsilon0: float, n: i
 
 @pytest.mark.parametrize(("epsilon0", "n", "T"), CASES)
 def test_the_exported_delta_is_not_below_the_certified_lower_end(epsilon0: float, n: int, T: int) -> None:
-    part = Round(epsilon0, n)
+    part = ShuffledRound(epsilon0, n)
     interval = part.pair.gaussian_scale / 30
-    theirs = to_dp_accounting(Round(epsilon0, n, times=T), interval=interval, neighboring_relation=REPLACE)
+    theirs = to_dp_accounting(ShuffledRound(epsilon0, n, times=T), interval=interval, neighboring_relation=REPLACE)
     for z in (1.0, 3.0):
         epsilon = z * part.pair.gaussian_scale * np.sqrt(T)
         ends = composed_delta(T, epsilon=epsilon, epsilon0=epsilon0, n=n)
@@ -42,7 +42,7 @@ def test_the_exported_delta_is_not_below_the_certified_lower_end(epsilon0: float
 
 
 def test_a_round_composes_with_a_gaussian_step() -> None:
-    rounds = to_dp_accounting(Round(1.0, 1_000, times=10), interval=1e-3, neighboring_relation=REPLACE)
+    rounds = to_dp_accounting(ShuffledRound(1.0, 1_000, times=10), interval=1e-3, neighboring_relation=REPLACE)
     gaussian = pld.from_gaussian_mechanism(4.0, value_discretization_interval=1e-3, neighboring_relation=REPLACE)
     both, ours = rounds.compose(gaussian).get_epsilon_for_delta(1e-6), compose(10, epsilon0=1.0, n=1_000, delta=1e-6)
     alone = gaussian.get_epsilon_for_delta(1e-6)
@@ -56,26 +56,26 @@ def test_a_round_composes_with_a_gaussian_step() -> None:
 def test_other_neighbours_are_refused(relation: str) -> None:
     wanted = accounting.NeighboringRelation[relation]
     with pytest.raises(UnsupportedError, match="REPLACE_ONE"):
-        to_dp_accounting(Round(1.0, 100), interval=1e-2, neighboring_relation=wanted)
+        to_dp_accounting(ShuffledRound(1.0, 100), interval=1e-2, neighboring_relation=wanted)
 
 
 def test_approximate_rounds_and_impossible_grids_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="Approximate"):
-        to_dp_accounting(Round(1.0, 100, delta0=1e-12), interval=1e-2, neighboring_relation=REPLACE)
+        to_dp_accounting(ShuffledRound(1.0, 100, delta0=1e-12), interval=1e-2, neighboring_relation=REPLACE)
     with pytest.raises(UnsupportedError, match="grid points"):
-        to_dp_accounting(Round(1.0, 100), interval=1e-12, neighboring_relation=REPLACE)
+        to_dp_accounting(ShuffledRound(1.0, 100), interval=1e-12, neighboring_relation=REPLACE)
     with pytest.raises(ParameterError, match="interval"):
-        to_dp_accounting(Round(1.0, 100), interval=0.0, neighboring_relation=REPLACE)
+        to_dp_accounting(ShuffledRound(1.0, 100), interval=0.0, neighboring_relation=REPLACE)
 
 
 def test_without_the_package_the_pip_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(MissingExtraError, match=r"dovetail-privacy\[interop\]"):
-        to_dp_accounting(Round(1.0, 100), interval=1e-2, neighboring_relation=REPLACE)
+        to_dp_accounting(ShuffledRound(1.0, 100), interval=1e-2, neighboring_relation=REPLACE)
 
 
 def test_the_renyi_curve_converts_there_as_here() -> None:
-    curve = renyi_curve(Round(1.0, 10_000, times=1_000), orders=np.geomspace(2.0, 200.0, 60))
+    curve = renyi_curve(ShuffledRound(1.0, 10_000, times=1_000), orders=np.geomspace(2.0, 200.0, 60))
     theirs, _ = rdp.compute_epsilon(curve.orders, curve.divergences, 1e-6)
     ours = compose(1_000, epsilon0=1.0, n=10_000, delta=1e-6).epsilon
     assert ours is not None and ours < theirs < 1.2 * ours

@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.compose import compose
-from dovetail.account.composition.privacy_loss import LossDistribution, losses_above
-from dovetail.account.composition.renyi import add_divergences, law_divergence, renyi_divergence, renyi_epsilon
+from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
+from dovetail.account.composition.renyi import add_divergences, pld_divergence, renyi_divergence, renyi_epsilon
 from dovetail.core.errors import ParameterError
 
 ORDERS = np.array([1.001, 1.5, 2.0, 8.0, 40.0, 300.0])
@@ -41,10 +41,10 @@ def test_divergences_are_just_above_the_exact_ones(epsilon0: float, n: int, kind
 
 def test_losses_rounded_down_give_divergences_below_the_exact_ones() -> None:
     pair = ClonePair(1.0, 10)
-    law = losses_above(pair, step=0.01, cut=1e-280)
+    law = pessimistic_pld(pair, step=0.01, cut=1e-280)
     half = law.masses.size // 2
     down = np.concatenate([law.masses[:half], law.masses[half + 1 :], [0.0]])  # each loss one step too small
-    wrong = law_divergence(LossDistribution(law.step, law.start, down, 0.0, law.error), ORDERS, worst=1.0)
+    wrong = pld_divergence(PrivacyLossDistribution(law.step, law.start, down, 0.0, law.error), ORDERS, worst=1.0)
     assert np.all(wrong[1:] < exact(1.0, 10, "stronger clones")[1:])
 
 

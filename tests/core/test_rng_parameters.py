@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import dovetail as dt
-from dovetail.account.order_privacy.preservation import least_alpha_of_members, preservation, replaced
+from dovetail.account.order_privacy.preservation import preservation, sample_replacements
+from dovetail.account.order_privacy.smallest_alpha import smallest_alpha_for_members
 from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.result import mount, score
@@ -88,9 +89,9 @@ ENTRIES: dict[str, Takes] = {
     "bootstrap_mean": lambda **o: bootstrap_mean(LAPLACE, LAPLACE.randomize([0.5] * 20), resamples=5, **o),
     "nested_crescents": lambda **o: nested_crescents(8, **o),
     "synthetic_loads": lambda **o: synthetic_loads(2, 3, **o),
-    "replaced": lambda **o: replaced(Uniform(8), [0, 1], draws=2, **o),
+    "replaced": lambda **o: sample_replacements(Uniform(8), [0, 1], draws=2, **o),
     "preservation": lambda **o: preservation(Uniform(8), [0, 1], eta=0.5, draws=2, **o),
-    "least_alpha_of_members": lambda **o: least_alpha_of_members(
+    "least_alpha_of_members": lambda **o: smallest_alpha_for_members(
         lambda alpha: Uniform(8), range(8), eta=0.5, delta=0.5, draws=50, **o
     ),
     "MajorityVote.guess": lambda **o: MajorityVote(KRR2, np.arange(8), NEIGHBOURS).guess(VALUES, **o),

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.leak.exactly import SEEDS, situation
+from tests.leak.exact_examples import SEEDS, situation
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import gain
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
 from dovetail.leak.qif.inputs import joint
 
@@ -46,8 +46,8 @@ def test_a_predicate_is_an_attribute_with_two_labels() -> None:
 
 
 def test_an_attribute_is_learned_from_the_channel_of_its_labels() -> None:
-    prior, labels = laws([1, 2, 3, 4]), ["a", "b", "a", "b"]
-    told = laws(gain.attribute(labels).T)
+    prior, labels = normalize([1, 2, 3, 4]), ["a", "b", "a", "b"]
+    told = normalize(gain.attribute(labels).T)
     assert posterior_vulnerability(prior, told, gain=gain.attribute(labels)) == 1
     assert additive_leakage(prior, told, gain=gain.predicate({0, 1}, k=4)) == 0  # .3 against .7 either way
 

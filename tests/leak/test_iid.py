@@ -11,11 +11,11 @@ from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak import monte_carlo as sampled
-from dovetail.leak.adversaries.iid import iid_excess
-from dovetail.leak.asymptotics import chernoff
+from dovetail.leak.adversaries.iid import iid_leakage
+from dovetail.leak.asymptotics import chernoff_bound
 from dovetail.leak.exact import histograms as histograms_module
-from dovetail.leak.exact.histograms import enumerate_gain, histograms, window_gain
-from dovetail.leak.max_load.max_load import expected_excess
+from dovetail.leak.exact.histograms import enumerate_histograms, histogram_count, sum_window
+from dovetail.leak.max_load.max_load import max_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SKEWED = np.array([0.4, 0.35, 0.25])
@@ -28,8 +28,8 @@ def joint(channel: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [2, 17, 1_000, 10**5])
 def test_the_uniform_prior_gives_the_fullest_bin(n: int) -> None:
-    found = iid_excess(joint(np.eye(3), np.full(3, 1 / 3)), n=n)
-    plain = expected_excess(n, 3)
+    found = iid_leakage(joint(np.eye(3), np.full(3, 1 / 3)), n=n)
+    plain = max_load_gap(n, 3)
     assert found.lower <= plain.value / n + plain.error_bound / n
     assert found.upper >= plain.value / n - plain.error_bound / n
     assert found.value == pytest.approx(plain.value / n, rel=1e-12)
@@ -41,24 +41,24 @@ def test_the_window_holds_what_all_histograms_hold(kinds: int, n: int) -> None:
     law = np.array([0.5, 0.3, 0.2])[:kinds]
     law = law / law.sum()
     edge = np.array([[-1.0, 0.5, 0.7], [-0.3, -0.1, 0.9]])[:, :kinds]
-    everything = enumerate_gain(edge, law, n)
-    assert window_gain(edge, law, n, 1e-300) == pytest.approx(everything, rel=1e-12)
+    everything = enumerate_histograms(edge, law, n)
+    assert sum_window(edge, law, n, 1e-300) == pytest.approx(everything, rel=1e-12)
     for least in (1e-3, 1e-6):
-        part = window_gain(edge, law, n, least)
+        part = sum_window(edge, law, n, least)
         assert part <= everything * (1 + 1e-12)
-        assert everything <= part + histograms(n, kinds) * least * n * edge.max()
+        assert everything <= part + histogram_count(n, kinds) * least * n * edge.max()
 
 
 @pytest.mark.parametrize("n", [20, 300, 3_000])
 def test_tiny_leakage_keeps_its_digits(n: int) -> None:
     # binary response with p = 3/4 and prior (3/4, 1/4): in exact integers
-    found = iid_excess(joint(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.75, 0.25])), n=n)
+    found = iid_leakage(joint(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.75, 0.25])), n=n)
     total = Fraction(0)
     for ones in range(n + 1):  # a 1 has chance 6/16; it speaks 3/16 against 3/16, a 0 speaks 1/16 against 9/16
         edge = Fraction((n - ones) * (1 - 9), 10) + Fraction(ones * (3 - 3), 6)
         total += max(Fraction(0), edge) * comb(n, ones) * 6**ones * 10 ** (n - ones)
     assert total == 0 and found.value == 0.0  # no report can change this guess
-    steep = iid_excess(joint(np.array([[0.75, 0.25], [0.125, 0.875]]), np.array([0.75, 0.25])), n=n)
+    steep = iid_leakage(joint(np.array([[0.75, 0.25], [0.125, 0.875]]), np.array([0.75, 0.25])), n=n)
     exact = Fraction(0)
     for ones in range(n + 1):  # weights in 32nds: a 0 is 18 against 1, a 1 is 6 against 7
         edge = Fraction((n - ones) * (1 - 18), 19) + Fraction(ones, 13)
@@ -77,10 +77,10 @@ def test_the_excess_stays_below_its_chernoff_bound_and_falls_exponentially() -> 
     edge = (rows[:-1] - rows[0])[1:] / rows[-1]
     seen = []
     for n in (10, 100, 1_000, 10**5):
-        found = iid_excess(rows, n=n)
-        assert found.value <= chernoff(edge, rows[-1], n)
+        found = iid_leakage(rows, n=n)
+        assert found.value <= chernoff_bound(edge, rows[-1], n)
         seen.append(-np.log(found.value) / n)
-    rate = -np.log(chernoff(edge, rows[-1], 10**5)) / 10**5
+    rate = -np.log(chernoff_bound(edge, rows[-1], 10**5)) / 10**5
     assert rate <= seen[-1] <= 1.05 * rate  # a power of n in front of e^(-nI)
 
 
@@ -105,12 +105,12 @@ def test_nobody_gains_when_no_report_can_change_the_guess() -> None:
 
 def test_a_sampled_interval_covers_the_enumerated_value(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = joint(KRRChannel.of(4, 0.6).matrix(), np.array([0.3, 0.3, 0.2, 0.2]))
-    truth = iid_excess(rows, n=30)
+    truth = iid_leakage(rows, n=30)
     assert truth.method == "enumerated"
     monkeypatch.setattr(histograms_module, "MOST_SUMS", 10)
     monkeypatch.setattr(sampled, "LEVEL", 0.9)
     monkeypatch.setattr(sampled, "DRAWS", 1_000)
-    found = [iid_excess(rows, n=30, rng=rng) for _ in range(400)]
+    found = [iid_leakage(rows, n=30, rng=rng) for _ in range(400)]
     assert {one.method for one in found} == {"sampled"}
     expect_coverage([one.lower <= truth.value <= one.upper for one in found], 0.9)
     assert np.mean([one.value for one in found]) == pytest.approx(truth.value, rel=0.02)  # 5 sigma of 4e5 draws
@@ -134,16 +134,16 @@ def test_draws_are_cut_where_the_bound_says_that_little_is_missed(monkeypatch: p
     edge = ((rows[:-1] - rows[0]) / law)[1:]
     for tau in (0.3, 0.01, 1e-4):
         monkeypatch.setattr(sampled, "TAU", tau)
-        most, missed = sampled.cut(edge, n)
+        most, missed = sampled.clipping_threshold(edge, n)
         # beyond the cut: the excess over an action that earns `most` whatever is reported
-        beyond = enumerate_gain(edge - most, law, n) / n
+        beyond = enumerate_histograms(edge - most, law, n) / n
         assert 0.0 <= beyond <= missed or (most == edge.max() and beyond < 1e-15)
-    assert enumerate_gain(edge - 0.25 * most, law, n) / n > missed  # a cut four times too low is caught
+    assert enumerate_histograms(edge - 0.25 * most, law, n) / n > missed  # a cut four times too low is caught
 
 
 def test_a_sampled_interval_narrows_with_the_crowd(rng: Entropy) -> None:
     prior = np.array([0.22, 0.2, 0.2, 0.19, 0.19])
     rows = joint(KRRChannel.of(5, 0.7).matrix(), prior)
-    found = iid_excess(rows, n=10**5, rng=rng)
+    found = iid_leakage(rows, n=10**5, rng=rng)
     assert found.method == "sampled"
     assert found.upper - found.value < 1e-5  # the largest advantage alone would leave 1e-3

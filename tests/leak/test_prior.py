@@ -8,12 +8,12 @@ import pytest
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import prior
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import prior_vulnerability
 
 
 def test_every_dataset_has_the_product_of_its_people() -> None:
-    people = [laws([1, 3]), laws([2, 5]), laws([1, 1])]
+    people = [normalize([1, 3]), normalize([2, 5]), normalize([1, 1])]
     law = prior.product(people)
     for dataset, chance in zip(pairs(range(2), repeat=3), law, strict=True):
         assert chance == people[0][dataset[0]] * people[1][dataset[1]] * people[2][dataset[2]]
@@ -21,16 +21,16 @@ def test_every_dataset_has_the_product_of_its_people() -> None:
 
 
 def test_people_may_have_domains_of_different_size() -> None:
-    assert prior.product([laws([1, 1]), laws([1, 1, 1])]).tolist() == [Fraction(1, 6)] * 6
+    assert prior.product([normalize([1, 1]), normalize([1, 1, 1])]).tolist() == [Fraction(1, 6)] * 6
 
 
 def test_the_same_law_for_everybody_is_a_product_and_uniform_stays_uniform() -> None:
-    assert (prior.iid(laws([1, 2, 4]), n=3) == prior.product([laws([1, 2, 4])] * 3)).all()
+    assert (prior.iid(normalize([1, 2, 4]), n=3) == prior.product([normalize([1, 2, 4])] * 3)).all()
     np.testing.assert_allclose(prior.iid(prior.uniform(3), n=4), 1 / 81)
 
 
 def test_known_values_leave_only_the_target_open() -> None:
-    strong = prior.product([laws([1, 1]), prior.point(2, secret=0), prior.point(2, secret=1)])
+    strong = prior.product([normalize([1, 1]), prior.point(2, secret=0), prior.point(2, secret=1)])
     assert np.flatnonzero(strong).tolist() == [0b001, 0b101]
     assert strong[1] == strong[5] == Fraction(1, 2)
 

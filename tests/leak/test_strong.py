@@ -8,15 +8,18 @@ import pytest
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.leak.additive_leakage import Excess
-from dovetail.leak.adversaries import informed, strong
-from dovetail.leak.adversaries import revealed_or_merged as bracketed
-from dovetail.leak.adversaries.iid import iid_excess
-from dovetail.leak.adversaries.revealed_or_merged import any_knowledge, merged_excess
-from dovetail.leak.adversaries.strong import alike_excess, binary_excess, informed_excess
-from dovetail.leak.exact import histogram_law as lattice
-from dovetail.leak.exact.histogram_law import Group
-from dovetail.leak.query import ask
+from dovetail.leak.additive_leakage import AdditiveLeakage
+from dovetail.leak.adversaries import known_others, strong, strong_bounds
+from dovetail.leak.adversaries.iid import iid_leakage
+from dovetail.leak.adversaries.known_others import (
+    binary_known_others_leakage,
+    identical_others_leakage,
+    known_others_leakage,
+)
+from dovetail.leak.adversaries.strong_bounds import blanket_upper_bound, merged_outputs_lower_bound
+from dovetail.leak.exact import poisson_multinomial
+from dovetail.leak.exact.poisson_multinomial import IndependentReports
+from dovetail.leak.query import parse_query
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
 
@@ -67,31 +70,32 @@ def test_knowing_nobody_is_being_uninformed(k: int) -> None:
 @pytest.mark.parametrize(
     "counts", [(50, 49, 0), (3, 0, 96), (4_000, 5_999, 0), (0, 0, 9_999), (500, 0, 300), (499_999, 500_000, 0)]
 )
-def test_two_sums_of_coins_agree_with_the_lattice(counts: tuple[int, int, int]) -> None:
+def test_two_sums_of_coins_agree_with_the_transform(counts: tuple[int, int, int]) -> None:
     channel = KRRChannel.of(2, 0.8)
     rows = channel.matrix()
-    others = [Group(count, law) for count, law in zip(counts, (*rows, rows.mean(axis=0)), strict=True)]
-    coins, grid = binary_excess(channel.contrast, others), informed_excess(rows / 2, others)
+    laws = (*rows, rows.mean(axis=0))
+    others = [IndependentReports(count, law) for count, law in zip(counts, laws, strict=True)]
+    coins, grid = binary_known_others_leakage(channel.contrast, others), known_others_leakage(rows / 2, others)
     assert abs(coins.value - grid.value) <= coins.error + grid.error
     assert grid.error <= 1e-12 + 4e-16 * sum(counts)  # a phase of n reports is good to n ulps
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 2), (3, 200), (4, 40), (5, 12)])
-def test_others_who_are_all_alike_need_no_lattice(k: int, n: int) -> None:
+def test_others_who_are_all_alike_need_no_transform(k: int, n: int) -> None:
     channel = KRRChannel.of(k, 0.7)
-    fast = alike_excess(channel, n=n)
-    grid = informed_excess(channel.matrix() / k, [Group(n - 1, channel.matrix()[0])])
+    fast = identical_others_leakage(channel, n=n)
+    grid = known_others_leakage(channel.matrix() / k, [IndependentReports(n - 1, channel.matrix()[0])])
     assert abs(fast.value - grid.value) <= fast.error + grid.error
     assert known(channel, (n - 1, *[0] * (k - 1)), n).randomized_shuffled_leakage == fast.value
 
 
 def test_a_narrower_window_keeps_the_truth_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     channel = KRRChannel.of(3, 0.8)
-    others = [Group(count, law) for count, law in zip((300, 200, 100), channel.matrix(), strict=True)]
-    truth = informed_excess(channel.matrix() / 3, others)
+    others = [IndependentReports(count, law) for count, law in zip((300, 200, 100), channel.matrix(), strict=True)]
+    truth = known_others_leakage(channel.matrix() / 3, others)
     for tail in (1e-6, 1e-3, 1e-2):
-        monkeypatch.setattr(lattice, "TAIL", tail)
-        found = informed_excess(channel.matrix() / 3, others)
+        monkeypatch.setattr(poisson_multinomial, "TAIL", tail)
+        found = known_others_leakage(channel.matrix() / 3, others)
         assert found.error > truth.error
         assert abs(found.value - truth.value) <= found.error
 
@@ -100,11 +104,11 @@ def test_a_narrower_window_keeps_the_truth_inside(monkeypatch: pytest.MonkeyPatc
 def test_merging_and_revealing_bracket_the_exact_sum(counts: tuple[int, ...]) -> None:
     channel = KRRChannel.of(3, 0.75)
     rows = channel.matrix()
-    others = [Group(count, law) for count, law in zip(counts, rows, strict=True)]
-    others.append(Group(39 - sum(counts), rows.mean(axis=0)))
-    exact = informed_excess(rows / 3, others)
-    assert merged_excess(rows / 3, others, known=counts) <= exact.upper
-    assert exact.lower <= any_knowledge(channel, n=40)
+    others = [IndependentReports(count, law) for count, law in zip(counts, rows, strict=True)]
+    others.append(IndependentReports(39 - sum(counts), rows.mean(axis=0)))
+    exact = known_others_leakage(rows / 3, others)
+    assert merged_outputs_lower_bound(rows / 3, others, known=counts) <= exact.upper
+    assert exact.lower <= blanket_upper_bound(channel, n=40)
 
 
 def test_many_values_and_mixed_knowledge_give_a_bracket_and_say_so() -> None:
@@ -119,7 +123,7 @@ def test_many_values_and_mixed_knowledge_give_a_bracket_and_say_so() -> None:
 
 def test_more_is_hidden_behind_more_people_whatever_is_known() -> None:
     channel = KRRChannel.of(7, 0.8)
-    bounds = [any_knowledge(channel, n=n) for n in (1, 2, 10, 100, 1_000, 10**5)]
+    bounds = [blanket_upper_bound(channel, n=n) for n in (1, 2, 10, 100, 1_000, 10**5)]
     assert all(a > b for a, b in pairwise(bounds))
     assert bounds[0] == pytest.approx(channel.p - 1 / 7, rel=1e-9)
 
@@ -165,25 +169,27 @@ def test_a_million_with_two_values_and_ten_thousand_with_three_are_exact() -> No
 
 
 @pytest.mark.parametrize(("k", "n"), [(2, 10**5), (2, 10**6), (3, 10**4), (3, 10**5)])
-def test_the_lattice_stays_within_its_bound_of_sums_of_positive_terms(k: int, n: int) -> None:
+def test_the_transform_stays_within_its_bound_of_sums_of_positive_terms(k: int, n: int) -> None:
     for lean in (0.0, 1e-4, 1e-3, 5e-3, 0.05):
         prior = np.full(k, 1 / k) + lean * np.linspace(-1, 1, k)
-        question = ask(KRRChannel(k, 3, 1), n=n, prior=prior, tries=1, gain=None)
-        joint = question.joint()
-        grid, sums = informed_excess(joint[:-1], [Group(n - 1, joint[-1])]), iid_excess(joint, n=n)
+        query = parse_query(KRRChannel(k, 3, 1), n=n, prior=prior, tries=1, gain=None)
+        joint = query.joint()
+        grid, sums = known_others_leakage(joint[:-1], [IndependentReports(n - 1, joint[-1])]), iid_leakage(joint, n=n)
         assert abs(grid.value - sums.value) <= grid.error + sums.error
         none = vulnerability(KRRChannel(k, 3, 1), n=n, prior=prior, adversary="strong", known=[0] * k)
-        # also where the lattice would be noise
+        # also where the transform would be noise
         assert none.randomized_shuffled_leakage == pytest.approx(sums.value, rel=1e-12, abs=0.0)
 
 
 def test_two_long_windows_are_summed_as_exactly_as_two_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = KRRChannel.of(2, 0.8).matrix()
     for counts in ((300, 40, 500), (20_000, 10_000, 30_000), (3, 50_000, 2)):
-        others = [Group(count, law) for count, law in zip(counts, (*rows, rows.mean(axis=0)), strict=True)]
-        short = binary_excess(0.6, others)
-        monkeypatch.setattr(strong, "SHORT", 0)
-        long = binary_excess(0.6, others)
+        others = [
+            IndependentReports(count, law) for count, law in zip(counts, (*rows, rows.mean(axis=0)), strict=True)
+        ]
+        short = binary_known_others_leakage(0.6, others)
+        monkeypatch.setattr(known_others, "DIRECT_PRODUCTS", 0)
+        long = binary_known_others_leakage(0.6, others)
         monkeypatch.undo()
         assert abs(long.value - short.value) <= long.error + short.error
         assert long.value == pytest.approx(short.value, rel=1e-12)
@@ -195,15 +201,15 @@ def test_a_billion_people_of_two_values_do_not_hang() -> None:
     assert seen.randomized_shuffled_leakage == pytest.approx(0.25 / np.sqrt(2 * np.pi * spread), rel=1e-7)
 
 
-def test_others_who_are_all_alike_are_bracketed_where_they_are_too_many_to_sum(
+def test_others_who_are_all_alike_are_strong_bounds_where_they_are_too_many_to_sum(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(*_: object, **__: object) -> Excess:
+    def refused(*_: object, **__: object) -> AdditiveLeakage:
         raise UnsupportedError("too many")
 
     channel, counts = KRRChannel.of(20, 0.8), (999, *[0] * 19)
     exact = known(channel, counts, 1_000)
-    monkeypatch.setattr(informed, "alike_excess", refused)
+    monkeypatch.setattr(strong, "identical_others_leakage", refused)
     ends = known(channel, counts, 1_000)
     assert (exact.method, ends.method) == ("exact sum", "bracket")
     assert ends.randomized_shuffled_bracket.contains(exact.randomized_shuffled)
@@ -211,6 +217,6 @@ def test_others_who_are_all_alike_are_bracketed_where_they_are_too_many_to_sum(
 
 def test_one_step_bounds_every_knowledge_almost_as_tightly(monkeypatch: pytest.MonkeyPatch) -> None:
     channel, n = KRRChannel.of(7, 0.8), 100_000
-    fine = any_knowledge(channel, n=n)
-    monkeypatch.setattr(bracketed, "MANY", 0)
-    assert fine < any_knowledge(channel, n=n) < 1.03 * fine
+    fine = blanket_upper_bound(channel, n=n)
+    monkeypatch.setattr(strong_bounds, "MANY", 0)
+    assert fine < blanket_upper_bound(channel, n=n) < 1.03 * fine

@@ -21,7 +21,7 @@ from dovetail.account.attack_lower_bound import (
     ThreeWayAttack,
     attack_lower,
     mixed_laws,
-    window_of_three,
+    three_way_blocks,
 )
 from dovetail.account.clones import stronger_clones as clones
 from dovetail.account.clones.stronger_clones import ClonePair
@@ -135,8 +135,10 @@ def test_the_search_catches_one_person_too_many() -> None:
 
 
 def test_the_search_catches_a_wrong_sign_and_a_wrong_scale_of_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = clones.coin_excess
-    monkeypatch.setattr(clones, "coin_excess", lambda c, w, eps, eps0: right(c, w, 0.9 * eps + 0.1 * eps0, eps0))
+    right = clones.weighted_positive_part
+    monkeypatch.setattr(
+        clones, "weighted_positive_part", lambda c, w, eps, eps0: right(c, w, 0.9 * eps + 0.1 * eps0, eps0)
+    )
     assert violations(krr(2, 3), 4, stronger)
 
 
@@ -218,7 +220,7 @@ def test_everybody_equal_is_not_always_the_worst_dataset() -> None:
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
 @pytest.mark.parametrize("p", [2, 3, 30])
 def test_the_three_way_attack_is_the_exact_delta_of_everybody_on_the_third_symbol(p: int, n: int) -> None:
-    attack = ThreeWayAttack(log(p), n, window_of_three(log(p), n, 1e-30))
+    attack = ThreeWayAttack(log(p), n, three_way_blocks(log(p), n, 1e-30))
     for share in SHARES:
         laws = batch_laws(krr(3, p), [2] * (n - 1))
         exact = divergence(laws[0], laws[1], Fraction(exp(share * log(p))))
@@ -229,7 +231,7 @@ def test_the_three_way_attack_is_the_exact_delta_of_everybody_on_the_third_symbo
 
 @pytest.mark.parametrize("n", [40, 300])
 def test_coarse_blocks_keep_the_three_way_attack_below_its_exact_value(n: int) -> None:
-    exact = ThreeWayAttack(1.0, n, window_of_three(1.0, n, 1e-30))
+    exact = ThreeWayAttack(1.0, n, three_way_blocks(1.0, n, 1e-30))
     counts = exact.blocks.edges
     for groups in (2, 5, 11):
         places = np.linspace(0, counts.size - 1, groups + 1).astype(int)

@@ -11,9 +11,9 @@ import pytest
 from flint import arb, ctx
 from tests.statistics import rng_of
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
-from dovetail.account.clones.truncated_binomial import window
+from dovetail.account.clones.truncated_binomial import truncated_binomial
 
 BITS, REACH = 300, 30  # standard deviations of the clones that are summed; what lies beyond weighs below 1e-190
 
@@ -94,7 +94,7 @@ def test_the_coin_allowances_are_four_times_what_is_measured() -> None:
     for n in (1, 2, 3, 10, 17, 80, 300, 1000, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 10**12):
         for z in (next(draws) / 1000 for _ in range(6)):
             k = int(min(n, max((n + 2) // 2, ceil(n / 2 + z * sqrt(n) / 2))))
-            got = fair_tail(np.array([float(k)]), np.array([float(n)]))
+            got = symmetric_binomial_tail(np.array([float(k)]), np.array([float(n)]))
             first = binomial(n - 1, k - 1, arb(1) / 2)
             truth = (first, tail(n, k, arb(1) / 2) / first)
             worst = np.maximum(worst, [relative(g[0], t) for g, t in zip(got, truth, strict=True)])
@@ -108,7 +108,7 @@ def test_the_coin_allowances_are_four_times_what_is_measured() -> None:
 def test_the_window_allowance_is_four_times_what_is_measured(trials: int, q: float, resolution: float) -> None:
     if trials > 10**8 and resolution < 1e-6:
         resolution = 1e-6
-    blocks = window(trials, q, 1.0 - q, tail=1e-20, resolution=resolution)
+    blocks = truncated_binomial(trials, q, 1.0 - q, tail=1e-20, resolution=resolution)
     chance, edges = arb(q), blocks.edges.astype(int).tolist()
     below = 1 - tail(trials, edges[0], chance) if edges[0] > 0 else arb(0)
     beyond = tail(trials, edges[-1], chance)

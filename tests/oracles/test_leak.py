@@ -11,9 +11,9 @@ import pytest
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.max_load.max_load import expected_excess, half_excess
-from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
-from dovetail.leak.max_load.top_t_load import top_excess
+from dovetail.leak.max_load.max_load import max_load_gap, two_bins_gap
+from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
+from dovetail.leak.max_load.top_t_load import top_t_load_gap
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(2, 1), (2, 2), (2, 5), (2, 7), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (4, 4), (5, 3)]
@@ -252,7 +252,7 @@ def test_the_t_fullest_bins_lie_within_their_bound_of_all_histograms(n: int, k: 
     loads = compositions(n, k)
     for t in range(1, k):
         exact = sum(chance(z, [Fraction(1, k)] * k) * sum(sorted(z)[-t:]) for z in loads) - Fraction(t * n, k)
-        found = top_excess(n, k, t)
+        found = top_t_load_gap(n, k, t)
         assert abs(Fraction(found.value) - exact) <= found.error_bound <= 1e-12
 
 
@@ -265,7 +265,7 @@ def test_the_heaviest_unequal_bin_lies_within_its_bound(n: int, shares: tuple[in
     weigh = [1 / share if weights else Fraction(1) for share in law]
     exact = sum(chance(z, law) * max(a * b for a, b in zip(z, weigh, strict=True)) for z in compositions(n, len(law)))
     bins = tuple(Bins(1, float(share), float(weight)) for share, weight in zip(law, weigh, strict=True))
-    found = heaviest(n, bins)
+    found = max_load_unequal(n, bins)
     assert abs(Fraction(found.value) - exact) <= found.error_bound <= 1e-12 * float(exact)
 
 
@@ -291,7 +291,7 @@ def test_the_two_integer_oracles_agree(n: int, k: int) -> None:
     ("n", "k"), [(1, 7), (2, 1_000), (5, 100), (13, 3), (40, 3), (40, 9), (40, 40), (33, 200), (60, 5)]
 )
 def test_the_excess_lies_within_its_bound_of_exact_fractions(n: int, k: int) -> None:
-    exact, found = excess_in_integers(n, k), expected_excess(n, k)
+    exact, found = excess_in_integers(n, k), max_load_gap(n, k)
     assert abs(Fraction(found.value) - exact) <= found.error_bound
     assert found.error_bound <= 3e-14 * found.value
 
@@ -314,14 +314,14 @@ def test_arb_polynomials_confirm_larger_batches(n: int, k: int, most: int) -> No
             base, left = flint.fmpq_poly((base * base).coeffs()[: n + 1]), left >> 1
         total += 1 - power[n] / factorials[n] / flint.fmpq(k) ** n
     exact = total - flint.fmpq(n, k)
-    found = expected_excess(n, k)
+    found = max_load_gap(n, k)
     assert abs(Fraction(found.value) - Fraction(int(exact.p), int(exact.q))) <= found.error_bound
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 50, 199, 200, 201, 1_001, 5_000])
 def test_two_values_follow_the_central_binomial_coefficient(n: int) -> None:
     exact = Fraction(comb(n - 1, (n - 1) // 2), 2**n)  # Theorem 17
-    assert abs(Fraction(half_excess(n)) / exact - 1) < Fraction(2, 10**15)
+    assert abs(Fraction(two_bins_gap(n)) / exact - 1) < Fraction(2, 10**15)
     channel = KRRChannel.of(2, 0.8)
     truth = exact * (2 * Fraction(channel.keep, channel.total) - 1)  # Theorem 19
     found = vulnerability(channel, n=n)

@@ -11,18 +11,18 @@ from math import comb, factorial, prod
 
 import numpy as np
 import pytest
-from tests.leak.exactly import channel, weights
+from tests.leak.exact_examples import channel, weights
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError
 from dovetail.leak.qif import shuffle_channels as small
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability, prior_vulnerability
-from dovetail.leak.qif.format_channel import in_letters
+from dovetail.leak.qif.format_channel import format_polynomials
 from dovetail.leak.qif.hyper import equivalent
 from dovetail.leak.qif.prior import point
 from dovetail.leak.qif.prior import product as product_prior
-from dovetail.leak.qif.shuffle_channels import Table
+from dovetail.leak.qif.shuffle_channels import LabelledChannel
 from dovetail.leak.vulnerability import vulnerability
 
 SMALL = [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 2), (3, 3), (3, 4)]
@@ -37,24 +37,24 @@ class Model:
     n: int
 
     @property
-    def N(self) -> Table:
-        return small.randomized(self.krr, n=self.n)
+    def N(self) -> LabelledChannel:
+        return small.full_randomizer(self.krr, n=self.n)
 
     @property
-    def S(self) -> Table:
-        return small.shuffled(self.krr.k, n=self.n)
+    def S(self) -> LabelledChannel:
+        return small.full_shuffle(self.krr.k, n=self.n)
 
     @property
-    def Sr(self) -> Table:
-        return small.counted(self.krr.k, n=self.n)
+    def Sr(self) -> LabelledChannel:
+        return small.reduced_shuffle(self.krr.k, n=self.n)
 
     @property
-    def Nr(self) -> Table:
-        return small.randomized_counts(self.krr, n=self.n)
+    def Nr(self) -> LabelledChannel:
+        return small.reduced_randomizer(self.krr, n=self.n)
 
-    def guess(self, table: Table) -> Fraction:
+    def guess(self, table: LabelledChannel) -> Fraction:
         """V of naming person 0's value, uniform prior on datasets."""
-        value = posterior_vulnerability(laws([1] * len(table.inputs)), table, gain=small.target(table))
+        value = posterior_vulnerability(normalize([1] * len(table.inputs)), table, gain=small.target_gain(table))
         assert isinstance(value, Fraction)
         return value
 
@@ -91,7 +91,7 @@ def test_equivalence_shows_in_every_prior_and_gain(k: int, n: int) -> None:
     NS = model.N.then(model.S)
     NSr = model.N.then(model.Sr)
     for _ in range(3):
-        prior, gain = laws(weights(generator, k**n)), weights(generator, 4, k**n)
+        prior, gain = normalize(weights(generator, k**n)), weights(generator, 4, k**n)
         assert posterior_vulnerability(prior, NS, gain=gain) == posterior_vulnerability(prior, NSr, gain=gain)
 
 
@@ -101,7 +101,7 @@ def test_propositions_14_to_21_and_theorems_17_and_19(k: int, n: int, keep: int,
     model = Model(KRRChannel(k, keep, lie), n)
     p, s = Fraction(keep, model.krr.total), Fraction(lie, model.krr.total)
     N, Sr = model.N, model.Sr
-    prior = prior_vulnerability(laws([1] * k**n), gain=small.target(N))
+    prior = prior_vulnerability(normalize([1] * k**n), gain=small.target_gain(N))
     assert prior == Fraction(1, k)  # 14
     assert model.guess(N) == p  # 15
     top = sum(Fraction(ways(z) * max(z), k**n * n) for z in histograms(n, k))
@@ -129,11 +129,11 @@ def test_below_1_over_k_the_smallest_count_decides_and_equation_17_understates()
 
 @pytest.mark.parametrize(("k", "n"), [(2, 4), (3, 3)])
 def test_noise_alone_leaks_the_targets_own_report_whatever_the_others_hold(k: int, n: int) -> None:
-    person, mine = channel(1, k, k), laws(weights(np.random.default_rng(k), k))
-    prior = product_prior([mine, *(laws(weights(np.random.default_rng(i), k)) for i in range(n - 1))])
-    table = small.randomized(person, n=n)
+    person, mine = channel(1, k, k), normalize(weights(np.random.default_rng(k), k))
+    prior = product_prior([mine, *(normalize(weights(np.random.default_rng(i), k)) for i in range(n - 1))])
+    table = small.full_randomizer(person, n=n)
     alone = posterior_vulnerability(mine, person)
-    assert posterior_vulnerability(prior, table, gain=small.target(table)) == alone
+    assert posterior_vulnerability(prior, table, gain=small.target_gain(table)) == alone
 
 
 @pytest.mark.parametrize(("k", "n"), [(2, 3), (2, 5), (3, 3)])
@@ -141,24 +141,26 @@ def test_equation_10_holds_with_the_maximum_of_each_column(k: int, n: int) -> No
     model = Model(KRRChannel(k, 4, 1), n)
     table = model.N.then(model.Sr)
     known = [point(k, secret=i % k) for i in range(n - 1)]
-    prior = product_prior([laws([1] * k), *known])
+    prior = product_prior([normalize([1] * k), *known])
     rows = table.cells[prior > 0]
-    strong = posterior_vulnerability(prior, table, gain=small.target(table))
+    strong = posterior_vulnerability(prior, table, gain=small.target_gain(table))
     assert strong == sum(rows.max(axis=0)) / k
     assert strong != sum(rows.max(axis=1)) / k  # as printed
-    assert posterior_vulnerability(prior, model.Sr, gain=small.target(table)) == 1  # shuffling alone hides nothing
+    assert (
+        posterior_vulnerability(prior, model.Sr, gain=small.target_gain(table)) == 1
+    )  # shuffling alone hides nothing
 
 
 def test_table_2_as_printed() -> None:
-    text = in_letters(lambda krr: Model(krr, 3).N.then(Model(krr, 3).S), k=2, n=3).splitlines()
+    text = format_polynomials(lambda krr: Model(krr, 3).N.then(Model(krr, 3).S), k=2, n=3).splitlines()
     same, other = "(p^3 + 2 pq^2)/3", "(2 p^2q + q^3)/3"
     assert " ".join(text[1].split()) == "aaa p^3 p^2q p^2q pq^2 p^2q pq^2 pq^2 q^3"
     assert " ".join(text[2].split()) == f"aab p^2q {same} {same} {other} {same} {other} {other} pq^2"
 
 
 def test_tables_3_4_and_5_corrected() -> None:
-    full = in_letters(lambda krr: Model(krr, 3).N.then(Model(krr, 3).Sr), k=2, n=3).splitlines()
-    reduced = in_letters(lambda krr: Model(krr, 3).Nr, k=2, n=3).splitlines()
+    full = format_polynomials(lambda krr: Model(krr, 3).N.then(Model(krr, 3).Sr), k=2, n=3).splitlines()
+    reduced = format_polynomials(lambda krr: Model(krr, 3).Nr, k=2, n=3).splitlines()
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in [*full[1:], *reduced[1:]]}
     assert rows["aaa"] == rows["a:3,b:0"] == "p^3 3 p^2q 3 pq^2 q^3"
     assert rows["aab"] == rows["aba"] == rows["baa"] == rows["a:2,b:1"] == "p^2q p^3 + 2 pq^2 2 p^2q + q^3 pq^2"
@@ -170,13 +172,13 @@ def test_table_4_as_printed_is_no_channel() -> None:
     p, q = Fraction(3, 4), Fraction(1, 4)
     printed = [p * p * q, (p**3 + 2 * p * q * q) / 3, (2 * p * p * q + q**3) / 3, p * q * q]
     assert sum(printed) == Fraction(11, 24)
-    right = small.randomized_counts(KRRChannel(2, 3, 1), n=3).cells[1]
+    right = small.reduced_randomizer(KRRChannel(2, 3, 1), n=3).cells[1]
     assert right.tolist() == [printed[0], 3 * printed[1], 3 * printed[2], printed[3]] and right.sum() == 1
 
 
 def test_every_dataset_of_one_histogram_gives_the_same_row_so_definition_23_needs_no_prior() -> None:
     person = channel(3, 3, 3)
-    table = small.randomized(person, n=3).then(small.counted(3, n=3))
+    table = small.full_randomizer(person, n=3).then(small.reduced_shuffle(3, n=3))
     rows: dict[str, set[tuple[Fraction, ...]]] = {}
     for dataset, row in zip(table.inputs, table.cells, strict=True):
         rows.setdefault("".join(sorted(dataset)), set()).add(tuple(row))

@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.core.channel import KRRChannel
 from dovetail.leak.exact.fractions import exact_vulnerability
-from dovetail.leak.exact.histograms import histograms
+from dovetail.leak.exact.histograms import histogram_count
 
 Partition = tuple[int, ...]
 
@@ -41,7 +41,7 @@ def brown(parts: Partition, k: int) -> int:
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (4, 2), (6, 3), (9, 5), (5, 8)])
 def test_integer_partitions_give_the_same_sum(n: int, k: int) -> None:
     every = list(partitions(n, k, n))
-    assert sum(ways(parts, k) for parts in every) == histograms(n, k)
+    assert sum(ways(parts, k) for parts in every) == histogram_count(n, k)
     for count in (ways, brown):  # equation 22, and 24 by proposition 29
         load = sum(
             Fraction(factorial(n), prod(factorial(part) for part in parts)) * count(parts, k) * parts[0]
@@ -51,7 +51,7 @@ def test_integer_partitions_give_the_same_sum(n: int, k: int) -> None:
 
 
 def test_the_printed_example_is_no_partition_into_four_parts() -> None:
-    assert len(list(partitions(6, 3, 6))) == 7 and histograms(6, 3) == 28  # as printed
+    assert len(list(partitions(6, 3, 6))) == 7 and histogram_count(6, 3) == 28  # as printed
     printed = (8, 8, 1, 1, 1, 1)
     assert sum(printed) == 20
     assert printed in set(partitions(20, 6, 20)) and printed not in set(partitions(20, 4, 20))
@@ -59,7 +59,7 @@ def test_the_printed_example_is_no_partition_into_four_parts() -> None:
 
 def test_multisets_are_not_linear_in_people_beyond_two_values() -> None:
     for k in (2, 3, 5):
-        growth = Fraction(histograms(2_000, k), histograms(1_000, k))
+        growth = Fraction(histogram_count(2_000, k), histogram_count(1_000, k))
         assert abs(growth - 2 ** (k - 1)) < Fraction(k**2, 100)
 
 

@@ -13,7 +13,7 @@ from tests.statistics import expect_coverage
 
 import dovetail as dt
 from dovetail.account.compose import compose
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.errors import ConfigError, DataError, DovetailError, UnsupportedError
 from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.report.document import Missing, PrivacyReport
@@ -99,12 +99,12 @@ def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose()
     rounds = report.document()["rounds"]
     assert rounds["central_of_a_round"]["epsilon"] == dt.amplify(device, n=20, delta=1e-6).epsilon
     assert rounds["smallest_batch"] == 20 and rounds["alone"] == 0
-    expected = compose([Round(2.0, 16, times=20)], delta=1e-6)  # sizes are rounded down to powers of two
+    expected = compose([ShuffledRound(2.0, 16, times=20)], delta=1e-6)  # sizes are rounded down to powers of two
     assert not isinstance(report.lenses.central, Missing)
     assert report.lenses.central.epsilon == expected.epsilon < report.lenses.central.colluding == 40.0
     fewer = go(rehearsal(randomize={"epsilon": 2.0}, promise={"honest": 55}), table).lenses.central
     assert not isinstance(fewer, Missing) and (fewer.n, fewer.honest_n) == (60, 55)
-    assert fewer.epsilon == compose([Round(2.0, 11, times=20)], delta=1e-6).epsilon
+    assert fewer.epsilon == compose([ShuffledRound(2.0, 11, times=20)], delta=1e-6).epsilon
 
 
 def test_no_device_is_promised_more_than_its_own_rounds_compose_to() -> None:
@@ -120,7 +120,7 @@ def test_no_device_is_promised_more_than_its_own_rounds_compose_to() -> None:
     assert not isinstance(promised, Missing)
     for device in (0, 5, 20):
         mine = [present[t, labels == labels[device]].sum() for t in np.flatnonzero(present[:, device])]
-        own = compose([Round(1.0, int(n)) for n in mine], delta=1e-6)
+        own = compose([ShuffledRound(1.0, int(n)) for n in mine], delta=1e-6)
         assert own.epsilon is not None and own.epsilon <= promised.epsilon + 1e-9
 
 

@@ -11,7 +11,7 @@ from dovetail.account.clones.approximate import NAME as APPROXIMATE
 from dovetail.account.clones.approximate import SOURCE as CLONES
 from dovetail.account.clones.approximate import amplify_approximate
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
-from dovetail.account.closed_form.listing import closed_forms
+from dovetail.account.closed_form.closed_forms import closed_forms
 from dovetail.account.mechanism_law import blanket_law, law_bounds, law_epsilon, mechanism_attack, mechanism_law
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
@@ -84,25 +84,25 @@ def amplify(
 
     Source
     ------
-    The theorem of the chosen bound, quoted in the guarantee.
+    The theorem of the chosen bound, bound in the guarantee.
     """
-    asked = _Asked.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
+    problem = _AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
-    quoted = asked.tightest(trusted)
-    everybody = quoted if trusted == people else asked.tightest(people)
+    bound = problem.tightest(trusted)
+    everybody = bound if trusted == people else problem.tightest(people)
     return CentralDP(
-        all=min(_value(everybody), _value(quoted)),
-        honest=_value(quoted),
-        colluding=asked.epsilon0,
-        delta=asked.delta,
+        all=min(_epsilon_of(everybody), _epsilon_of(bound)),
+        honest=_epsilon_of(bound),
+        colluding=problem.epsilon0,
+        delta=problem.delta,
         n=people,
         honest_n=trusted,
-        method=quoted.name,
-        source=quoted.source,
-        numeric=Bracket(min(quoted.lower or 0.0, _value(quoted)), _value(quoted)),
-        attack_lower=min(asked.attack(trusted, near=_value(quoted)), _value(quoted)),
-        caveats=asked.caveats,
+        method=bound.name,
+        source=bound.source,
+        numeric=Bracket(min(bound.lower or 0.0, _epsilon_of(bound)), _epsilon_of(bound)),
+        attack_lower=min(problem.attack(trusted, guess=_epsilon_of(bound)), _epsilon_of(bound)),
+        caveats=problem.caveats,
     )
 
 
@@ -140,13 +140,13 @@ def list_bounds(
     Erlingsson et al. 2019 needs epsilon0 <= 1/2 = 0.5, got 4
     clones (workshop) needs epsilon0 <= log(n/(16 log(4/delta))) = 1.414, got 4
     """
-    asked = _Asked.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
+    problem = _AmplificationProblem.of(randomizer, delta=delta, delta0=delta0, adaptive=adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
-    return asked.competing(people) + asked.others(people)
+    return problem.certified_bounds(people) + problem.other_bounds(people)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AmplificationProblem:
     """One question, read once: whose promise, at which delta, in which model."""
 
     mechanism: Randomizer | Channel | None
@@ -157,7 +157,7 @@ class _Asked:
     caveats: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> _Asked:
+    def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> _AmplificationProblem:
         target, slack = share("delta", delta), share("delta0", delta0)
         if isinstance(subject, Randomizer):
             promise = subject.guarantee
@@ -169,23 +169,23 @@ class _Asked:
             return cls(subject, privacy_budget("epsilon0", subject.epsilon), slack, target, adaptive)
         return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
 
-    def competing(self, n: int) -> list[Bound]:
+    def certified_bounds(self, n: int) -> list[Bound]:
         """The certified bounds of which the smallest decides."""
         if self.delta0 > 0.0:
             found = amplify_approximate(self.epsilon0, self.delta0, n=n, delta=self.delta)
-            without = [Bound.nothing(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
+            without = [Bound.inapplicable(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
             return [*without, found]
         if self.adaptive:
             return [self.pair("clones", n)]
         own = [] if self.mechanism is None else law_bounds(self.mechanism, n=n, delta=self.delta)
         return [*own, self.pair("stronger clones", n)]
 
-    def others(self, n: int) -> list[Bound]:
+    def other_bounds(self, n: int) -> list[Bound]:
         """Bounds beside them: never smaller, not certified, or not valid here."""
         if self.delta0 > 0.0:
             return []
         if self.adaptive:
-            beside = Bound.nothing("stronger clones", FIXED_ONLY, source=SOURCES["stronger clones"])
+            beside = Bound.inapplicable("stronger clones", FIXED_ONLY, source=SOURCES["stronger clones"])
         else:
             beside = self.pair("clones", n)
         if self.delta == 0.0:
@@ -200,7 +200,7 @@ class _Asked:
 
     def tightest(self, n: int) -> Bound:
         """The smallest of the competing bounds."""
-        found = self.competing(n)
+        found = self.certified_bounds(n)
         best = min(found, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
         if best.epsilon is None:
             raise UnsupportedError(
@@ -209,13 +209,13 @@ class _Asked:
             )
         return best
 
-    def attack(self, n: int, *, near: float) -> float:
+    def attack(self, n: int, *, guess: float) -> float:
         """What a real randomizer reaches: this one where it is known, else the worst with this promise."""
         if self.mechanism is None or self.adaptive:
-            return attack_lower(self.epsilon0, n, self.delta, near=near)
+            return attack_lower(self.epsilon0, n, self.delta, guess=guess)
         return mechanism_attack(self.mechanism, n=n, delta=self.delta)
 
 
-def _value(bound: Bound) -> float:
+def _epsilon_of(bound: Bound) -> float:
     assert bound.epsilon is not None  # `tightest` has refused otherwise
     return bound.epsilon

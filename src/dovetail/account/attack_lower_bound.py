@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
-from dovetail.account.clones.truncated_binomial import Window, window
-from dovetail.account.threshold_search import reached
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
+from dovetail.account.clones.truncated_binomial import TruncatedBinomial, truncated_binomial
+from dovetail.account.threshold_search import largest_exceeding
 from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 MOST_MIXED = 64  # every mixture of the others' values is tried up to this n
@@ -26,7 +26,7 @@ RESOLUTION = 1e-3
 ERROR = 1e-12  # relative, of the law of a mixture and its tails; measured below a tenth
 
 
-def attack_lower(epsilon0: float, n: int, delta: float, *, near: float | None = None) -> float:
+def attack_lower(epsilon0: float, n: int, delta: float, *, guess: float | None = None) -> float:
     """The largest epsilon found at which the best of three attacks still exceeds `delta`; 0 when none does.
 
     Parameters
@@ -34,7 +34,7 @@ def attack_lower(epsilon0: float, n: int, delta: float, *, near: float | None = 
     epsilon0 : float, above 0, at most 700, nats
     n : int, 1 .. 1e12
     delta : float in [0, 1)
-    near : float, above 0, optional
+    guess : float, above 0, optional
         Where to look first, such as the promise that is to be judged; changes the time, not the answer's validity.
 
     Notes
@@ -52,13 +52,13 @@ def attack_lower(epsilon0: float, n: int, delta: float, *, near: float | None = 
     if n <= MOST_MIXED:
         attacks.append(MixedAttack(epsilon0, mixed_laws(epsilon0, n)))
     if epsilon0 <= LARGEST:
-        attacks.append(ThreeWayAttack(epsilon0, n, window_of_three(epsilon0, n, 1e-6 * delta)))
+        attacks.append(ThreeWayAttack(epsilon0, n, three_way_blocks(epsilon0, n, 1e-6 * delta)))
     spread = 2.0 * math.log(1.0 / delta) + 1e-3
     gaussian = 2.0 * math.tanh(0.5 * epsilon0) * math.sqrt(spread / max(1.0, n * math.exp(-epsilon0)))
-    best, start = 0.0, near * _share(epsilon0) if near else gaussian
+    best, start = 0.0, guess * _share(epsilon0) if guess else gaussian
     for attack in reversed(attacks) if epsilon0 > math.log(2.0) else attacks:  # the best one is likely the first
         if attack.delta(best) > delta:
-            best = reached(attack.delta, delta, most=epsilon0, near=best or start, tolerance=TOLERANCE)
+            best = largest_exceeding(attack.delta, delta, most=epsilon0, guess=best or start, tolerance=TOLERANCE)
     return best
 
 
@@ -147,12 +147,12 @@ class ThreeWayAttack:
               w_M = \frac{\tanh(\epsilon/2)}{p - 1} \left( \frac{(p+1) M}{2} + \frac{n - M}{p} \right)
 
     M is cut into blocks. A user more among the M adds a term whose mean is the change of w, so by Jensen a block
-    M1..M2 counts at least as M1 coins against w at M2.
+    M1..M2 counts at least as M1 trials against w at M2.
     """
 
     epsilon0: float
     n: int
-    blocks: Window
+    blocks: TruncatedBinomial
 
     def delta(self, epsilon: float) -> float:
         """A value that the exact delta of this collection reaches."""
@@ -160,21 +160,23 @@ class ThreeWayAttack:
         first, last = self.blocks.edges[:-1], self.blocks.edges[1:] - 1.0
         weight = math.tanh(0.5 * epsilon) / math.expm1(self.epsilon0)
         shift = weight * (0.5 * (p + 1.0) * last + (self.n - last) / p) * (1.0 + 1e-15)
-        coins = np.maximum(first, 1.0)
-        k = np.floor(0.5 * coins + shift) + 1.0
-        reachable = (k <= coins) & (first >= 1.0)
-        k = np.where(reachable, k, coins)
-        head, mills = fair_tail(k, coins)
-        gain = 0.25 * coins - shift * mills * (1.0 + MILLS_ERROR)
+        trials = np.maximum(first, 1.0)
+        k = np.floor(0.5 * trials + shift) + 1.0
+        reachable = (k <= trials) & (first >= 1.0)
+        k = np.where(reachable, k, trials)
+        head, mills = symmetric_binomial_tail(k, trials)
+        gain = 0.25 * trials - shift * mills * (1.0 + MILLS_ERROR)
         total = float(self.blocks.masses @ np.where(reachable, head * np.maximum(gain, 0.0), 0.0)) * (1.0 - PMF_ERROR)
         c = math.expm1(self.epsilon0) * (1.0 + math.exp(epsilon))
         return c / self.n * total * (1.0 - self.blocks.error)
 
 
-def window_of_three(epsilon0: float, n: int, tail: float) -> Window:
+def three_way_blocks(epsilon0: float, n: int, tail: float) -> TruncatedBinomial:
     """The law of how many of n reports show one of the two contested symbols."""
     tiny = math.exp(-epsilon0)
-    return window(n, 2.0 * tiny / (1.0 + 2.0 * tiny), 1.0 / (1.0 + 2.0 * tiny), tail=tail, resolution=RESOLUTION)
+    return truncated_binomial(
+        n, 2.0 * tiny / (1.0 + 2.0 * tiny), 1.0 / (1.0 + 2.0 * tiny), tail=tail, resolution=RESOLUTION
+    )
 
 
 def _flip(epsilon0: float) -> tuple[float, float]:

@@ -33,12 +33,12 @@ class Bound:
     lower: float | None = None
 
     @classmethod
-    def nothing(cls, name: str, reason: str, *, source: str) -> Bound:
+    def inapplicable(cls, name: str, reason: str, *, source: str) -> Bound:
         """The bound that does not apply."""
         return cls(name, None, source, reason)
 
 
-class Dominating(Protocol):
+class DominatingPair(Protocol):
     """A pair or law with n built in that dominates a shuffled collection.
 
     Laws: delta falls in epsilon; `epsilon(delta).upper` is a point at which the upper end of delta was evaluated and

@@ -3,8 +3,8 @@
 import math
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
-from dovetail.account.clones.truncated_binomial import Window
-from dovetail.account.threshold_search import log_ratio, straddle
+from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import privacy_budget, share, whole
 from dovetail.core.errors import UnsupportedError
 
@@ -49,13 +49,13 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
         """Positive where epsilon0 is admissible; does not grow."""
         if epsilon0 <= epsilon:
             return 1.0  # shuffling never takes privacy away
-        return -_excess(ClonePair(epsilon0, people, _kind(adaptive)), epsilon, delta, coarse=coarse)
+        return -_log_delta_ratio(ClonePair(epsilon0, people, _kind(adaptive)), epsilon, delta, coarse=coarse)
 
     spread = 2.0 * math.log(1.0 / delta) + 1e-3
     guess = max(2.0 * math.asinh(0.5 * epsilon * math.sqrt(people / spread)), epsilon)
     steepness = spread * max(1.0, 0.5 * guess)
-    near, _ = straddle(lambda e: room(e, coarse=True), guess, steepness=steepness, most=MOST, tolerance=1e-3)
-    feasible, _ = straddle(
+    near, _ = bracket_root(lambda e: room(e, coarse=True), guess, steepness=steepness, most=MOST, tolerance=1e-3)
+    feasible, _ = bracket_root(
         lambda e: room(e, coarse=False), max(near, epsilon), steepness=steepness, most=MOST, tolerance=TOLERANCE
     )
     return max(feasible, float(epsilon))
@@ -103,13 +103,13 @@ def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool 
             "At delta 0 shuffling amplifies nothing: lower epsilon0 to epsilon or allow some delta."
         )
 
-    def excess(people: float, *, coarse: bool) -> float:
+    def shortfall(people: float, *, coarse: bool) -> float:
         """Positive where so many people are too few; does not grow."""
         if people < 1.0:
             return 1.0
-        return _excess(ClonePair(epsilon0, int(people), _kind(adaptive)), epsilon, delta, coarse=coarse)
+        return _log_delta_ratio(ClonePair(epsilon0, int(people), _kind(adaptive)), epsilon, delta, coarse=coarse)
 
-    if excess(MOST_PEOPLE, coarse=False) > 0.0:
+    if shortfall(MOST_PEOPLE, coarse=False) > 0.0:
         raise UnsupportedError(
             f"{MOST_PEOPLE:.0e} people, the most this package counts with, are not enough for epsilon {epsilon:g} at "
             f"delta {delta:g} from epsilon0 {epsilon0:g}: lower epsilon0 or ask for less."
@@ -117,18 +117,20 @@ def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool 
     steepness = math.log(1.0 / delta) + 0.5
     guess = 2.0 * steepness * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
     most = float(MOST_PEOPLE)
-    _, near = straddle(lambda n: excess(n, coarse=True), guess, steepness=steepness, most=most, tolerance=1e-3)
-    low, high = straddle(lambda n: excess(n, coarse=False), near, steepness=steepness, most=most, tolerance=1e-6)
+    _, near = bracket_root(lambda n: shortfall(n, coarse=True), guess, steepness=steepness, most=most, tolerance=1e-3)
+    low, high = bracket_root(
+        lambda n: shortfall(n, coarse=False), near, steepness=steepness, most=most, tolerance=1e-6
+    )
     few, enough = int(low), int(high)
     while enough - few > 1:
         middle = (few + enough) // 2
-        few, enough = (middle, enough) if excess(middle, coarse=False) > 0.0 else (few, middle)
+        few, enough = (middle, enough) if shortfall(middle, coarse=False) > 0.0 else (few, middle)
     return enough
 
 
-def _excess(pair: ClonePair, epsilon: float, delta: float, *, coarse: bool) -> float:
+def _log_delta_ratio(pair: ClonePair, epsilon: float, delta: float, *, coarse: bool) -> float:
     """log(delta_upper / delta), by the blocks that the forward question would use, or by few."""
-    blocks: Window = pair.blocks(1e-8 * delta, 1.0) if coarse else pair.blocks_for(delta)
+    blocks: TruncatedBinomial = pair.blocks(1e-8 * delta, 1.0) if coarse else pair.blocks_for(delta)
     return log_ratio(pair.upper(epsilon * (1.0 - MARGIN), blocks), delta)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from dovetail.account.amplify import SOURCES
 from dovetail.account.bound import Bound
-from dovetail.account.clones.approximate import LOCAL, falling_branch, too_large
+from dovetail.account.clones.approximate import LOCAL, smallest_epsilon, too_large_reason
 from dovetail.account.composition.basic_advanced_renyi import advanced, basic, renyi
-from dovetail.account.composition.pld_convolution import LossSum, Terms, overshoot, sum_near
-from dovetail.account.composition.privacy_loss import losses_above, losses_below
-from dovetail.account.composition.shuffled_round import Pairs, Round, distinct_pairs, local_total, total_slack
+from dovetail.account.composition.pld_convolution import ComposedPLD, Terms, convolve_near, shift_quantile
+from dovetail.account.composition.privacy_loss import optimistic_pld, pessimistic_pld
+from dovetail.account.composition.shuffled_round import Pairs, ShuffledRound, distinct_pairs, local_total, total_slack
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, refuse, share
 
@@ -57,7 +57,7 @@ class Composition:
 
 
 def compose(
-    rounds: int | Iterable[Round], *, delta: float, epsilon0: float | None = None, n: int | None = None
+    rounds: int | Iterable[ShuffledRound], *, delta: float, epsilon0: float | None = None, n: int | None = None
 ) -> Composition:
     r"""The central epsilon of several shuffled collections from the same people.
 
@@ -69,7 +69,7 @@ def compose(
 
     Parameters
     ----------
-    rounds : int, or several `Round`
+    rounds : int, or several `ShuffledRound`
         A number of equal rounds goes with `epsilon0` and `n`.
     delta : float, at least 0, below 1
         At 0, or above and at least 1e-200.
@@ -89,7 +89,7 @@ def compose(
     >>> equal = compose(1000, epsilon0=1.0, n=10_000, delta=1e-6)
     >>> round(equal.epsilon, 3), round(equal.basic.epsilon, 1)
     (1.759, 62.2)
-    >>> different = compose([Round(1.0, 10_000), Round(2.0, 5_000, times=12)], delta=1e-6)
+    >>> different = compose([ShuffledRound(1.0, 10_000), ShuffledRound(2.0, 5_000, times=12)], delta=1e-6)
     >>> round(different.epsilon, 3)
     0.627
 
@@ -99,12 +99,12 @@ def compose(
     `SOURCES` for the pairs; Koskela, Jaelkoe, Honkela (2020), Computing Tight Differential Privacy Guarantees Using
     FFT, for the method; Feldman, McMillan, Talwar (2021), Proposition 2.2, for delta0.
     """
-    parts, target = _parts(rounds, epsilon0, n), share("delta", delta)
+    parts, target = _read_rounds(rounds, epsilon0, n), share("delta", delta)
     if 0.0 < target < LEAST_DELTA:
         raise refuse("delta", f"0 or at least {LEAST_DELTA:g}, where what is cut off still counts", delta)
     simple, local = basic(parts, target), local_total(parts)
     bounds = [simple] if local[1] > target else [Bound("local", local[0], LOCAL), simple]
-    found = _numeric(parts, target) if target > 0.0 else None
+    found = _numeric_epsilon(parts, target) if target > 0.0 else None
     if found is not None:
         pairs = "; ".join(dict.fromkeys(SOURCES[part.pair.kind] for part in parts))
         bounds.append(Bound(METHOD, found.upper, f"{COMPOSITION}; {pairs}", lower=found.lower))
@@ -119,12 +119,12 @@ def compose(
         basic=simple,
         advanced=advanced(parts, target),
         renyi=renyi(parts, target),
-        reason=too_large(total_slack(parts), target) if found is None and total_slack(parts) > 0.0 else "",
+        reason=too_large_reason(total_slack(parts), target) if found is None and total_slack(parts) > 0.0 else "",
     )
 
 
 def composed_delta(
-    rounds: int | Iterable[Round], *, epsilon: float, epsilon0: float | None = None, n: int | None = None
+    rounds: int | Iterable[ShuffledRound], *, epsilon: float, epsilon0: float | None = None, n: int | None = None
 ) -> Bracket:
     """Ends of delta at `epsilon` (at least 0) for all rounds together; see `compose`.
 
@@ -134,7 +134,7 @@ def composed_delta(
     >>> ends.lower < 1e-6 < ends.upper < 1.01e-6
     True
     """
-    parts = _parts(rounds, epsilon0, n)
+    parts = _read_rounds(rounds, epsilon0, n)
     if not real("epsilon", epsilon) >= 0.0:
         raise refuse("epsilon", "at least 0", epsilon)
     local = local_total(parts)
@@ -142,44 +142,46 @@ def composed_delta(
         return Bracket(0.0, min(1.0, local[1]))
     pairs, cut = distinct_pairs(parts), 1e-20
     while True:  # until what was cut off weighs nothing
-        total = sum_near(_above(pairs, cut), delta=cut, epsilon=epsilon)
+        total = convolve_near(_pessimistic_terms(pairs, cut), delta=cut, epsilon=epsilon)
         upper = total.upper(epsilon)
         if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA:
             break
         cut = max(min(1e-9 * upper, 1e-20 * cut), LEAST_DELTA)
-    below, allowance = _below(pairs, cut, beta=1e-3 * upper)
+    below, allowance = _optimistic_terms(pairs, cut, beta=1e-3 * upper)
     moved = epsilon + allowance
-    lower = max(0.0, sum_near(below, delta=cut, epsilon=moved).lower(moved) - 1e-3 * upper)
+    lower = max(0.0, convolve_near(below, delta=cut, epsilon=moved).lower(moved) - 1e-3 * upper)
     added = (math.exp(epsilon) + 1.0) * total_slack(parts) if epsilon < 700.0 else math.inf
     return Bracket(min(1.0, lower + added), min(1.0, upper + added))
 
 
-def _numeric(parts: Sequence[Round], delta: float) -> Bracket | None:
+def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> Bracket | None:
     """Ends of the smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
     pairs, slack, most = distinct_pairs(parts), total_slack(parts), local_total(parts)[0]
-    terms = _above(pairs, 1e-9 * delta)
+    terms = _pessimistic_terms(pairs, 1e-9 * delta)
 
-    def smallest(total: LossSum) -> tuple[float, float] | None:
+    def smallest(total: ComposedPLD) -> tuple[float, float] | None:
         guess = max(total.middle, total.step)
-        return falling_branch(
+        return smallest_epsilon(
             lambda e: total.upper(e) if e < most else 0.0, delta, slack=slack, most=most, guess=guess
         )
 
-    first = smallest(sum_near(terms, delta=delta))
+    first = smallest(convolve_near(terms, delta=delta))
     if first is None:
         return None
-    high = (smallest(sum_near(terms, delta=delta, epsilon=first[1])) or first)[1]  # the tilt for the epsilon found
-    below, allowance = _below(pairs, 1e-9 * delta, beta=1e-3 * delta)
-    sunk = sum_near(below, delta=delta, epsilon=high + allowance)
+    high = (smallest(convolve_near(terms, delta=delta, epsilon=first[1])) or first)[
+        1
+    ]  # the tilt for the epsilon found
+    below, allowance = _optimistic_terms(pairs, 1e-9 * delta, beta=1e-3 * delta)
+    sunk = convolve_near(below, delta=delta, epsilon=high + allowance)
 
     def beyond(epsilon: float) -> bool:
         value = sunk.lower(epsilon + allowance) - 1e-3 * delta
         return value + ((math.exp(epsilon) + 1.0) * slack if slack > 0.0 else 0.0) > delta
 
-    return Bracket(_last_below(beyond, high, stride=0.5 * max(allowance, sunk.step)), high)
+    return Bracket(_lower_end(beyond, high, stride=0.5 * max(allowance, sunk.step)), high)
 
 
-def _last_below(beyond: Callable[[float], bool], high: float, *, stride: float) -> float:
+def _lower_end(beyond: Callable[[float], bool], high: float, *, stride: float) -> float:
     """A point below `high` that was seen to be `beyond` the threshold, the nearest up to a percent; else 0."""
     near = 0.0
     while stride < high and not beyond(high - stride):
@@ -192,18 +194,18 @@ def _last_below(beyond: Callable[[float], bool], high: float, *, stride: float) 
     return high - stride
 
 
-def _above(pairs: Pairs, cut: float) -> Terms:
+def _pessimistic_terms(pairs: Pairs, cut: float) -> Terms:
     """Laws of losses that dominate, on one grid, with about `cut` cut off from all rounds together."""
     step, rounds = _step(pairs), sum(times for _, times in pairs)
-    return [(losses_above(pair, step=step, cut=cut / rounds), times) for pair, times in pairs]
+    return [(pessimistic_pld(pair, step=step, cut=cut / rounds), times) for pair, times in pairs]
 
 
-def _below(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, float]:
+def _optimistic_terms(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, float]:
     """Laws of losses near the pairs' own, and what their sum exceeds the true one by, with probability 1 - beta."""
     step, rounds = _step(pairs), sum(times for _, times in pairs)
-    made = [losses_below(pair, step=step, cut=cut / rounds) for pair, _ in pairs]
-    terms = [(law, times) for (law, _), (_, times) in zip(made, pairs, strict=True)]
-    return terms, overshoot(terms, [shifts for _, shifts in made], beta)
+    made = [optimistic_pld(pair, step=step, cut=cut / rounds) for pair, _ in pairs]
+    terms = [(pld, times) for (pld, _), (_, times) in zip(made, pairs, strict=True)]
+    return terms, shift_quantile(terms, [shifts for _, shifts in made], beta)
 
 
 def _step(pairs: Pairs) -> float:
@@ -215,16 +217,18 @@ def _step(pairs: Pairs) -> float:
     return max(typical / POINTS, 16.0 * typical * math.sqrt(rounds) / LONGEST_SUM, widest / MOST_POINTS)
 
 
-def _parts(rounds: int | Iterable[Round], epsilon0: float | None, n: int | None) -> tuple[Round, ...]:
+def _read_rounds(
+    rounds: int | Iterable[ShuffledRound], epsilon0: float | None, n: int | None
+) -> tuple[ShuffledRound, ...]:
     """The rounds in an order of their own, so that their order does not matter."""
     if isinstance(rounds, Iterable):
         if epsilon0 is not None or n is not None:
             raise refuse("rounds", "a number, where `epsilon0` and `n` are given", rounds)
         parts = tuple(rounds)
-        if not parts or not all(isinstance(part, Round) for part in parts):
-            raise refuse("rounds", "a number of rounds or several `Round`", rounds)
+        if not parts or not all(isinstance(part, ShuffledRound) for part in parts):
+            raise refuse("rounds", "a number of rounds or several `ShuffledRound`", rounds)
     else:
         if epsilon0 is None or n is None:
-            raise refuse("rounds", "several `Round`, where `epsilon0` or `n` is missing", rounds)
-        parts = (Round(epsilon0, n, times=rounds),)
+            raise refuse("rounds", "several `ShuffledRound`, where `epsilon0` or `n` is missing", rounds)
+        parts = (ShuffledRound(epsilon0, n, times=rounds),)
     return tuple(sorted(parts, key=lambda part: (part.epsilon0, part.n, part.pair.kind, part.delta0)))

@@ -8,9 +8,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.composition.privacy_loss import losses_above
+from dovetail.account.composition.privacy_loss import pessimistic_pld
 from dovetail.account.composition.renyi import check_orders, renyi_divergence
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.checks import positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
@@ -20,7 +20,7 @@ CUT = 1e-18  # mass per round that goes to infinity
 MOST_POINTS = 10**7
 
 
-def to_dp_accounting(part: Round, *, interval: float, neighboring_relation: Any) -> Any:
+def to_dp_accounting(part: ShuffledRound, *, interval: float, neighboring_relation: Any) -> Any:
     r"""The privacy loss distribution of a round, pessimistic, as an object of the package dp-accounting.
 
     To compose with Gaussian or subsampled steps: `.compose(other)`, `.self_compose(times)` and
@@ -57,7 +57,7 @@ def to_dp_accounting(part: Round, *, interval: float, neighboring_relation: Any)
 
     Source
     ------
-    `losses_above`, and dp-accounting 0.6, `pld_pmf.DensePLDPmf`.
+    `pessimistic_pld`, and dp-accounting 0.6, `pld_pmf.DensePLDPmf`.
     """
     accounting = require("dp_accounting", extra="interop")
     if neighboring_relation is not accounting.NeighboringRelation.REPLACE_ONE:
@@ -68,9 +68,9 @@ def to_dp_accounting(part: Round, *, interval: float, neighboring_relation: Any)
     step, worst = positive("interval", interval), min(part.epsilon0, 40.0 * part.pair.gaussian_scale)
     if worst / step > MOST_POINTS:
         raise UnsupportedError(f"`interval` {step:g} needs more than {MOST_POINTS:,} grid points for this round.")
-    law = losses_above(_pure(part), step=step, cut=CUT)
+    pld = pessimistic_pld(_pure(part), step=step, cut=CUT)
     pmf = require("dp_accounting.pld.pld_pmf", extra="interop").DensePLDPmf(
-        step, -(law.masses.size // 2), law.masses * (1.0 + law.error), law.infinity, True
+        step, -(pld.masses.size // 2), pld.masses * (1.0 + pld.error), pld.infinity, True
     )
     made = require("dp_accounting.pld.privacy_loss_distribution", extra="interop").PrivacyLossDistribution(pmf)
     return made if part.times == 1 else made.self_compose(part.times)
@@ -92,7 +92,7 @@ class RenyiCurve:
     neighbours: str = "replace one person's value"
 
 
-def renyi_curve(part: Round, *, orders: ArrayLike) -> RenyiCurve:
+def renyi_curve(part: ShuffledRound, *, orders: ArrayLike) -> RenyiCurve:
     """Renyi divergences of all `times` of a round, to be added to other steps' for the same neighbours.
 
     With dp-accounting: `compute_epsilon(curve.orders, curve.divergences + others, delta)` of
@@ -100,7 +100,7 @@ def renyi_curve(part: Round, *, orders: ArrayLike) -> RenyiCurve:
 
     Examples
     --------
-    >>> curve = renyi_curve(Round(1.0, 10_000, times=100), orders=[8.0, 32.0])
+    >>> curve = renyi_curve(ShuffledRound(1.0, 10_000, times=100), orders=[8.0, 32.0])
     >>> curve.divergences.round(4).tolist()
     [0.0636, 0.2542]
     """
@@ -108,7 +108,7 @@ def renyi_curve(part: Round, *, orders: ArrayLike) -> RenyiCurve:
     return RenyiCurve(alphas, part.times * renyi_divergence(_pure(part), alphas))
 
 
-def _pure(part: Round) -> ClonePair:
+def _pure(part: ShuffledRound) -> ClonePair:
     if part.delta0 > 0.0:
         raise UnsupportedError("Approximate randomizers have no pair to export; use `compose` for them.")
     return part.pair

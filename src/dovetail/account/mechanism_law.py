@@ -9,7 +9,7 @@ from importlib import import_module
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.bound import Bound, Dominating
+from dovetail.account.bound import Bound, DominatingPair
 from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
 from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, worst_dataset
 from dovetail.core.channel import Channel, KRRChannel
@@ -34,7 +34,7 @@ def declared_laws() -> dict[type, DeclaredLaw]:
     return {law.subject: law for law in laws}
 
 
-def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, Dominating]:
+def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]:
     """The name of the mechanism and what dominates n shuffled reports of it.
 
     Raises
@@ -97,7 +97,7 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     try:
         name, law = mechanism_law(mechanism, n=n)
     except UnsupportedError as error:
-        return [Bound.nothing("mechanism law", str(error), source=SOURCE)]
+        return [Bound.inapplicable("mechanism law", str(error), source=SOURCE)]
     ends = law.epsilon(delta)
     source = SOURCE
     if isinstance(law, BinaryExact):
@@ -112,7 +112,7 @@ def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
         _, law = mechanism_law(mechanism, n=n)
     except UnsupportedError:
         return math.inf
-    return law.upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
+    return law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
@@ -136,7 +136,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
             dataset = declared.dataset(subject)
         else:
             dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
-        return min(ShuffledLaw(dataset, n).reached(delta), _local(mechanism))
+        return min(ShuffledLaw(dataset, n).epsilon_lower(delta), _local(mechanism))
     except UnsupportedError:
         return 0.0
 

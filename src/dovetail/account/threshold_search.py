@@ -1,4 +1,4 @@
-"""Bracketing a threshold by evaluated points only."""
+"""Root bracketing by evaluated points only: for thresholds in epsilon, epsilon0 and n."""
 
 import math
 from collections.abc import Callable
@@ -6,20 +6,20 @@ from collections.abc import Callable
 QUICK, MOST_TURNS = 12, 120
 
 
-def straddle(
-    excess: Callable[[float], float], guess: float, *, steepness: float, most: float, tolerance: float
+def bracket_root(
+    function: Callable[[float], float], guess: float, *, steepness: float, most: float, tolerance: float
 ) -> tuple[float, float]:
-    """Two points low < high with excess(low) > 0 >= excess(high), both evaluated, apart by at most `tolerance` high.
+    """Points low < high with function(low) > 0 >= function(high), both evaluated, apart by at most `tolerance` high.
 
-    `excess` does not grow, up to rounding; excess(0) > 0 >= excess(most) is the caller's word, and those two points
-    are returned unevaluated where nothing better is found. From `guess` Newton steps across the threshold, then
-    secants through the last two points, kept off both ends; from turn 12 on growing steps and bisection.
+    `function` does not grow, up to rounding; function(0) > 0 >= function(most) is the caller's word, and those two
+    points are returned unevaluated where nothing better is found. From `guess` Newton steps across the threshold,
+    then secants through the last two points, kept off both ends; from turn 12 on growing steps and bisection.
 
     Parameters
     ----------
     guess, most : float, above 0
     steepness : float, above 0
-        About -d excess / d log x near the threshold; a wrong one costs time only.
+        About -d function / d log x near the threshold; a wrong one costs time only.
     tolerance : float
         Relative width of the answer.
     """
@@ -27,7 +27,7 @@ def straddle(
     x, stride = min(max(guess, 1e-300), most * (1.0 - 1e-12)), 0.0
     previous: tuple[float, float] | None = None
     for turn in range(MOST_TURNS):
-        value = excess(x)
+        value = function(x)
         low, high = (x, high) if value > 0.0 else (low, x)
         if high - low <= tolerance * high or high < 1e-290:  # below, nothing is left to find
             break
@@ -47,8 +47,8 @@ def straddle(
     return low, high
 
 
-def reached(
-    lower: Callable[[float], float], delta: float, *, most: float, near: float, tolerance: float = 1e-6
+def largest_exceeding(
+    lower: Callable[[float], float], delta: float, *, most: float, guess: float, tolerance: float = 1e-6
 ) -> float:
     """The largest epsilon found at which lower(epsilon) > delta was evaluated; 0 when lower(0) <= delta.
 
@@ -59,7 +59,9 @@ def reached(
     if lower(0.0) <= delta:
         return 0.0
     steepness = 2.0 * math.log(1.0 / delta) + 1.0
-    low, _ = straddle(lambda e: log_ratio(lower(e), delta), near, steepness=steepness, most=most, tolerance=tolerance)
+    low, _ = bracket_root(
+        lambda e: log_ratio(lower(e), delta), guess, steepness=steepness, most=most, tolerance=tolerance
+    )
     return low
 
 

@@ -16,7 +16,7 @@ from dovetail.account.bound import Bound
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.compose import Composition, compose
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.curve import curve
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.options import as_whole
@@ -190,7 +190,7 @@ def composed(
     kind: Any = "clones" if adaptive else None
 
     def asked(people: int) -> Composition:
-        return compose([Round(epsilon0, people, times=rounds, kind=kind, delta0=delta0)], delta=delta)
+        return compose([ShuffledRound(epsilon0, people, times=rounds, kind=kind, delta0=delta0)], delta=delta)
 
     quoted = asked(honest)
     everybody = quoted if honest == n else asked(n)

@@ -1,4 +1,4 @@
-"""What seeing the reports adds to the expected gain: a value between two ends, and how it was found."""
+"""Additive leakage, the posterior less the prior vulnerability: a value between two ends, and its method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ METHODS = ("closed form", "exact sum", "enumerated", "sampled", "bracket")  # fr
 
 
 @dataclass(frozen=True)
-class Excess:
+class AdditiveLeakage:
     """Posterior minus prior vulnerability: lower <= truth <= upper.
 
     Parameters
@@ -26,26 +26,26 @@ class Excess:
     method: str
 
     @classmethod
-    def around(cls, value: float, error: float, method: str) -> Excess:
-        """The excess `value`, known to within `error`.
+    def from_error(cls, value: float, error: float, method: str) -> AdditiveLeakage:
+        """A leakage of `value`, known to within `error`.
 
-        >>> Excess.around(0.5, 0.25, "exact sum").lower
+        >>> AdditiveLeakage.from_error(0.5, 0.25, "exact sum").lower
         0.25
         """
         return cls(value, max(0.0, value - error), value + error, method)
 
     @classmethod
-    def between(cls, lower: float, upper: float) -> Excess:
+    def from_bracket(cls, lower: float, upper: float) -> AdditiveLeakage:
         """Only two ends are known; the value to quote is the upper one."""
         return cls(upper, lower, upper, "bracket")
 
-    def times(self, factor: float) -> Excess:
+    def scale(self, factor: float) -> AdditiveLeakage:
         """The same in other units; `factor` is at least 0.
 
-        >>> Excess.around(0.5, 0.25, "exact sum").times(2.0).value
+        >>> AdditiveLeakage.from_error(0.5, 0.25, "exact sum").scale(2.0).value
         1.0
         """
-        return Excess(factor * self.value, factor * self.lower, factor * self.upper, self.method)
+        return AdditiveLeakage(factor * self.value, factor * self.lower, factor * self.upper, self.method)
 
     @property
     def error(self) -> float:
@@ -53,13 +53,13 @@ class Excess:
         return max(self.upper - self.value, self.value - self.lower)
 
 
-NOTHING = Excess(0.0, 0.0, 0.0, "closed form")
+NO_LEAKAGE = AdditiveLeakage(0.0, 0.0, 0.0, "closed form")
 
 
-def loosest(*parts: Excess) -> str:
+def weakest_method(*parts: AdditiveLeakage) -> str:
     """The least firm of the methods of `parts`.
 
-    >>> loosest(NOTHING, Excess.between(0.0, 0.5))
+    >>> weakest_method(NO_LEAKAGE, AdditiveLeakage.from_bracket(0.0, 0.5))
     'bracket'
     """
     return max((part.method for part in parts), key=METHODS.index)

@@ -1,4 +1,4 @@
-"""How leakage falls as the crowd grows: like 1/sqrt(n) where the guess is open, exponentially where it is not."""
+"""Leakage for large n: of order 1/sqrt(n) where several guesses are best, exponentially small where one is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import log_ndtr, logsumexp
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.checks import whole
@@ -22,7 +23,6 @@ def normal_maximum(k: int) -> float:
     0.846284
     """
     from scipy.integrate import quad
-    from scipy.special import log_ndtr
 
     k = whole("k", k, least=1)
 
@@ -57,13 +57,13 @@ def normal_limit(channel: KRRChannel, *, n: int) -> float:
 
     Source
     ------
-    Central limit theorem and uniform integrability; compare `paper_limit`.
+    Central limit theorem and uniform integrability; compare `published_limit`.
     """
     people = whole("n", n, least=1)
     return _contrast(channel) * normal_maximum(channel.k) / math.sqrt(channel.k * people)
 
 
-def paper_limit(channel: KRRChannel, *, n: int) -> float:
+def published_limit(channel: KRRChannel, *, n: int) -> float:
     r"""The same in the form and with the constant of the paper, for comparison.
 
     .. math:: (p - s) f \sqrt{\frac{\ln k}{k n}}, \qquad f = 1 \text{ in print; the limit has } f = \mu_k/\sqrt{\ln k}
@@ -82,17 +82,17 @@ def _contrast(channel: KRRChannel) -> float:
     return channel.contrast
 
 
-def chernoff(edge: Matrix, law: Reals, n: int) -> float:
-    r"""Upper bound on the excess of an i.i.d. prior; exponentially small where one guess is best.
+def chernoff_bound(advantage: Matrix, pmf: Reals, n: int) -> float:
+    r"""Upper bound on the additive leakage under an i.i.d. prior; exponentially small where one guess is best.
 
     .. math:: E \left( \max_a \langle H_a, z / n \rangle \right)^+ \le \sum_a \max_v H_{a v}^+ \, e^{-n I_a},
               \qquad I_a = \sup_{t \ge 0} - \ln \sum_v q_v e^{t H_{a v}}
 
     Parameters
     ----------
-    edge : float array (actions, kinds), H
+    advantage : float array (actions, kinds), H
         Advantage of each other action over the best one without reports, per kind of report.
-    law : float array (kinds,), q
+    pmf : float array (kinds,), q
     n : int
 
     Notes
@@ -101,16 +101,15 @@ def chernoff(edge: Matrix, law: Reals, n: int) -> float:
 
     Examples
     --------
-    >>> chernoff(np.array([[-1.0, 0.0]]), np.array([0.5, 0.5]), 10)  # no report changes the guess
+    >>> chernoff_bound(np.array([[-1.0, 0.0]]), np.array([0.5, 0.5]), 10)  # no report changes the guess
     0.0
     """
-    return float(sum(max(0.0, row.max()) * math.exp(-n * _rate(row, law)) for row in edge))
+    return float(sum(max(0.0, row.max()) * math.exp(-n * _chernoff_exponent(row, pmf)) for row in advantage))
 
 
-def _rate(row: Reals, law: Reals) -> float:
+def _chernoff_exponent(row: Reals, pmf: Reals) -> float:
     """I_a: the Chernoff exponent of one action, infinite where no report speaks for it."""
     from scipy.optimize import minimize_scalar
-    from scipy.special import logsumexp
 
     if row.max() <= 0.0:
         return math.inf
@@ -118,7 +117,7 @@ def _rate(row: Reals, law: Reals) -> float:
     best = 0.0
     for _ in range(60):  # the exponent is concave in t: double the interval until its end is past the peak
         found = minimize_scalar(
-            lambda t: float(logsumexp(t * row, b=law)),
+            lambda t: float(logsumexp(t * row, b=pmf)),
             bounds=(0.0, top),
             method="bounded",
             options={"xatol": 1e-9 * top},

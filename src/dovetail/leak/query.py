@@ -1,4 +1,4 @@
-"""A checked question about leakage: channel, crowd, prior, and what counts as success."""
+"""A checked query about leakage: channel, number of people, prior, and gain."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.special import Reals
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.qif.arithmetic import in_powers, numbers
+from dovetail.leak.qif.arithmetic import numbers, scientific
 from dovetail.leak.qif.gain import distance, identity
-from dovetail.leak.qif.gain import tries as several
-from dovetail.leak.qif.inputs import MOST_GAIN, law
+from dovetail.leak.qif.gain import tries as tries_gain
+from dovetail.leak.qif.inputs import MOST_GAIN, distribution
 
 MOST_ACTIONS = 10_000
 MOST_VALUES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked, in the form that the methods share.
+class Query:
+    """A leakage query in the form that all methods share.
 
     Parameters
     ----------
@@ -53,77 +53,77 @@ class Question:
         return bool(np.ptp(self.prior) == 0.0)
 
     @property
-    def response(self) -> KRRChannel | None:
-        """The channel, where it is k-ary randomized response."""
+    def krr(self) -> KRRChannel | None:
+        """The channel, where it is k-ary randomized response; else None."""
         return self.channel if isinstance(self.channel, KRRChannel) else None
 
     @property
-    def by_distance(self) -> bool:
-        """Whether near misses count."""
+    def is_distance_gain(self) -> bool:
+        """Whether the gain falls with the distance of the guess from the value."""
         return isinstance(self.gain, str) and self.gain == "distance"
 
     @property
-    def by_tries(self) -> bool:
-        """Whether only hits count."""
+    def is_tries_gain(self) -> bool:
+        """Whether the gain is to name the value within `tries` guesses."""
         return isinstance(self.gain, str) and self.gain == "tries"
 
     @property
-    def one_try(self) -> bool:
-        """Whether success is to name the value in one try."""
-        return self.by_tries and self.tries == 1
+    def is_bayes(self) -> bool:
+        """Whether the gain is to name the value in one try: Bayes vulnerability."""
+        return self.is_tries_gain and self.tries == 1
 
     def gains(self) -> Matrix:
         """Gain of every action for every value (actions, k)."""
         if isinstance(self.gain, np.ndarray):
             return self.gain
-        if (self.by_distance or self.tries == 1) and self.k**2 > MOST_CELLS:
+        if (self.is_distance_gain or self.tries == 1) and self.k**2 > MOST_CELLS:
             raise UnsupportedError(
-                f"One action for each of {self.k:,} values is too many for a list, the limit is "
-                f"{math.isqrt(MOST_CELLS):,}. k-ary randomized response with the uniform prior needs no list."
+                f"Gain matrix too large: one action for each of {self.k:,} values, the limit is "
+                f"{math.isqrt(MOST_CELLS):,}. k-ary randomized response with the uniform prior needs no matrix."
             )
-        if self.by_distance:
+        if self.is_distance_gain:
             return np.asarray(distance(np.arange(self.k, dtype=np.float64)), dtype=np.float64)
         if self.tries == 1:
             return np.asarray(identity(self.k), dtype=np.float64)
         count = math.comb(self.k, self.tries)
         if count > MOST_ACTIONS:
             raise UnsupportedError(
-                f"{self.tries} tries among {self.k} values are {in_powers(count)} actions; at most "
-                f"{MOST_ACTIONS:,} are compared. k-ary randomized response with the uniform prior needs no list."
+                f"Gain matrix too large: {self.tries} tries among {self.k} values are {scientific(count)} actions, "
+                f"the limit is {MOST_ACTIONS:,}. k-ary randomized response with the uniform prior needs no matrix."
             )
-        return np.asarray(several(self.k, t=self.tries), dtype=np.float64)
+        return np.asarray(tries_gain(self.k, t=self.tries), dtype=np.float64)
 
     def joint(self) -> Matrix:
-        """g diag(prior) R, with the law of one report as its last row."""
+        """g diag(prior) R, with the distribution of one report as its last row."""
         weighted = self.prior[:, None] * self.channel.matrix()
         return np.vstack([self.gains() @ weighted, weighted.sum(axis=0)])
 
-    def told(self) -> Matrix:
-        """The same where each report is the value itself."""
+    def identity_joint(self) -> Matrix:
+        """The same for the identity channel: each report is the value itself."""
         return np.vstack([self.gains() * self.prior, self.prior])
 
 
-def ask(channel: object, *, n: object, prior: object, tries: object, gain: object) -> Question:
-    """Check everything once."""
-    asked = channel.channel() if isinstance(channel, FrequencyRandomizer) else channel
-    if not isinstance(asked, Channel):
+def parse_query(channel: object, *, n: object, prior: object, tries: object, gain: object) -> Query:
+    """The query of these arguments, each checked once."""
+    published = channel.channel() if isinstance(channel, FrequencyRandomizer) else channel
+    if not isinstance(published, Channel):
         raise refuse("channel", "a channel or a randomizer of symbols", channel)
-    k = asked.shape[0]
+    k = published.shape[0]
     if not 2 <= k <= MOST_VALUES:
         raise ParameterError(f"`channel` must take from 2 to {MOST_VALUES:,} values, got {k:,}.")
-    if not isinstance(asked, KRRChannel):
-        rows = asked.matrix()  # a sum that is off by 1e-9 would be off by n times that in the law of n reports
-        asked = DenseChannel(rows / rows.sum(axis=1, keepdims=True))
+    if not isinstance(published, KRRChannel):
+        rows = published.matrix()  # a sum off by 1e-9 is off by n times that for n reports
+        published = DenseChannel(rows / rows.sum(axis=1, keepdims=True))
     count = whole("tries", tries, least=1, most=k)
     if gain is not None and count != 1:
         raise ParameterError("`tries` and `gain` exclude each other: several tries are a gain of their own.")
-    return Question(asked, whole("n", n, least=1, most=10**12), _prior(prior, k), count, _gain(gain, k))
+    return Query(published, whole("n", n, least=1, most=10**12), _prior(prior, k), count, _gain(gain, k))
 
 
 def _prior(prior: Any, k: int) -> Reals:
     if prior is None:
         return np.full(k, 1.0 / k)
-    given = law("prior", prior).astype(np.float64)
+    given = distribution("prior", prior).astype(np.float64)
     if given.size != k:
         raise ParameterError(f"`prior` must hold one probability per value, {k} of them, got {given.size}.")
     return np.asarray(given / given.sum())
@@ -146,7 +146,7 @@ def _gain(gain: Any, k: int) -> Any:
     return table
 
 
-def known_histogram(known: object, *, k: int, n: int) -> tuple[int, ...]:
+def parse_known_histogram(known: object, *, k: int, n: int) -> tuple[int, ...]:
     """How many others are known to hold each value; at most n - 1 in all."""
     if not isinstance(known, Sequence | np.ndarray) or isinstance(known, str) or len(known) != k:
         raise refuse("known", f"a histogram of {k} counts, one per value", known)

@@ -8,7 +8,7 @@ from math import ceil, inf, log
 from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.account.threshold_search import straddle
+from dovetail.account.threshold_search import bracket_root
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import predict
@@ -57,7 +57,7 @@ def smallest_epsilon0(family: Family, wish: Wish, *, error: float, n: int) -> fl
         return log(reached / error) if reached > 0.0 else -inf
 
     guess = min(max(1.0, 1.01 * start), ends[piece])
-    return straddle(excess, guess, steepness=1.0, most=ends[piece], tolerance=TOLERANCE)[1]
+    return bracket_root(excess, guess, steepness=1.0, most=ends[piece], tolerance=TOLERANCE)[1]
 
 
 def best_epsilon0(family: Family, wish: Wish, *, epsilon: float, n: int) -> float:
@@ -79,7 +79,7 @@ def largest_epsilon0(family: Family, wish: Wish, *, epsilon: float, n: int) -> f
     slack = room(start)
     if 0.0 <= slack < ROOM or (slack >= 0.0 and start == family.most):
         return start
-    found, _ = straddle(room, start, steepness=max(1.0, start / 2.0), most=family.most, tolerance=ROOM)
+    found, _ = bracket_root(room, start, steepness=max(1.0, start / 2.0), most=family.most, tolerance=ROOM)
     return max(found, min(epsilon, family.most))  # shuffling never takes privacy away
 
 
@@ -97,4 +97,4 @@ def smallest_people(family: Family, wish: Wish, *, error: float, epsilon: float)
         return 1
     if excess(MOST_PEOPLE) > 0.0:
         return None
-    return ceil(straddle(excess, wish.n, steepness=1.0, most=MOST_PEOPLE, tolerance=ROOM)[1])
+    return ceil(bracket_root(excess, wish.n, steepness=1.0, most=MOST_PEOPLE, tolerance=ROOM)[1])

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.account.blanket.expected_positive_part import POINTS, mean_excess
+from dovetail.account.blanket.expected_positive_part import POINTS, expected_positive_part
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.account.threshold_search import log_ratio, reached, straddle
+from dovetail.account.threshold_search import bracket_root, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
@@ -158,19 +158,19 @@ class ShuffledLaw:
 
     def epsilon(self, delta: float) -> Bracket:
         """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1."""
-        high = self.upper(delta)
+        high = self.epsilon_upper(delta)
         if delta == 0.0 or high == 0.0:
             return Bracket(high, high)
-        return Bracket(min(self.reached(delta, near=high), high), high)
+        return Bracket(min(self.epsilon_lower(delta, guess=high), high), high)
 
-    def upper(self, delta: float) -> float:
+    def epsilon_upper(self, delta: float) -> float:
         """The upper end of `epsilon`, at most the law's epsilon0: delta(upper) <= delta was evaluated there."""
         most, delta = self.law.epsilon0, share("delta", delta)
         if delta == 0.0 or most == 0.0:
             return most
         if self.delta(0.0).upper <= delta:
             return 0.0
-        return straddle(
+        return bracket_root(
             lambda e: log_ratio(self.delta(e).upper, delta),
             self._guess(delta),
             steepness=2.0 * math.log(1.0 / delta) + 1.0,
@@ -178,10 +178,12 @@ class ShuffledLaw:
             tolerance=SEARCH,
         )[1]
 
-    def reached(self, delta: float, *, near: float | None = None) -> float:
-        """The largest epsilon found at which the lower end of delta still exceeds `delta`; `near` only saves time."""
+    def epsilon_lower(self, delta: float, *, guess: float | None = None) -> float:
+        """The largest epsilon found at which the lower end of delta exceeds `delta`; `guess` only saves time."""
         delta = share("delta", delta)
-        return reached(lambda e: self.delta(e).lower, delta, most=self.law.epsilon0, near=near or self._guess(delta))
+        return largest_exceeding(
+            lambda e: self.delta(e).lower, delta, most=self.law.epsilon0, guess=guess or self._guess(delta)
+        )
 
     def _guess(self, delta: float) -> float:
         """What the normal shift would have."""
@@ -192,5 +194,5 @@ class ShuffledLaw:
         z0, z1, mass = (np.append(law.z0, 0.0), np.append(law.z1, 0.0), np.append(law.mass, law.remainder))
         larger = z0 - math.exp(epsilon) * (1.0 - ROUNDING) * z1
         smaller = z0 - math.exp(epsilon) * (1.0 + ROUNDING) * z1
-        ends = mean_excess(larger, mass, self.n, smaller=smaller, points=self.points)
+        ends = expected_positive_part(larger, mass, self.n, smaller=smaller, points=self.points)
         return Bracket(ends.lower * (1.0 - ROUNDING), min(1.0, ends.upper * (1.0 + ROUNDING) + 1e-300))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dovetail.account.bound import Bound
 from dovetail.account.clones.stronger_clones import RESOLUTION, ClonePair, normal_threshold
-from dovetail.account.threshold_search import log_ratio, straddle
+from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import share
 
@@ -58,21 +58,21 @@ def amplify_approximate(epsilon0: float, delta0: float, *, n: int, delta: float)
     found = _ends(pair, target, slack) if target > 0.0 else None
     if found is not None:
         return Bound(NAME, found.upper, SOURCE, lower=found.lower)
-    reason = too_large(slack, target) if slack > 0.0 else "at delta 0 shuffling amplifies nothing"
+    reason = too_large_reason(slack, target) if slack > 0.0 else "at delta 0 shuffling amplifies nothing"
     if target >= delta0:
         return Bound("local", pair.epsilon0, LOCAL, reason)
-    return Bound.nothing(NAME, reason, source=SOURCE)
+    return Bound.inapplicable(NAME, reason, source=SOURCE)
 
 
 def _ends(pair: ClonePair, delta: float, slack: float) -> Bracket | None:
     """Ends of the smallest epsilon with delta_total(epsilon) <= delta; None without one."""
     blocks = pair.blocks(1e-8 * delta, RESOLUTION)
     guess = pair.gaussian_scale * normal_threshold(delta / pair.gaussian_scale)[0]
-    found = falling_branch(lambda e: pair.upper(e, blocks), delta, slack=slack, most=pair.epsilon0, guess=guess)
+    found = smallest_epsilon(lambda e: pair.upper(e, blocks), delta, slack=slack, most=pair.epsilon0, guess=guess)
     if found is None:
         return None
     high = found[1]
-    below = falling_branch(lambda e: pair.lower(e, blocks), delta, slack=slack, most=pair.epsilon0, guess=high)
+    below = smallest_epsilon(lambda e: pair.lower(e, blocks), delta, slack=slack, most=pair.epsilon0, guess=high)
     return Bracket(0.0 if below is None else min(below[0], high), high)
 
 
@@ -81,12 +81,12 @@ def total_variation(pair: ClonePair, delta0: float) -> float:
     return (1.0 + math.exp(-pair.epsilon0)) * pair.n * delta0
 
 
-def too_large(slack: float, delta: float) -> str:
+def too_large_reason(slack: float, delta: float) -> str:
     """Why there is no amplification."""
     return f"n * delta0 too large: it adds at least {2.0 * slack:.3g} to delta, of {delta:.3g}"
 
 
-def falling_branch(
+def smallest_epsilon(
     curve: Callable[[float], float], delta: float, *, slack: float, most: float, guess: float
 ) -> tuple[float, float] | None:
     """Two points around the smallest epsilon with curve(epsilon) + (e^epsilon + 1) slack <= delta; None without one.
@@ -116,7 +116,7 @@ def falling_branch(
     if feasible is None:
         return None
     start = guess if guess < feasible else 0.5 * feasible
-    return straddle(lambda e: log_ratio(total(e), delta), start, steepness=10.0, most=feasible, tolerance=1e-8)
+    return bracket_root(lambda e: log_ratio(total(e), delta), start, steepness=10.0, most=feasible, tolerance=1e-8)
 
 
 def _feasible(total: Callable[[float], float], delta: float, end: float) -> float | None:

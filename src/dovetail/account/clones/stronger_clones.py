@@ -1,7 +1,7 @@
 r"""The two clone pairs: what shuffling hides in the worst case, between certified ends.
 
 Everybody else sends, with probability q, a report that looks like the victim's under either value, half of the time
-like each. So the victim hides among C = C' + 1 coins, C' ~ Bin(n - 1, q), and adds one that is tilted by her value.
+like each. So the victim hides among C = C' + 1 fair trials, C' ~ Bin(n - 1, q), and her value tilts one of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from dovetail.account.clones.binomial_tail import coin_excess
-from dovetail.account.clones.truncated_binomial import Window, window
-from dovetail.account.threshold_search import log_ratio, straddle
+from dovetail.account.clones.binomial_tail import weighted_positive_part
+from dovetail.account.clones.truncated_binomial import TruncatedBinomial, truncated_binomial
+from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 
@@ -137,9 +137,11 @@ class ClonePair:
             near, finer = ends.upper, max(LEAST_RESOLUTION, 0.5 * finer * resolution * ends.upper / width)
             blocks = self.blocks_for(delta, finer)
 
-    def _ends(self, delta: float, blocks: Window, near: float, steepness: float, resolution: float) -> Bracket:
+    def _ends(
+        self, delta: float, blocks: TruncatedBinomial, near: float, steepness: float, resolution: float
+    ) -> Bracket:
         """The bracket that these blocks give, where delta(0) > `delta`; its lower end by one step, as a rule."""
-        _, high = straddle(
+        _, high = bracket_root(
             lambda e: log_ratio(self.upper(e, blocks), delta),
             near,
             steepness=steepness,
@@ -149,7 +151,7 @@ class ClonePair:
         short = log_ratio(self.lower(high, blocks), delta)
         low = high * math.exp(min(1.1 * short / steepness, 0.0))
         if high - low > max(blocks.resolution, SEARCH) * high or self.lower(low, blocks) <= delta:
-            low, _ = straddle(
+            low, _ = bracket_root(
                 lambda e: log_ratio(self.lower(e, blocks), delta),
                 high,
                 steepness=steepness,
@@ -158,10 +160,10 @@ class ClonePair:
             )
         return Bracket(min(low, high), high)
 
-    def _guess(self, delta: float, coarse: Window) -> tuple[float, float]:
+    def _guess(self, delta: float, coarse: TruncatedBinomial) -> tuple[float, float]:
         """Epsilon amid what few blocks give, and -d log delta / d log epsilon of two normals there."""
         t, steepness = normal_threshold(delta / self.gaussian_scale)
-        _, high = straddle(
+        _, high = bracket_root(
             lambda e: log_ratio(self.upper(e, coarse), delta),
             self.gaussian_scale * t,
             steepness=steepness,
@@ -171,11 +173,13 @@ class ClonePair:
         short = log_ratio(self.lower(high, coarse), delta)
         return high * math.exp(min(max(0.5 * short / steepness, -0.1), 0.0)), steepness
 
-    def blocks(self, tail: float, resolution: float) -> Window:
+    def blocks(self, tail: float, resolution: float) -> TruncatedBinomial:
         """The law of C', cut."""
-        return window(self.n - 1, *self.clone_probability, tail=tail, resolution=resolution)
+        return truncated_binomial(self.n - 1, *self.clone_probability, tail=tail, resolution=resolution)
 
-    def blocks_for(self, delta: float, resolution: float = RESOLUTION, given: Window | None = None) -> Window:
+    def blocks_for(
+        self, delta: float, resolution: float = RESOLUTION, given: TruncatedBinomial | None = None
+    ) -> TruncatedBinomial:
         """Blocks that leave `epsilon(delta)` that relative gap, as a rule, or `given` where those are fine enough.
 
         delta(epsilon) depends mostly on epsilon sqrt(C), and is flat in epsilon near epsilon 0.
@@ -184,36 +188,38 @@ class ClonePair:
         fineness = max(LEAST_RESOLUTION, 1.6 * resolution * steepness / (1.0 + steepness))
         return given if given and given.resolution <= fineness else self.blocks(1e-8 * delta, fineness)
 
-    def upper(self, epsilon: float, blocks: Window) -> float:
+    def upper(self, epsilon: float, blocks: TruncatedBinomial) -> float:
         """At least delta(epsilon): h does not grow, so each block counts with its left end."""
         e0 = self.epsilon0 * (1.0 + ULPS)
         if epsilon >= self.epsilon0:
             return 0.0
-        _, excess = coin_excess(blocks.edges + 1.0, np.append(blocks.masses, blocks.cut_right), epsilon, e0)
+        _, positive_part = weighted_positive_part(
+            blocks.edges + 1.0, np.append(blocks.masses, blocks.cut_right), epsilon, e0
+        )
         alone = -math.expm1(epsilon - e0) / (1.0 + math.exp(-e0))  # n = 1: nobody to hide among
-        total = _prefactor(epsilon, e0) * excess
+        total = _prefactor(epsilon, e0) * positive_part
         return min(1.0, total * (1.0 + blocks.error) + blocks.cut_left * alone + 1e-300)
 
-    def lower(self, epsilon: float, blocks: Window) -> float:
+    def lower(self, epsilon: float, blocks: TruncatedBinomial) -> float:
         """At most delta(epsilon): each block counts with its right end, and what was cut counts nothing."""
         e0 = self.epsilon0 * (1.0 - ULPS)
         if epsilon >= e0:
             return 0.0
         single = blocks.edges.size == blocks.edges[-1] - blocks.edges[0] + 1.0
         counts = blocks.edges[:-1] + 1.0 if single else blocks.edges[1:]  # the last C of each block
-        excess, _ = coin_excess(counts, blocks.masses, epsilon, e0)
-        return max(0.0, _prefactor(epsilon, e0) * excess * (1.0 - blocks.error) - 1e-300)
+        positive_part, _ = weighted_positive_part(counts, blocks.masses, epsilon, e0)
+        return max(0.0, _prefactor(epsilon, e0) * positive_part * (1.0 - blocks.error) - 1e-300)
 
 
-def normal_threshold(excess: float) -> tuple[float, float]:
-    r"""About the t > 0 with phi(t) - t Q(t) = `excess`, and -d log excess / d log t there, for unit normals."""
-    t = math.sqrt(2.0 * math.log(max(0.4 / excess, 1.0))) + 1e-3
+def normal_threshold(target: float) -> tuple[float, float]:
+    r"""About the t > 0 with phi(t) - t Q(t) = `target`, and -d log target / d log t there, for unit normals."""
+    t = math.sqrt(2.0 * math.log(max(0.4 / target, 1.0))) + 1e-3
     steepness = 1.0
-    for _ in range(4):  # Newton in log excess, which is concave
+    for _ in range(4):  # Newton in log target, which is concave
         t = min(max(t, 1e-3), 37.0)
         tail = 0.5 * math.erfc(t / math.sqrt(2.0))
         value = math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) - t * tail
-        t, steepness = t + math.log(value / excess) * value / tail, t * tail / value
+        t, steepness = t + math.log(value / target) * value / tail, t * tail / value
     return max(t, 1e-3), steepness
 
 

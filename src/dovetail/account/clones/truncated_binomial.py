@@ -16,7 +16,7 @@ DENSE = 64  # adding up so many single counts is cheaper than one value of the i
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class TruncatedBinomial:
     """Blocks of Bin(trials, q): block j holds the counts edges[j] .. edges[j + 1] - 1 and has mass masses[j].
 
     Parameters
@@ -42,7 +42,9 @@ class Window:
         return widest / max(0.5 * float(self.edges[0] + self.edges[-1]), 1.0) if widest > 1.0 else 0.0
 
 
-def window(trials: int, q: float, complement: float, *, tail: float, resolution: float) -> Window:
+def truncated_binomial(
+    trials: int, q: float, complement: float, *, tail: float, resolution: float
+) -> TruncatedBinomial:
     r"""Cut Bin(trials, q) to all but `tail` on each side, and the rest into blocks.
 
     .. math:: t = L/3 + \sqrt{L^2/9 + 2 v L}, \quad v = \mathrm{trials}\, q (1 - q), \quad
@@ -68,7 +70,7 @@ def window(trials: int, q: float, complement: float, *, tail: float, resolution:
         masses = np.add.reduceat(_counts(low, high, trials, q, complement), edges[:-1] - low)
     else:
         masses = _differences(edges, trials, q, complement)
-    return Window(
+    return TruncatedBinomial(
         edges.astype(np.float64),
         masses,
         tail if low > 0 else 0.0,

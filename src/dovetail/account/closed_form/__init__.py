@@ -1,1 +1,3 @@
-"""Formulas on paper for the central epsilon, each in its own regime."""
+"""Published formulas for the central epsilon, each in its own regime; numerical bounds live in `clones` and
+`blanket`.
+"""

@@ -14,8 +14,8 @@ import numpy as np
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.regime import Asked
-from dovetail.account.threshold_search import straddle
+from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
+from dovetail.account.threshold_search import bracket_root
 from dovetail.core.special import Reals
 
 SOURCE = "Balle, Bell, Gascon, Nissim (2019), The Privacy Blanket of the Shuffle Model"
@@ -25,7 +25,7 @@ MARGIN = 1e-9  # in log delta, for the rounding of the formula
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class SummandBounds:
     """Mass g of the support, and largest value, width and variance of v there, or more, at each E = e^epsilon."""
 
     mass: float
@@ -34,7 +34,7 @@ class Shape:
     variance: Reals
 
 
-ShapeAt = Callable[[Reals], Shape]
+SummandBoundsAt = Callable[[Reals], SummandBounds]
 
 
 def hoeffding(epsilon0: float, *, n: int, delta: float, law: BlanketLaw | None = None, of: str = PAPER) -> Bound:
@@ -47,7 +47,7 @@ def hoeffding(epsilon0: float, *, n: int, delta: float, law: BlanketLaw | None =
 
     Parameters
     ----------
-    epsilon0, n, delta : as in `Asked`
+    epsilon0, n, delta : as in `ShuffleParameters`
     law : BlanketLaw, optional
         An upper law of the randomizer; without it the paper's parameters for any randomizer.
     of : str
@@ -59,12 +59,14 @@ def hoeffding(epsilon0: float, *, n: int, delta: float, law: BlanketLaw | None =
     the generic parameters of the authors' code.
     """
 
-    def log_delta(growth: Reals, shape: Shape) -> Reals:
+    def log_delta(growth: Reals, shape: SummandBounds) -> Reals:
         a = growth / shape.mass
         square = shape.width**2
         return np.log(square / (4.0 * a)) + _log_mixture(n, shape.mass, 2.0 * a * a / square)
 
-    return _solved(f"Hoeffding ({of})", Asked(epsilon0, n, delta), log_delta, _shape(epsilon0, law))
+    return _solve(
+        f"Hoeffding ({of})", ShuffleParameters(epsilon0, n, delta), log_delta, _summand_bounds(epsilon0, law)
+    )
 
 
 def bennett(epsilon0: float, *, n: int, delta: float, law: BlanketLaw | None = None, of: str = PAPER) -> Bound:
@@ -89,13 +91,13 @@ def bennett(epsilon0: float, *, n: int, delta: float, law: BlanketLaw | None = N
     As `hoeffding` (Bennett).
     """
 
-    def log_delta(growth: Reals, shape: Shape) -> Reals:
+    def log_delta(growth: Reals, shape: SummandBounds) -> Reals:
         a = growth / shape.mass
         b, c = shape.most + a, shape.variance
         u = a * b / c
-        return np.log(b / np.log1p(u)) + _log_mixture(n, shape.mass, c / b**2 * _phi(u))
+        return np.log(b / np.log1p(u)) + _log_mixture(n, shape.mass, c / b**2 * bennett_function(u))
 
-    return _solved(f"Bennett ({of})", Asked(epsilon0, n, delta), log_delta, _shape(epsilon0, law))
+    return _solve(f"Bennett ({of})", ShuffleParameters(epsilon0, n, delta), log_delta, _summand_bounds(epsilon0, law))
 
 
 def _log_mixture(n: int, mass: float, exponent: Reals) -> Reals:
@@ -103,55 +105,62 @@ def _log_mixture(n: int, mass: float, exponent: Reals) -> Reals:
     return np.asarray(n * np.log1p(mass * np.expm1(-exponent)) - math.log(n))
 
 
-def _phi(u: Reals) -> Reals:
+def bennett_function(u: Reals) -> Reals:
     """(1 + u) log(1 + u) - u; below 1/100 its series, cut after a negative term: never above."""
     s = np.minimum(u, 0.01)
     series = s * s * (1 / 2 - s * (1 / 6 - s * (1 / 12 - s * (1 / 20 - s * (1 / 30 - s / 42)))))
     return np.where(u < 0.01, series, (1.0 + u) * np.log1p(u) - u)
 
 
-def _shape(epsilon0: float, law: BlanketLaw | None) -> ShapeAt:
-    return _generic(epsilon0) if law is None else _of_law(law)
+def _summand_bounds(epsilon0: float, law: BlanketLaw | None) -> SummandBoundsAt:
+    return _generic_bounds(epsilon0) if law is None else _bounds_of_law(law)
 
 
-def _generic(epsilon0: float) -> ShapeAt:
+def _generic_bounds(epsilon0: float) -> SummandBoundsAt:
     """The published parameters: Z in [1/p, p] and g >= 1/p, and g set to 1 wherever a larger g is worse."""
     p = math.exp(min(epsilon0, 200.0))  # far above, where these bounds say nothing any more
 
-    def shape(e: Reals) -> Shape:
-        return Shape(1.0 / p, p * p - e, (e + 1.0) * (p * p - 1.0), p**3 * (e * e + 1.0) - 2.0 * e / p)
+    def shape(e: Reals) -> SummandBounds:
+        return SummandBounds(1.0 / p, p * p - e, (e + 1.0) * (p * p - 1.0), p**3 * (e * e + 1.0) - 2.0 * e / p)
 
     return shape
 
 
-def _of_law(law: BlanketLaw) -> ShapeAt:
+def _bounds_of_law(law: BlanketLaw) -> SummandBoundsAt:
     """The law's own parameters, the worse of the two directions for each."""
     share, z0, z1 = law.mass / law.mass.sum(), law.z0[:, None], law.z1[:, None]
 
-    def shape(e: Reals) -> Shape:
+    def shape(e: Reals) -> SummandBounds:
         ways = np.stack([z0 - e * z1, z1 - e * z0])  # (2, atoms, points)
         centred = ways - np.einsum("a,dap->dp", share, ways)[:, None, :]
         variance = np.einsum("a,dap->dp", share, centred**2)
         most, least = ways.max(axis=1), ways.min(axis=1)
-        return Shape(float(law.mass.sum()), most.max(axis=0), (most - least).max(axis=0), variance.max(axis=0))
+        return SummandBounds(
+            float(law.mass.sum()), most.max(axis=0), (most - least).max(axis=0), variance.max(axis=0)
+        )
 
     return shape
 
 
-def _solved(name: str, asked: Asked, log_delta: Callable[[Reals, Shape], Reals], shape: ShapeAt) -> Bound:
+def _solve(
+    name: str,
+    parameters: ShuffleParameters,
+    log_delta: Callable[[Reals, SummandBounds], Reals],
+    shape: SummandBoundsAt,
+) -> Bound:
     """The smallest epsilon found at which the formula keeps delta: evaluated there."""
 
-    def excess(epsilon: Reals) -> Reals:
+    def log_ratio(epsilon: Reals) -> Reals:
         with np.errstate(all="ignore"):  # a formula that overflows says nothing
-            value = log_delta(np.expm1(epsilon), shape(np.exp(epsilon))) - math.log(asked.delta) + MARGIN
+            value = log_delta(np.expm1(epsilon), shape(np.exp(epsilon))) - math.log(parameters.delta) + MARGIN
         return np.where(np.isnan(value), np.inf, value)
 
-    grid = asked.epsilon0 * np.geomspace(1e-8, 1.0 - 1e-9, GRID)
-    good = np.flatnonzero(excess(grid) <= 0.0)
+    grid = parameters.epsilon0 * np.geomspace(1e-8, 1.0 - 1e-9, GRID)
+    good = np.flatnonzero(log_ratio(grid) <= 0.0)
     if good.size == 0:
-        return Bound.nothing(name, "not informative: keeps delta at no epsilon below epsilon0", source=SOURCE)
+        return Bound.inapplicable(name, "not informative: keeps delta at no epsilon below epsilon0", source=SOURCE)
     first = float(grid[good[0]])
-    _, epsilon = straddle(
-        lambda e: float(excess(np.array([e]))[0]), 0.98 * first, steepness=10.0, most=first, tolerance=1e-6
+    _, epsilon = bracket_root(
+        lambda e: float(log_ratio(np.array([e]))[0]), 0.98 * first, steepness=10.0, most=first, tolerance=1e-6
     )
-    return asked.answer(name, epsilon, source=SOURCE)
+    return parameters.bound(name, epsilon, source=SOURCE)

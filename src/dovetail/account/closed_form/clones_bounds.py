@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.regime import Asked
+from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
 
 WORKSHOP, FOCS = "clones (workshop)", "clones (FOCS)"
 PUBLISHED, TIGHT = "stronger clones (published, recalled)", "stronger clones (closed form)"
@@ -20,7 +20,7 @@ def clones_workshop(epsilon0: float, *, n: int, delta: float) -> Bound:
 
     Parameters
     ----------
-    epsilon0, n, delta : as in `Asked`
+    epsilon0, n, delta : as in `ShuffleParameters`
 
     Notes
     -----
@@ -38,7 +38,7 @@ def clones_workshop(epsilon0: float, *, n: int, delta: float) -> Bound:
     Feldman, McMillan, Talwar (2021), Hiding Among the Clones, workshop version, Theorem 2.1, equation (1).
     """
     source = "Feldman, McMillan, Talwar (2021), Hiding Among the Clones, workshop version, equation (1)"
-    return _clones(WORKSHOP, Asked(epsilon0, n, delta), -math.expm1(-2.0 * epsilon0), source=source)
+    return _clones(WORKSHOP, ShuffleParameters(epsilon0, n, delta), -math.expm1(-2.0 * epsilon0), source=source)
 
 
 def clones_focs(epsilon0: float, *, n: int, delta: float) -> Bound:
@@ -49,17 +49,17 @@ def clones_focs(epsilon0: float, *, n: int, delta: float) -> Bound:
     Feldman, McMillan, Talwar (2021), Hiding Among the Clones, FOCS, as restated in the later literature.
     """
     source = "Feldman, McMillan, Talwar (2021), Hiding Among the Clones, FOCS, closed form"
-    return _clones(FOCS, Asked(epsilon0, n, delta), math.tanh(0.5 * epsilon0), source=source)
+    return _clones(FOCS, ShuffleParameters(epsilon0, n, delta), math.tanh(0.5 * epsilon0), source=source)
 
 
-def _clones(name: str, asked: Asked, factor: float, *, source: str) -> Bound:
-    log_term = asked.log_over_delta(4.0)
-    limit = math.log(asked.n / (16.0 * log_term))
-    out = asked.beyond(name, limit, "log(n/(16 log(4/delta)))", source=source)
+def _clones(name: str, parameters: ShuffleParameters, factor: float, *, source: str) -> Bound:
+    log_term = parameters.log_over_delta(4.0)
+    limit = math.log(parameters.n / (16.0 * log_term))
+    out = parameters.out_of_regime(name, limit, "log(n/(16 log(4/delta)))", source=source)
     if out:
         return out
-    share = math.exp(asked.epsilon0) / asked.n
-    return asked.answer(name, math.log1p(8.0 * factor * (math.sqrt(share * log_term) + share)), source=source)
+    share = math.exp(parameters.epsilon0) / parameters.n
+    return parameters.bound(name, math.log1p(8.0 * factor * (math.sqrt(share * log_term) + share)), source=source)
 
 
 def stronger_published(epsilon0: float, *, n: int, delta: float) -> Bound:
@@ -75,15 +75,15 @@ def stronger_published(epsilon0: float, *, n: int, delta: float) -> Bound:
     Shuffling for Renyi and Approximate Differential Privacy.
     """
     source = "recalled, not checked: Feldman, McMillan, Talwar (2022), Stronger Privacy Amplification by Shuffling"
-    asked = Asked(epsilon0, n, delta)
-    room = asked.n / (8.0 * asked.log_over_delta(2.0)) - 1.0
+    parameters = ShuffleParameters(epsilon0, n, delta)
+    room = parameters.n / (8.0 * parameters.log_over_delta(2.0)) - 1.0
     limit = math.log(room) if room > 0.0 else -math.inf
-    out = asked.beyond(PUBLISHED, limit, "log(n/(8 log(2/delta)) - 1)", source=source)
+    out = parameters.out_of_regime(PUBLISHED, limit, "log(n/(8 log(2/delta)) - 1)", source=source)
     if out:
         return out
-    p = math.exp(asked.epsilon0)
-    spread = 4.0 * math.sqrt(2.0 * asked.log_over_delta(4.0) / ((p + 1.0) * asked.n)) + 4.0 / asked.n
-    return asked.answer(PUBLISHED, math.log1p(math.expm1(asked.epsilon0) * spread), source=source)
+    p = math.exp(parameters.epsilon0)
+    spread = 4.0 * math.sqrt(2.0 * parameters.log_over_delta(4.0) / ((p + 1.0) * parameters.n)) + 4.0 / parameters.n
+    return parameters.bound(PUBLISHED, math.log1p(math.expm1(parameters.epsilon0) * spread), source=source)
 
 
 def stronger_tight(epsilon0: float, *, n: int, delta: float) -> Bound:
@@ -109,12 +109,12 @@ def stronger_tight(epsilon0: float, *, n: int, delta: float) -> Bound:
     Chernoff's and Hoeffding's inequalities on the pair of `ClonePair`.
     """
     source = "Chernoff and Hoeffding on the stronger-clone pair"
-    asked = Asked(epsilon0, n, delta)
-    log_term, tiny = asked.log_over_delta(2.0), math.exp(-asked.epsilon0)
-    q, t = 2.0 * tiny / (1.0 + tiny), math.tanh(0.5 * asked.epsilon0)
-    certain = (asked.n - 1) * q - math.sqrt(min(2.0 * q, 0.5) * (asked.n - 1) * log_term)
+    parameters = ShuffleParameters(epsilon0, n, delta)
+    log_term, tiny = parameters.log_over_delta(2.0), math.exp(-parameters.epsilon0)
+    q, t = 2.0 * tiny / (1.0 + tiny), math.tanh(0.5 * parameters.epsilon0)
+    certain = (parameters.n - 1) * q - math.sqrt(min(2.0 * q, 0.5) * (parameters.n - 1) * log_term)
     r = math.sqrt(2.0 * max(certain, 0.0) * log_term)
     if certain <= t * r:
         reason = f"needs more clones than {2.0 * t * t * log_term:.4g} for certain, got {max(certain, 0.0):.4g}"
-        return Bound.nothing(TIGHT, reason, source=source)
-    return asked.answer(TIGHT, math.log1p(2.0 * t * (r + 1.0) / (certain - t * r)), source=source)
+        return Bound.inapplicable(TIGHT, reason, source=source)
+    return parameters.bound(TIGHT, math.log1p(2.0 * t * (r + 1.0) / (certain - t * r)), source=source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.account.bound import Bound
-from dovetail.account.closed_form.regime import Asked
+from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
 
 ERLINGSSON = "Erlingsson et al. 2019"
 
@@ -18,7 +18,7 @@ def erlingsson(epsilon0: float, *, n: int, delta: float) -> Bound:
 
     Parameters
     ----------
-    epsilon0, n, delta : as in `Asked`
+    epsilon0, n, delta : as in `ShuffleParameters`
 
     Examples
     --------
@@ -31,15 +31,15 @@ def erlingsson(epsilon0: float, *, n: int, delta: float) -> Bound:
     public code of Balle et al. (2019).
     """
     source = "Erlingsson et al. (2019), Amplification by Shuffling, SODA"
-    asked = Asked(epsilon0, n, delta)
-    out = asked.beyond(ERLINGSSON, 0.5, "1/2", source=source)
+    parameters = ShuffleParameters(epsilon0, n, delta)
+    out = parameters.out_of_regime(ERLINGSSON, 0.5, "1/2", source=source)
     if out:
         return out
-    if asked.n < 1000 or asked.delta > 0.01:
-        reason = f"needs n >= 1000 and delta <= 0.01, got {asked.n} and {asked.delta:g}"
-        return Bound.nothing(ERLINGSSON, reason, source=source)
-    epsilon = 12.0 * asked.epsilon0 * math.sqrt(asked.log_over_delta(1.0) / asked.n)
-    return asked.answer(ERLINGSSON, epsilon, source=source)
+    if parameters.n < 1000 or parameters.delta > 0.01:
+        reason = f"needs n >= 1000 and delta <= 0.01, got {parameters.n} and {parameters.delta:g}"
+        return Bound.inapplicable(ERLINGSSON, reason, source=source)
+    epsilon = 12.0 * parameters.epsilon0 * math.sqrt(parameters.log_over_delta(1.0) / parameters.n)
+    return parameters.bound(ERLINGSSON, epsilon, source=source)
 
 
 def random_check_ins(epsilon0: float, *, n: int, delta: float) -> float:
@@ -51,13 +51,13 @@ def random_check_ins(epsilon0: float, *, n: int, delta: float) -> float:
     Parameters
     ----------
     epsilon0 : float, above 0, at most 100, nats
-    n, delta : as in `Asked`
+    n, delta : as in `ShuffleParameters`
 
     Source
     ------
     Recalled, not checked against the text: Balle, Kairouz, McMahan, Thakkar, Thakurta (2020), Privacy Amplification
     via Random Check-Ins, NeurIPS.
     """
-    asked = Asked(epsilon0, n, delta)
-    root = math.exp(1.5 * asked.epsilon0) * math.expm1(asked.epsilon0) / math.sqrt(asked.n)
-    return 0.5 * root * root + root * math.sqrt(2.0 * asked.log_over_delta(1.0))
+    parameters = ShuffleParameters(epsilon0, n, delta)
+    root = math.exp(1.5 * parameters.epsilon0) * math.expm1(parameters.epsilon0) / math.sqrt(parameters.n)
+    return 0.5 * root * root + root * math.sqrt(2.0 * parameters.log_over_delta(1.0))

@@ -16,7 +16,7 @@ from functools import reduce
 
 import numpy as np
 
-from dovetail.account.composition.privacy_loss import LossDistribution
+from dovetail.account.composition.privacy_loss import PrivacyLossDistribution
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals
 
@@ -24,11 +24,11 @@ OUTSIDE = 1e-12  # tilted mass that may lie outside the transform
 LONGEST = 2**24
 UNIT = 2.0**-53
 
-Terms = Sequence[tuple[LossDistribution, int]]
+Terms = Sequence[tuple[PrivacyLossDistribution, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class LossSum:
+class ComposedPLD:
     """The tilted law of a sum of losses on its grid, good for epsilons near the one it was made for.
 
     Parameters
@@ -80,7 +80,7 @@ class LossSum:
         return scale * float(weights @ self.masses[first:]), scale * (rounding + 2.0 * OUTSIDE)
 
 
-def add_losses(terms: Terms, *, theta: float) -> LossSum:
+def convolve_plds(terms: Terms, *, theta: float) -> ComposedPLD:
     r"""The law of the sum of t_r independent losses of each law r, tilted by theta >= 0.
 
     The window holds all but `OUTSIDE` of the tilted law on each side, by Chernoff's bound; what wraps round it is
@@ -98,29 +98,29 @@ def add_losses(terms: Terms, *, theta: float) -> LossSum:
     spread = max(math.sqrt(_cumulants(terms, theta)[2]), step)
     z = math.sqrt(2.0 * math.log(1.0 / OUTSIDE)) / spread
     high, low = (_reach(terms, theta, sign * z) for sign in (1.0, -1.0))
-    origin = sum(times * law.start for law, times in terms)
+    origin = sum(times * pld.start for pld, times in terms)
     first = math.floor((low - origin) / step)
-    size = next_fast_len(max(math.ceil((high - low) / step) + 2, *(law.masses.size for law, _ in terms)), real=True)
+    size = next_fast_len(max(math.ceil((high - low) / step) + 2, *(pld.masses.size for pld, _ in terms)), real=True)
     if size > LONGEST:
         raise UnsupportedError(
             f"The sum of losses needs {size:,} grid points, more than {LONGEST:,}: split the rounds."
         )
-    spectrum = reduce(np.multiply, (rfft(_tilted(law, theta), size) ** times for law, times in terms))
+    spectrum = reduce(np.multiply, (rfft(_tilted(pld, theta), size) ** times for pld, times in terms))
     masses = np.roll(irfft(spectrum, size), -(first % size))
     rounds = sum(times for _, times in terms)
-    return LossSum(
+    return ComposedPLD(
         theta=theta,
         log_moment=_cumulants(terms, theta)[0],
         start=origin + first * step,
         step=step,
         masses=np.maximum(masses, 0.0),
         noise=16.0 * UNIT * (rounds + 1) * math.log2(size),
-        infinity=sum(times * law.infinity for law, times in terms),
-        error=math.expm1(sum(times * math.log1p(law.error) for law, times in terms)),
+        infinity=sum(times * pld.infinity for pld, times in terms),
+        error=math.expm1(sum(times * math.log1p(pld.error) for pld, times in terms)),
     )
 
 
-def sum_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> LossSum:
+def convolve_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> ComposedPLD:
     """The sum tilted until its mean is about `epsilon`, or else Chernoff's bound at its mean is about `delta`."""
     high = 1.0
     while _short(terms, high, delta, epsilon) and high * terms[0][0].step < 1.0:
@@ -129,7 +129,7 @@ def sum_near(terms: Terms, *, delta: float, epsilon: float = math.inf) -> LossSu
     while high - low > 0.02 * high + 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _short(terms, middle, delta, epsilon) else (low, middle)
-    return add_losses(terms, theta=high)
+    return convolve_plds(terms, theta=high)
 
 
 def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
@@ -138,7 +138,7 @@ def _short(terms: Terms, theta: float, delta: float, epsilon: float) -> bool:
     return mean < epsilon and value - theta * mean > math.log(delta)
 
 
-def overshoot(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
+def shift_quantile(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
     r"""What the sum of all shifts exceeds with probability at most `beta`, by Chernoff's bound.
 
     .. math:: w = \min_{u > 0} \frac{\log(1/\beta) + \sum_r t_r \log E[e^{u Z_r}]}{u}
@@ -153,8 +153,8 @@ def overshoot(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
     rounds, step = sum(times for _, times in terms), terms[0][0].step
     rates = np.geomspace(1e-2 / (rounds * step), 1e4 / step, 60)
     growth = np.zeros(rates.size)
-    for (law, times), shift in zip(terms, shifts, strict=True):
-        growth += times * logsumexp(np.outer(rates, shift), b=law.masses, axis=1)
+    for (pld, times), shift in zip(terms, shifts, strict=True):
+        growth += times * logsumexp(np.outer(rates, shift), b=pld.masses, axis=1)
     surely = sum(times * float(shift.max()) for (_, times), shift in zip(terms, shifts, strict=True))
     return min(surely, float(np.min((growth - math.log(beta)) / rates)))
 
@@ -162,27 +162,27 @@ def overshoot(terms: Terms, shifts: Sequence[Reals], beta: float) -> float:
 def _cumulants(terms: Terms, theta: float) -> tuple[float, float, float]:
     """K and its first two derivatives."""
     total = np.zeros(3)
-    for law, times in terms:
-        tilted, losses = _tilted(law, theta), law.losses
+    for pld, times in terms:
+        tilted, losses = _tilted(pld, theta), pld.losses
         mean = float(tilted @ losses)
-        total += times * np.array([_log_moment(law, theta), mean, float(tilted @ (losses - mean) ** 2)])
+        total += times * np.array([_log_moment(pld, theta), mean, float(tilted @ (losses - mean) ** 2)])
     return float(total[0]), float(total[1]), float(total[2])
 
 
-def _log_moment(law: LossDistribution, theta: float) -> float:
+def _log_moment(pld: PrivacyLossDistribution, theta: float) -> float:
     from scipy.special import logsumexp
 
-    return float(logsumexp(theta * law.losses, b=law.masses))
+    return float(logsumexp(theta * pld.losses, b=pld.masses))
 
 
-def _tilted(law: LossDistribution, theta: float) -> Reals:
-    weights = theta * law.losses
-    top = float(np.max(weights[law.masses > 0.0]))
-    tilted: Reals = law.masses * np.exp(np.minimum(weights - top, 0.0))
+def _tilted(pld: PrivacyLossDistribution, theta: float) -> Reals:
+    weights = theta * pld.losses
+    top = float(np.max(weights[pld.masses > 0.0]))
+    tilted: Reals = pld.masses * np.exp(np.minimum(weights - top, 0.0))
     return np.asarray(tilted / tilted.sum())
 
 
 def _reach(terms: Terms, theta: float, z: float) -> float:
     """Where all but `OUTSIDE` of the tilted sum is below (z > 0) or above (z < 0), by Chernoff's bound."""
-    growth = sum(times * (_log_moment(law, theta + z) - _log_moment(law, theta)) for law, times in terms)
+    growth = sum(times * (_log_moment(pld, theta + z) - _log_moment(pld, theta)) for pld, times in terms)
     return (growth - math.log(OUTSIDE)) / z

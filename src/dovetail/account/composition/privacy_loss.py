@@ -1,6 +1,6 @@
 r"""The privacy loss of the clone pairs on a grid, certified from above and from below.
 
-With C coins, A of them heads, and x = 2A/C - 1, the pair of `ClonePair` is
+With A ~ Bin(C, 1/2) and x = 2A/C - 1, the pair of `ClonePair` is
 
 .. math:: P = \mathrm{Bin}(C, \tfrac12)\,(1 + \tau x), \quad Q = \mathrm{Bin}(C, \tfrac12)\,(1 - \tau x), \quad
           \log(P/Q) = 2 \operatorname{artanh}(\tau x), \qquad \tau = \tanh(\epsilon_0/2),
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
 from dovetail.account.clones.stronger_clones import ULPS, ClonePair
 from dovetail.core.special import Reals
 
@@ -24,12 +24,13 @@ BLOCKS = 1.5e-4  # relative width of the blocks of C: a quarter of it is lost in
 
 
 @dataclass(frozen=True, eq=False)
-class LossDistribution:
-    r"""A law of privacy losses on an equidistant grid: mass masses[i] at start + i * step, the rest at infinity.
+class PrivacyLossDistribution:
+    r"""A privacy loss distribution on an equidistant grid: mass masses[i] at start + i * step, the rest at infinity.
 
     .. math:: \delta(\epsilon) \le \mathrm{infinity} + \sum_i \mathrm{masses}_i (1 - e^{\epsilon - l_i})_+
 
-    Made by `losses_above`, where this inequality holds for the pair and survives composition, or by `losses_below`.
+    Made by `pessimistic_pld`, where this inequality holds for the pair and survives composition, or by
+    `optimistic_pld`.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ class _Tails:
     high: Reals
 
 
-def losses_above(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> LossDistribution:
-    r"""A law of losses that dominates the pair.
+def pessimistic_pld(pair: ClonePair, *, step: float, cut: float, width: float = BLOCKS) -> PrivacyLossDistribution:
+    r"""A privacy loss distribution that dominates the pair: the pessimistic estimate.
 
     .. math:: \Pr[L' > l_j] = \frac{\delta(l_j) - e^{-s} \delta(l_{j+1})}{1 - e^{-s}}, \qquad l_j = j s
 
@@ -95,8 +96,8 @@ def losses_above(pair: ClonePair, *, step: float, cut: float, width: float = BLO
     infinity = float(beyond[-1]) + window.cut_left + cut
     left = right * np.exp(-step * np.arange(1, right.size + 1))
     middle = max(0.0, 1.0 + 2.0 * noise - float(right.sum() + left.sum()) - infinity)
-    law = np.concatenate([left[::-1], [middle], right])
-    return LossDistribution(step, -step * right.size, law, infinity, window.error)
+    pld = np.concatenate([left[::-1], [middle], right])
+    return PrivacyLossDistribution(step, -step * right.size, pld, infinity, window.error)
 
 
 def _beyond(here: Reals, following: Reals, step: float) -> Reals:
@@ -105,8 +106,8 @@ def _beyond(here: Reals, following: Reals, step: float) -> Reals:
     return value
 
 
-def losses_below(pair: ClonePair, *, step: float, cut: float) -> tuple[LossDistribution, Reals]:
-    r"""A law of losses near the pair's own, and how far each of its losses may lie above the truth.
+def optimistic_pld(pair: ClonePair, *, step: float, cut: float) -> tuple[PrivacyLossDistribution, Reals]:
+    r"""A privacy loss distribution near the pair's own, and how far each of its losses may lie above the truth.
 
     Outputs whose loss lies in one cell of the grid are merged, which can only hide: P and Q of the cell give the
     merged loss. It is moved to the middle of its cell, and the shift is returned. Blocks of C count with their
@@ -130,27 +131,27 @@ def losses_below(pair: ClonePair, *, step: float, cut: float) -> tuple[LossDistr
         )
     # losses of exactly 0 lie on the edge of two cells and count half in each
     ties = max(0.0, float(window.masses.sum()) * (1.0 - 1e-11) - float(tails.gap[0] + 2.0 * tails.q[0]))
-    law = np.concatenate([q[::-1], p])
+    pld = np.concatenate([q[::-1], p])
     shifts = np.concatenate([left[::-1], right])
-    law[p.size - 1 : p.size + 1] += 0.5 * ties
+    pld[p.size - 1 : p.size + 1] += 0.5 * ties
     shifts[p.size - 1 : p.size + 1] = 0.5 * step
-    return LossDistribution(step, -middles[-1], law * (1.0 - 2.0 * TAIL_ERROR), 0.0, window.error), shifts
+    return PrivacyLossDistribution(step, -middles[-1], pld * (1.0 - 2.0 * TAIL_ERROR), 0.0, window.error), shifts
 
 
-def _tails(coins: Reals, weights: Reals, epsilon0: float, *, step: float, cut: float) -> _Tails:
-    """Mixture over the numbers of coins, on the grid 0, step, ... up to where at most about `cut` is left of P."""
-    reach = np.minimum(np.sqrt(2.0 * math.log(4.0 / cut) / coins), 1.0)  # Hoeffding, and 1 + tau x is at most 2
+def _tails(trials: Reals, weights: Reals, epsilon0: float, *, step: float, cut: float) -> _Tails:
+    """Mixture over the numbers of trials C, on the grid 0, step, ... up to where at most about `cut` is left of P."""
+    reach = np.minimum(np.sqrt(2.0 * math.log(4.0 / cut) / trials), 1.0)  # Hoeffding, and 1 + tau x is at most 2
     most = 2.0 * np.arctanh(math.tanh(0.5 * epsilon0) * np.where(reach < 1.0, reach, 0.0))
     points = np.ceil(np.where(reach < 1.0, most, epsilon0) / step).astype(np.int64) + 2
     total = np.zeros((4, int(points.max())))
-    for c, weight, size in zip(coins, weights, points, strict=True):
-        total[:, :size] += weight * _coin_tails(c, step * np.arange(size), epsilon0)
+    for c, weight, size in zip(trials, weights, points, strict=True):
+        total[:, :size] += weight * _binomial_tails(c, step * np.arange(size), epsilon0)
     used = max(3, int(np.count_nonzero(total[0] + total[1] > cut)) + 2)
     return _Tails(*total[:, :used])
 
 
-def _coin_tails(coins: float, loss: Reals, epsilon0: float) -> Reals:
-    r"""The rows of `_Tails` for one number of coins, float array (4, points).
+def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
+    r"""The rows of `_Tails` for one number of trials, float array (4, points).
 
     .. math:: Q = f\,(m - \tfrac{\tau}{2}), \quad P - Q = f \tau, \quad
               P - e^l Q = f (1 + e^l) \left(\tfrac{\tau}{2} - \tanh(\tfrac l2)\, m\right), \qquad
@@ -159,14 +160,14 @@ def _coin_tails(coins: float, loss: Reals, epsilon0: float) -> Reals:
     tau = math.tanh(0.5 * epsilon0)
     inside = loss < epsilon0
     at = np.minimum(loss, epsilon0)
-    rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most tails per coin
-    others = np.where(inside, np.ceil(rest * coins) - 1.0, -1.0)
-    fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few coins
+    rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most failures per trial
+    others = np.where(inside, np.ceil(rest * trials) - 1.0, -1.0)
+    fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few trials
     distinct, where = others[fresh], np.cumsum(fresh) - 1
-    k = coins - np.maximum(distinct, 0.0)
-    first, mills = fair_tail(k, np.full_like(k, coins))
+    k = trials - np.maximum(distinct, 0.0)
+    first, mills = symmetric_binomial_tail(k, np.full_like(k, trials))
     f = np.where(distinct >= 0.0, first, 0.0)[where]
-    alone = others <= 0.0  # no tails among them: everything is known in closed form
+    alone = others <= 0.0  # no failure among them: everything is known in closed form
     m = np.where(alone, 0.5, mills[where])
     hidden = 2.0 / (math.exp(epsilon0) + 1.0) if epsilon0 < 700.0 else 0.0  # 1 - tau
     q, gap = f * (m - 0.5 + 0.5 * hidden), f * tau

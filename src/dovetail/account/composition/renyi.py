@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.account.clones.stronger_clones import ClonePair
-from dovetail.account.composition.privacy_loss import LossDistribution, losses_above
+from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
 from dovetail.core.checks import probability, refuse
 from dovetail.core.special import Reals
 
@@ -51,11 +51,11 @@ def renyi_divergence(pair: ClonePair, orders: ArrayLike) -> Reals:
     """
     alphas = check_orders(orders)
     cut = max(LEAST_CUT, CUT * math.exp(-min(600.0, float(alphas.max() - 1.0) * pair.epsilon0)))
-    law = losses_above(pair, step=min(pair.gaussian_scale, pair.epsilon0) / POINTS, cut=cut, width=BLOCKS)
-    return law_divergence(law, alphas, worst=pair.epsilon0)
+    pld = pessimistic_pld(pair, step=min(pair.gaussian_scale, pair.epsilon0) / POINTS, cut=cut, width=BLOCKS)
+    return pld_divergence(pld, alphas, worst=pair.epsilon0)
 
 
-def law_divergence(law: LossDistribution, alphas: Reals, *, worst: float) -> Reals:
+def pld_divergence(pld: PrivacyLossDistribution, alphas: Reals, *, worst: float) -> Reals:
     r"""Renyi divergences of a symmetric law of losses, what lies at infinity counted at the `worst` loss.
 
     .. math:: e^{(\alpha - 1) D_\alpha} = 1 + \sum_{l > 0} f(l)\, e^{(\alpha - 1) l}
@@ -65,14 +65,14 @@ def law_divergence(law: LossDistribution, alphas: Reals, *, worst: float) -> Rea
     """
     from scipy.special import logsumexp
 
-    half = law.masses.size // 2
-    losses, masses = law.step * np.arange(1, half + 1), law.masses[half + 1 :]
-    top = max(worst, law.step * (half + 1))
+    half = pld.masses.size // 2
+    losses, masses = pld.step * np.arange(1, half + 1), pld.masses[half + 1 :]
+    top = max(worst, pld.step * (half + 1))
     a, b = np.multiply.outer(alphas, losses), np.multiply.outer(alphas - 1.0, losses)
     with np.errstate(divide="ignore"):
         logs = np.log(masses) + b + np.log1p(-np.exp(-a)) + np.log1p(-np.exp(-b))
-        cut = math.log(max(law.infinity, 1e-300)) + (alphas - 1.0) * top
-    excess = np.logaddexp(logsumexp(logs, axis=1), cut) + math.log1p(law.error)
+        cut = math.log(max(pld.infinity, 1e-300)) + (alphas - 1.0) * top
+    excess = np.logaddexp(logsumexp(logs, axis=1), cut) + math.log1p(pld.error)
     return np.asarray(np.minimum(np.logaddexp(0.0, excess) / (alphas - 1.0), worst))
 
 

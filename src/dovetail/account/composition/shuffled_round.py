@@ -18,7 +18,7 @@ Pairs = Sequence[tuple[ClonePair, int]]
 
 
 @dataclass(frozen=True)
-class Round:
+class ShuffledRound:
     r"""One shuffled collection, or several alike, of the same people with fresh randomness and a fresh shuffle.
 
     The randomizer of a round may depend on everything released before, as long as it is one and the same for all
@@ -37,7 +37,7 @@ class Round:
 
     Examples
     --------
-    >>> Round(1.0, 10_000).pair.kind, Round(1.0, 10_000, delta0=1e-15).pair.kind
+    >>> ShuffledRound(1.0, 10_000).pair.kind, ShuffledRound(1.0, 10_000, delta0=1e-15).pair.kind
     ('stronger clones', 'clones')
     """
 
@@ -62,7 +62,7 @@ class Round:
         return ClonePair(self.epsilon0, self.n, self.kind or ("clones" if self.delta0 else "stronger clones"))
 
 
-def distinct_pairs(parts: Sequence[Round]) -> Pairs:
+def distinct_pairs(parts: Sequence[ShuffledRound]) -> Pairs:
     """Each pair once, with the number of its rounds."""
     count: Counter[ClonePair] = Counter()
     for part in parts:
@@ -70,12 +70,12 @@ def distinct_pairs(parts: Sequence[Round]) -> Pairs:
     return list(count.items())
 
 
-def total_slack(parts: Sequence[Round]) -> float:
+def total_slack(parts: Sequence[ShuffledRound]) -> float:
     """How far all rounds together may be from purely private ones."""
     return math.fsum(part.times * total_variation(part.pair, part.delta0) for part in parts)
 
 
-def local_total(parts: Sequence[Round]) -> tuple[float, float]:
+def local_total(parts: Sequence[ShuffledRound]) -> tuple[float, float]:
     """The local promises of all rounds added up: what a colluding shuffler leaves."""
     return (
         math.fsum(part.times * part.epsilon0 for part in parts),

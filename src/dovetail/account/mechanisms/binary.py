@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dovetail.account.attack_lower_bound import ERROR, BinaryAttack, MixedAttack, mixed_laws
 from dovetail.account.blanket.privacy_blanket import SEARCH
-from dovetail.account.threshold_search import log_ratio, reached, straddle
+from dovetail.account.threshold_search import bracket_root, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 
@@ -73,14 +73,14 @@ class BinaryExact:
         if self.delta(0.0).upper <= delta:
             return Bracket(0.0, 0.0)
         spread = 2.0 * math.log(1.0 / delta) + 1.0
-        _, high = straddle(
+        _, high = bracket_root(
             lambda e: log_ratio(self.delta(e).upper, delta),
             binary_guess(self.epsilon0, self.n, delta),
             steepness=spread,
             most=self.epsilon0,
             tolerance=SEARCH,
         )
-        low = reached(lambda e: self.delta(e).lower, delta, most=self.epsilon0, near=high)
+        low = largest_exceeding(lambda e: self.delta(e).lower, delta, most=self.epsilon0, guess=high)
         return Bracket(min(low, high), high)
 
 
@@ -88,8 +88,8 @@ def binary_reached(epsilon0: float, n: int, delta: float) -> float:
     """An epsilon that a collection reaches: exact up to `MOST_EXACT` people, everybody else on one value above."""
     if n <= MOST_EXACT:
         return BinaryExact(epsilon0, n).epsilon(delta).lower
-    near = binary_guess(epsilon0, n, max(share("delta", delta), 1e-300))
-    return reached(BinaryAttack(epsilon0, n).delta, delta, most=epsilon0, near=near)
+    guess = binary_guess(epsilon0, n, max(share("delta", delta), 1e-300))
+    return largest_exceeding(BinaryAttack(epsilon0, n).delta, delta, most=epsilon0, guess=guess)
 
 
 def binary_guess(epsilon0: float, n: int, delta: float) -> float:

@@ -1,1 +1,3 @@
-"""TODO."""
+"""What order privacy alpha implies (posterior odds, re-identification, other groups, composition, preservation of
+subsets); the shufflers that guarantee it live in `shuffle`.
+"""

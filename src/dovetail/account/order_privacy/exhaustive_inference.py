@@ -130,7 +130,9 @@ def two_orders(shuffler: Shuffler) -> TwoOrders:
 def _permutations(n: int) -> NDArray[np.int64]:
     """All permutations (n!, n)."""
     if n > MOST_PEOPLE:
-        raise UnsupportedError(f"Listing all orders serves at most {MOST_PEOPLE} people, got {n:,}; use exact_alpha.")
+        raise UnsupportedError(
+            f"Too many orders to enumerate: at most {MOST_PEOPLE} people, got {n:,}; use exact_alpha."
+        )
     return np.array(list(permutations(range(n))), dtype=np.int64).reshape(-1, n)
 
 
@@ -144,8 +146,8 @@ def _beliefs(channel: Channel, prior: ArrayLike, n: int) -> Beliefs:
     values, reports = channel.shape
     if max(values, reports) ** n * reports**n > MOST_CELLS:
         raise UnsupportedError(
-            f"Listing the sequences of {n} people with {values} values and {reports} reports exceeds {MOST_CELLS:,} "
-            "cells; use posterior_interval, which bounds the loss for every prior."
+            f"Too many sequences to enumerate: {n} people with {values} values and {reports} reports need more than "
+            f"{MOST_CELLS:,} cells; use posterior_interval, which bounds the loss for every prior."
         )
     law = np.asarray(prior, dtype=np.float64)
     if law.shape != (values,) * n or not (law >= 0.0).all() or abs(law.sum() - 1.0) > 1e-9:

@@ -1,9 +1,7 @@
-"""What an adversary can learn from the order of a release, as functions of the promise."""
+"""What the order of a release can tell: posterior odds and re-identification, as functions of alpha."""
 
 import math
 from collections.abc import Iterable
-from functools import reduce
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,11 +10,7 @@ from dovetail.core.channel import Channel, Matrix
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
 
 _SLACK = 2.0**-49  # eight times the relative rounding of a handful of operations
 _TINY = 1e-300  # below it doubles lose digits; [0, 1] is the same interval to any reader
@@ -82,6 +76,7 @@ def definetti_interval(prior: float, *, guarantee: OrderPrivacy) -> Bracket:
 
     Examples
     --------
+    >>> from dovetail.shuffle.uniform import Uniform
     >>> definetti_interval(0.25, guarantee=Uniform(4).guarantee).contains(0.25)
     True
 
@@ -173,106 +168,6 @@ def exchange_epsilon(channels: Iterable[Channel]) -> float:
     with np.errstate(invalid="ignore"):  # an impossible pair of reports: -inf, even where the other ratio is inf
         pairs = [first + second.T for first in steps for second in steps]
     return max(0.0, max(float(np.nan_to_num(pair, nan=-np.inf, posinf=np.inf).max()) for pair in pairs) / 2.0)
-
-
-@runtime_checkable
-class Regrouped(Protocol):
-    """A shuffler that knows what its order promises to any grouping."""
-
-    def exact_alpha(self, groups: Groups) -> float:
-        """alpha for these groups, rounded up; infinite where nothing is promised."""
-        ...
-
-
-def exact_alpha(shuffler: Shuffler, groups: Groups) -> float:
-    r"""What the order promises to other groups than those that the shuffler was fitted for.
-
-    .. math:: \alpha'(G') = \theta \cdot \Delta(s^{-1}(G'))
-
-    for one Mallows order (`Mallows.single`), exactly. With components and atoms it is infinite for a group that
-    meets two components, exact for unions of atoms and an upper bound for the others; for noisy sorts and planar
-    noise it is an upper bound throughout. The uniform shuffle keeps alpha = 0 for everybody, the uniform shuffle
-    inside groups for every group inside one of them and nothing for the others, the identity nothing.
-
-    Parameters
-    ----------
-    shuffler : Shuffler
-    groups : Groups of the same people
-
-    Raises
-    ------
-    UnsupportedError
-        For shufflers for which no theorem gives it.
-
-    Notes
-    -----
-    Rounded up to a double.
-
-    Examples
-    --------
-    >>> from dovetail.shuffle.mallows import Mallows
-    >>> shuffler = Mallows.single(Groups.from_labels([30, 31, 32, 33], radius=1), alpha=2.0)
-    >>> exact_alpha(shuffler, Groups.from_lists([[0, 3]], 4))
-    3.3333333333333335
-
-    Source
-    ------
-    Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.4; exact with the exact Kendall sensitivity.
-    """
-    if shuffler.n != groups.n:
-        raise DataError(f"`groups` must be of {shuffler.n:,} people, as the shuffler, got {groups.n:,}.")
-    if isinstance(shuffler, Uniform) or not len(groups):
-        return 0.0
-    if isinstance(shuffler, Identity):
-        return math.inf
-    if isinstance(shuffler, WithinGroups):
-        return 0.0 if shuffler.groups.covers(groups) else math.inf
-    if isinstance(shuffler, Regrouped):
-        return shuffler.exact_alpha(groups)
-    raise UnsupportedError(
-        f"Theorem 4.4 gives the alpha of other groups for Mallows orders; {shuffler.name} is none. "
-        "Its own guarantee holds for every group inside one of its groups."
-    )
-
-
-def released_together(shufflers: Iterable[Shuffler], groups: Groups) -> OrderPrivacy:
-    """The promise of independent releases of one sequence by different shufflers, for one common grouping.
-
-    Each release is evaluated on `groups` and the alphas add. One permutation applied to whole records is one release;
-    one permutation for each column is a release for each column.
-
-    Source
-    ------
-    Meehan et al. (2022), Theorem A.2, by pointwise ratios (its proof takes every event for a product).
-    """
-    source = "Theorem 4.4 for one Mallows order, or invariance of a uniform shuffle"
-    each = [OrderPrivacy(exact_alpha(shuffler, groups), groups, source=source) for shuffler in shufflers]
-    if not each:
-        return OrderPrivacy(0.0, groups, source="nothing is released")
-    return reduce(OrderPrivacy.compose, each)
-
-
-def mixture(guarantees: Iterable[OrderPrivacy]) -> OrderPrivacy:
-    """The promise of a release by one of these mechanisms, drawn at random: the largest alpha (Lemma 2).
-
-    >>> mixture([Uniform(3).guarantee, Identity(3).guarantee]).alpha
-    inf
-
-    Source
-    ------
-    Meehan et al. (2022), Privacy Implications of Shuffling, Lemma 2.
-    """
-    each = list(guarantees)
-    if not each or any(one.groups != each[0].groups for one in each):
-        raise UnsupportedError(
-            "Lemma 2 mixes mechanisms for the same groups; evaluate each on a common grouping (exact_alpha) first."
-        )
-    return OrderPrivacy(
-        max(one.alpha for one in each),
-        each[0].groups,
-        source="mixture of " + ", ".join(f"[{one.source}]" for one in each),
-        caveats=tuple(dict.fromkeys(caveat for one in each for caveat in one.caveats)),
-    )
 
 
 def _belief(prior: float) -> float:

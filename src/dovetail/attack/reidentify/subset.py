@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, hypergeom
 
-from dovetail.account.order_privacy.posterior_odds import exact_alpha, reidentification_bound
+from dovetail.account.order_privacy.exact_alpha import exact_alpha
+from dovetail.account.order_privacy.posterior_odds import reidentification_bound
 from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole

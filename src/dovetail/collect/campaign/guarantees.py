@@ -16,7 +16,7 @@ from math import log
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
@@ -187,7 +187,7 @@ def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> Centr
 
 @lru_cache(maxsize=256)
 def _compose(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
-    return compose([Round(epsilon, n, times=count) for n, count in times], delta=delta)
+    return compose([ShuffledRound(epsilon, n, times=count) for n, count in times], delta=delta)
 
 
 def _fewer(sizes: Sequence[int]) -> list[int]:

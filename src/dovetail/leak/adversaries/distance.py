@@ -1,17 +1,17 @@
-r"""An adversary who gains by being near: k ordered values, k-ary randomized response, uniform prior."""
+r"""Additive leakage under the distance gain: k ordered values, k-ary randomized response, uniform prior."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.additive_leakage import NOTHING, Excess, loosest
-from dovetail.leak.adversaries.iid import MOST_WINDOW, iid_excess
+from dovetail.leak.additive_leakage import NO_LEAKAGE, AdditiveLeakage, weakest_method
+from dovetail.leak.adversaries.iid import MOST_PEOPLE, iid_leakage
 
 MOST_VALUES = 10_000
 
 
-def distance_excess(k: int, contrast: float, *, n: int) -> Excess:
+def distance_leakage(k: int, contrast: float, *, n: int) -> AdditiveLeakage:
     r"""What n shuffled reports add, uniform prior.
 
     .. math:: V = 1 - \frac{1}{k-1} \sum_{c=0}^{k-2} E \min(P_c, 1 - P_c), \qquad
@@ -30,7 +30,7 @@ def distance_excess(k: int, contrast: float, *, n: int) -> Excess:
 
     Examples
     --------
-    >>> round(distance_excess(2, 1.0, n=2).value, 12)  # two values: the same as naming the right one
+    >>> round(distance_leakage(2, 1.0, n=2).value, 12)  # two values: the same as naming the right one
     0.25
 
     Source
@@ -38,23 +38,23 @@ def distance_excess(k: int, contrast: float, *, n: int) -> Excess:
     E|a - x| is the sum of P_c below a and of 1 - P_c from a on; the median takes the smaller term at every c.
     """
     if contrast == 0.0:
-        return NOTHING
-    if k > MOST_VALUES or n > MOST_WINDOW:
+        return NO_LEAKAGE
+    if k > MOST_VALUES or n > MOST_PEOPLE:
         raise UnsupportedError(
-            f"The distance gain is summed for at most {MOST_VALUES:,} values and {MOST_WINDOW:.0e} people, got "
+            f"The distance gain is summed for at most {MOST_VALUES:,} values and {MOST_PEOPLE:.0e} people, got "
             f"k = {k:,} and n = {n:,}. Vulnerability falls in n: a smaller n gives an upper bound."
         )
     parts = []
     for c in range(k // 2):
         share = (c + 1.0) / k
-        lean = np.array([share, 1.0 - share])  # law of "at most c" and "above c"
-        edge = np.array([2.0 * (share + contrast * (1.0 - share)) - 1.0, 2.0 * (share - contrast * share) - 1.0])
-        joint = np.vstack([np.zeros(2), edge * lean, lean])
+        lean = np.array([share, 1.0 - share])  # distribution of "at most c" and "above c"
+        advantage = np.array([2.0 * (share + contrast * (1.0 - share)) - 1.0, 2.0 * (share - contrast * share) - 1.0])
+        joint = np.vstack([np.zeros(2), advantage * lean, lean])
         twice = 1.0 if 2 * (c + 1) == k else 2.0
-        parts.append(iid_excess(joint, n=n).times(twice / (k - 1)))
-    return Excess(
+        parts.append(iid_leakage(joint, n=n).scale(twice / (k - 1)))
+    return AdditiveLeakage(
         sum(part.value for part in parts),
         sum(part.lower for part in parts),
         sum(part.upper for part in parts),
-        loosest(*parts),
+        weakest_method(*parts),
     )

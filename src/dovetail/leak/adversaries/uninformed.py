@@ -1,4 +1,4 @@
-"""The adversary who knows the prior and nothing about anybody: which formula answers."""
+"""The uninformed adversary, who knows the prior and nobody's value: which formula answers."""
 
 from __future__ import annotations
 
@@ -9,77 +9,79 @@ import numpy as np
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.additive_leakage import Excess
-from dovetail.leak.adversaries.distance import distance_excess
-from dovetail.leak.adversaries.iid import iid_excess
-from dovetail.leak.exact.histograms import listable
-from dovetail.leak.max_load.max_load_unequal import Bins, heaviest
-from dovetail.leak.max_load.top_t_load import top_excess
-from dovetail.leak.query import Question
+from dovetail.leak.additive_leakage import AdditiveLeakage
+from dovetail.leak.adversaries.distance import distance_leakage
+from dovetail.leak.adversaries.iid import iid_leakage
+from dovetail.leak.exact.histograms import is_enumerable
+from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
+from dovetail.leak.max_load.top_t_load import top_t_load_gap
+from dovetail.leak.query import Query
 
 MOST_GROUPS = 200  # distinct prior probabilities
 
 
-def uninformed(question: Question, *, rng: Entropy | None) -> tuple[Excess, Excess]:
+def uninformed_leakage(query: Query, *, rng: Entropy | None) -> tuple[AdditiveLeakage, AdditiveLeakage]:
     """What shuffled values, and shuffled randomized reports, add to the expected gain."""
-    law = question.response
-    if law is not None and question.uniform and (question.by_tries or question.by_distance):
-        return _uniform(question, law)
-    return shuffled_excess(question, n=question.n, rng=rng), iid_excess(question.joint(), n=question.n, rng=rng)
+    krr = query.krr
+    if krr is not None and query.uniform and (query.is_tries_gain or query.is_distance_gain):
+        return _uniform_prior_leakage(query, krr)
+    return shuffled_leakage(query, n=query.n, rng=rng), iid_leakage(query.joint(), n=query.n, rng=rng)
 
 
-def _uniform(question: Question, law: KRRChannel) -> tuple[Excess, Excess]:
+def _uniform_prior_leakage(query: Query, krr: KRRChannel) -> tuple[AdditiveLeakage, AdditiveLeakage]:
     """Propositions 20 and 21, also for tries and distance; below 1/k the least reported values are guessed."""
-    k, n, contrast = law.k, question.n, abs(law.contrast)
-    if question.by_distance:
-        return distance_excess(k, 1.0, n=n), distance_excess(k, law.contrast, n=n)
-    alone = fullest(n, k, question.tries)
-    if law.keep >= law.lie:
-        return alone, alone.times(contrast)
-    return alone, _emptiest(question).times(contrast)
+    k, n, contrast = krr.k, query.n, abs(krr.contrast)
+    if query.is_distance_gain:
+        return distance_leakage(k, 1.0, n=n), distance_leakage(k, krr.contrast, n=n)
+    alone = top_t_leakage(n, k, query.tries)
+    if krr.keep >= krr.lie:
+        return alone, alone.scale(contrast)
+    return alone, _least_loaded_leakage(query).scale(contrast)
 
 
-def _emptiest(question: Question) -> Excess:
-    """What the emptiest bins miss: what the others have in excess."""
+def _least_loaded_leakage(query: Query) -> AdditiveLeakage:
+    """What the least loaded bins miss: what the others hold beyond their share."""
     try:
-        return fullest(question.n, question.k, question.k - question.tries)
+        return top_t_leakage(query.n, query.k, query.k - query.tries)
     except UnsupportedError as error:
-        raise UnsupportedError(f"p is below 1/k, so that the emptiest bins decide. {error}") from None
+        raise UnsupportedError(f"p is below 1/k, so the least loaded bins decide. {error}") from None
 
 
 @lru_cache(maxsize=256)
-def fullest(n: int, k: int, tries: int) -> Excess:
-    """What so many tries at shuffled values gain, uniform prior; kept, since a plan asks again and again."""
-    load = top_excess(n, k, tries)
-    return Excess.around(load.value / n, load.error_bound / n, load.method)
+def top_t_leakage(n: int, k: int, tries: int) -> AdditiveLeakage:
+    """Additive leakage of shuffled values in t tries, uniform prior; cached, since a plan asks again and again."""
+    load = top_t_load_gap(n, k, tries)
+    return AdditiveLeakage.from_error(load.value / n, load.error_bound / n, load.method)
 
 
-def shuffled_excess(question: Question, *, n: int, rng: Entropy | None) -> Excess:
-    """Shuffling alone, n people with the prior: the identity as channel, or the fullest of unequal bins."""
-    if question.uniform and question.by_distance:
-        return distance_excess(question.k, 1.0, n=n)
-    if question.uniform and question.by_tries:
-        return fullest(n, question.k, question.tries)
-    kinds = int(np.count_nonzero(question.prior))
-    if question.one_try and n > 1 and kinds > 3 and not listable(n, kinds, actions=kinds):
-        shares, counts = np.unique(question.prior[question.prior > 0.0], return_counts=True)
+def shuffled_leakage(query: Query, *, n: int, rng: Entropy | None) -> AdditiveLeakage:
+    """Shuffling alone, n people with the prior: the identity as channel, or the maximum load of unequal bins."""
+    if query.uniform and query.is_distance_gain:
+        return distance_leakage(query.k, 1.0, n=n)
+    if query.uniform and query.is_tries_gain:
+        return top_t_leakage(n, query.k, query.tries)
+    kinds = int(np.count_nonzero(query.prior))
+    if query.is_bayes and n > 1 and kinds > 3 and not is_enumerable(n, kinds, actions=kinds):
+        shares, counts = np.unique(query.prior[query.prior > 0.0], return_counts=True)
         if shares.size <= MOST_GROUPS:
-            load = heaviest(n, tuple(Bins(int(c), float(p)) for p, c in zip(shares, counts, strict=True)))
-            return Excess.around(max(0.0, load.value / n - float(shares[-1])), load.error_bound / n, load.method)
-    return iid_excess(question.told(), n=n, rng=rng)
+            load = max_load_unequal(n, tuple(Bins(int(c), float(p)) for p, c in zip(shares, counts, strict=True)))
+            return AdditiveLeakage.from_error(
+                max(0.0, load.value / n - float(shares[-1])), load.error_bound / n, load.method
+            )
+    return iid_leakage(query.identity_joint(), n=n, rng=rng)
 
 
-def own_excess(question: Question) -> float:
-    """What one's own randomized report adds: the others say nothing about her (Proposition 15)."""
-    law = question.response
-    if law is not None and question.uniform and question.by_tries:
-        k, t = law.k, question.tries
-        if law.keep >= law.lie:
-            return law.contrast * ((k - t) / k)
-        return -law.contrast * (t / k) if t < k else 0.0
-    if law is not None and question.uniform and question.by_distance:
-        return distance_excess(law.k, law.contrast, n=1).value
+def single_report_leakage(query: Query) -> float:
+    """Additive leakage of one's own randomized report: the others say nothing about her (Proposition 15)."""
+    krr = query.krr
+    if krr is not None and query.uniform and query.is_tries_gain:
+        k, t = krr.k, query.tries
+        if krr.keep >= krr.lie:
+            return krr.contrast * ((k - t) / k)
+        return -krr.contrast * (t / k) if t < k else 0.0
+    if krr is not None and query.uniform and query.is_distance_gain:
+        return distance_leakage(krr.k, krr.contrast, n=1).value
     try:
-        return iid_excess(question.joint(), n=1).value
+        return iid_leakage(query.joint(), n=1).value
     except UnsupportedError as error:
         raise UnsupportedError(f"One report by itself is already too large: {error}") from None

@@ -1,4 +1,4 @@
-"""Vulnerability as exact fractions, for small crowds: the yardstick of everything else."""
+"""Exact vulnerability in fractions, for up to 200 people: the reference for every other method."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def exact_vulnerability(channel: KRRChannel, *, n: int) -> ExactVulnerability:
     if channel.keep < channel.lie:
         raise UnsupportedError("Equation 17 needs p >= 1/k; use `vulnerability`, which takes the emptiest bin.")
     k = channel.k
-    shuffled = sum((_some_above(n, k, m) for m in range(n)), Fraction(0)) / n
+    shuffled = sum((_exceedance(n, k, m) for m in range(n)), Fraction(0)) / n
     lie = Fraction(channel.lie, channel.total)
     both = lie + Fraction(channel.keep - channel.lie, channel.total) * shuffled
     return ExactVulnerability(Fraction(1, k), Fraction(channel.keep, channel.total), shuffled, both)
 
 
-def _some_above(n: int, k: int, m: int) -> Fraction:
+def _exceedance(n: int, k: int, m: int) -> Fraction:
     """Chance that some bin holds more than m of n balls."""
     if m * k < n:
         return Fraction(1)

@@ -11,9 +11,10 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
-from dovetail.leak.additive_leakage import NOTHING, Excess
-from dovetail.leak.max_load.max_load import MOST_BALLS, LoadPlan, plan_load
-from dovetail.leak.query import Question
+from dovetail.leak.additive_leakage import NO_LEAKAGE, AdditiveLeakage
+from dovetail.leak.max_load.max_load import MOST_BALLS
+from dovetail.leak.max_load.truncation import Truncation, truncate_sum
+from dovetail.leak.query import Query
 
 BITS = 192
 MOST_TERMS = 2_000_000  # about twenty seconds
@@ -21,21 +22,21 @@ MOST_TERMS = 2_000_000  # about twenty seconds
 Ball = Any  # flint.arb
 
 
-def certified_excess(question: Question) -> tuple[Excess, Excess]:
+def certified_leakage(query: Query) -> tuple[AdditiveLeakage, AdditiveLeakage]:
     """What shuffled values, and shuffled randomized reports, add: proved ends."""
-    law = question.response
-    if law is None or not question.uniform or not question.one_try or law.keep < law.lie:
+    krr = query.krr
+    if krr is None or not query.uniform or not query.is_bayes or krr.keep < krr.lie:
         raise UnsupportedError(
             "Certified mode covers k-ary randomized response with p >= 1/k, the uniform prior and one try; "
             "drop `certified`."
         )
-    shuffled = _scaled(question.n, law.k, Fraction(1, question.n))
-    if law.keep == law.lie:
-        return shuffled, NOTHING
-    return shuffled, _scaled(question.n, law.k, Fraction(law.keep - law.lie, law.total * question.n))
+    shuffled = _scaled_gap(query.n, krr.k, Fraction(1, query.n))
+    if krr.keep == krr.lie:
+        return shuffled, NO_LEAKAGE
+    return shuffled, _scaled_gap(query.n, krr.k, Fraction(krr.keep - krr.lie, krr.total * query.n))
 
 
-def certified_load(n: int, k: int) -> Bracket:
+def certified_max_load_gap(n: int, k: int) -> Bracket:
     r"""E[fullest of k bins with n balls] - n/k between two proved ends.
 
     Parameters
@@ -57,28 +58,28 @@ def certified_load(n: int, k: int) -> Bracket:
 
     Examples
     --------
-    >>> certified_load(2, 4).contains(0.75)  # doctest: +SKIP
+    >>> certified_max_load_gap(2, 4).contains(0.75)  # doctest: +SKIP
     True
 
     Source
     ------
-    `expected_excess`; Johansson (2017), Arb.
+    `max_load_gap`; Johansson (2017), Arb.
     """
-    found = _scaled(whole("n", n, least=1, most=MOST_BALLS), whole("k", k, least=2), Fraction(1))
+    found = _scaled_gap(whole("n", n, least=1, most=MOST_BALLS), whole("k", k, least=2), Fraction(1))
     return Bracket(found.lower, found.upper)
 
 
-def _scaled(n: int, k: int, factor: Fraction) -> Excess:
+def _scaled_gap(n: int, k: int, factor: Fraction) -> AdditiveLeakage:
     flint = require("flint", extra="certified")
     with flint.ctx.workprec(BITS):
-        low, high = _ends(flint, n, k)
+        low, high = _gap_ends(flint, n, k)
         scale = flint.arb(flint.fmpq(factor.numerator, factor.denominator))
         lower, upper = (low * scale).lower(), (high * scale).upper()
         ends = math.nextafter(float(lower), 0.0), math.nextafter(float(upper), math.inf)
-    return Excess(0.5 * (ends[0] + ends[1]), *ends, "closed form" if k == 2 or n == 1 else "exact sum")
+    return AdditiveLeakage(0.5 * (ends[0] + ends[1]), *ends, "closed form" if k == 2 or n == 1 else "exact sum")
 
 
-def _ends(flint: Any, n: int, k: int) -> tuple[Ball, Ball]:
+def _gap_ends(flint: Any, n: int, k: int) -> tuple[Ball, Ball]:
     """Balls around a lower and an upper end of the excess load."""
     if n == 1:
         value = flint.arb(flint.fmpq(k - 1, k))
@@ -87,18 +88,18 @@ def _ends(flint: Any, n: int, k: int) -> tuple[Ball, Ball]:
         half = flint.arb(n // 2)
         value = n * ((2 * half + 1).lgamma() - 2 * (half + 1).lgamma() - 2 * half * flint.arb(2).log()).exp() / 2
         return value, value
-    plan = plan_load(n, k)
-    count = max(0, plan.last - plan.first + 1)
-    base = flint.arb(flint.fmpq(k * plan.first - n, k))
-    value = base + _sum(flint, plan, count) if count else base
-    law = _Tail(flint, n, k)
+    cut = truncate_sum(n, k)
+    count = max(0, cut.last - cut.first + 1)
+    base = flint.arb(flint.fmpq(k * cut.first - n, k))
+    value = base + _sum(flint, cut, count) if count else base
+    pmf = _BinomialTail(flint, n, k)
     nodes, beyond, below, window = (
-        count * _alias(flint, plan),
-        k * law.sum_above(plan.last),
-        (plan.first - -(-n // k)) * (-k * law.at_least(plan.first - 1, plan.law.size)).exp(),
-        count * k * law.above(plan.first + plan.law.size),
+        count * _aliasing(flint, cut),
+        k * pmf.sum_above(cut.last),
+        (cut.first - -(-n // k)) * (-k * pmf.at_least(cut.first - 1, cut.pmf.size)).exp(),
+        count * k * pmf.above(cut.first + cut.pmf.size),
     )
-    dropped = count * _dropped(flint, plan)
+    dropped = count * _dropped(flint, cut)
     return value - nodes - dropped - below, value + dropped + beyond + window
 
 
@@ -107,27 +108,27 @@ def _point(flint: Any, mean: Ball, i: int) -> Ball:
     return (i * mean.log() - mean - (flint.arb(i) + 1).lgamma()).exp()
 
 
-def _sum(flint: Any, plan: LoadPlan, count: int) -> Ball:
+def _sum(flint: Any, cut: Truncation, count: int) -> Ball:
     """Sum over m = first .. last of 1 - P_m, with phases e^{I theta i} by index into the roots of unity."""
-    if plan.kept * plan.law.size > MOST_TERMS:
+    if cut.kept * cut.pmf.size > MOST_TERMS:
         raise UnsupportedError(
-            f"The certified maximum load of n = {plan.n:,} balls in k = {plan.k} bins has "
-            f"{plan.kept * plan.law.size:.1e} terms; the limit is {MOST_TERMS:.0e}. Drop `certified`."
+            f"The certified maximum load of n = {cut.n:,} balls in k = {cut.k} bins has "
+            f"{cut.kept * cut.pmf.size:.1e} terms; the limit is {MOST_TERMS:.0e}. Drop `certified`."
         )
-    mean = flint.arb(flint.fmpq(plan.n, plan.k))
-    law = [_point(flint, mean, plan.first + 1)]
-    for i in range(plan.first + 2, plan.first + 1 + plan.law.size):
-        law.append(law[-1] * mean / i)
-    turn = flint.arb(flint.fmpq(2, plan.nodes))
-    roots = _Roots(lambda i: flint.acb(turn * i).exp_pi_i())
+    mean = flint.arb(flint.fmpq(cut.n, cut.k))
+    pmf = [_point(flint, mean, cut.first + 1)]
+    for i in range(cut.first + 2, cut.first + 1 + cut.pmf.size):
+        pmf.append(pmf[-1] * mean / i)
+    turn = flint.arb(flint.fmpq(2, cut.nodes))
+    roots = _RootsOfUnity(lambda i: flint.acb(turn * i).exp_pi_i())
     total = flint.arb(0)
-    for j in range(plan.kept):
-        weight = 1 if j == 0 or 2 * j == plan.nodes else 2
-        total += weight * _node(flint, plan, roots, j, law, mean, count)
-    return total / (plan.nodes * _point(flint, flint.arb(plan.n), plan.n))
+    for j in range(cut.kept):
+        weight = 1 if j == 0 or 2 * j == cut.nodes else 2
+        total += weight * _node_term(flint, cut, roots, j, pmf, mean, count)
+    return total / (cut.nodes * _point(flint, flint.arb(cut.n), cut.n))
 
 
-class _Roots(dict[int, Any]):
+class _RootsOfUnity(dict[int, Any]):
     """e^{2 pi I i / N} by index, computed when first needed."""
 
     def __init__(self, root: Callable[[int], Any]) -> None:
@@ -138,36 +139,38 @@ class _Roots(dict[int, Any]):
         return self[i]
 
 
-def _node(flint: Any, plan: LoadPlan, roots: _Roots, j: int, law: list[Ball], mean: Ball, count: int) -> Ball:
-    psi = (mean * (roots[j % plan.nodes] - 1)).exp()
-    back, full = roots[-plan.n * j % plan.nodes], psi**plan.k
+def _node_term(
+    flint: Any, cut: Truncation, roots: _RootsOfUnity, j: int, pmf: list[Ball], mean: Ball, count: int
+) -> Ball:
+    psi = (mean * (roots[j % cut.nodes] - 1)).exp()
+    back, full = roots[-cut.n * j % cut.nodes], psi**cut.k
     missing, total = flint.acb(0), flint.arb(0)
-    for place in range(len(law) - 1, -1, -1):
-        missing += law[place] * roots[j * (plan.first + 1 + place) % plan.nodes]
+    for place in range(len(pmf) - 1, -1, -1):
+        missing += pmf[place] * roots[j * (cut.first + 1 + place) % cut.nodes]
         if place < count:
-            total += (back * (full - (psi - missing) ** plan.k)).real
+            total += (back * (full - (psi - missing) ** cut.k)).real
     return total
 
 
-def _alias(flint: Any, plan: LoadPlan) -> Ball:
-    n, u = plan.n, flint.arb(flint.fmpq(plan.nodes, plan.n))
+def _aliasing(flint: Any, cut: Truncation) -> Ball:
+    n, u = cut.n, flint.arb(flint.fmpq(cut.nodes, cut.n))
     r = (-n * ((1 + u) * (1 + u).log() - u)).exp()
-    q = flint.arb(0) if plan.nodes > n else flint.arb(flint.fmpq(-plan.nodes * (plan.nodes - 1), 2 * n)).exp()
+    q = flint.arb(0) if cut.nodes > n else flint.arb(flint.fmpq(-cut.nodes * (cut.nodes - 1), 2 * n)).exp()
     return r / (1 - r) + q / (1 - q)
 
 
-def _dropped(flint: Any, plan: LoadPlan) -> Ball:
+def _dropped(flint: Any, cut: Truncation) -> Ball:
     """b falls with the node: every dropped one is counted like the first."""
-    left = plan.nodes - (2 * plan.kept - 1)  # of nodes 0 .. N-1
+    left = cut.nodes - (2 * cut.kept - 1)  # of nodes 0 .. N-1
     if left <= 0:
         return flint.arb(0)
-    mean = flint.arb(flint.fmpq(plan.n, plan.k))
-    sine = flint.arb.sin_pi_fmpq(flint.fmpq(plan.kept, plan.nodes))
-    b = _point(flint, mean, plan.n // plan.k) / sine
-    return 2 * left * b**plan.k / (plan.nodes * _point(flint, flint.arb(plan.n), plan.n))
+    mean = flint.arb(flint.fmpq(cut.n, cut.k))
+    sine = flint.arb.sin_pi_fmpq(flint.fmpq(cut.kept, cut.nodes))
+    b = _point(flint, mean, cut.n // cut.k) / sine
+    return 2 * left * b**cut.k / (cut.nodes * _point(flint, flint.arb(cut.n), cut.n))
 
 
-class _Tail:
+class _BinomialTail:
     """Bounds on the upper tail of X ~ Bin(n, 1/k) beyond its mean."""
 
     def __init__(self, flint: Any, n: int, k: int) -> None:

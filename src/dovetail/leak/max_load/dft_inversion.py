@@ -1,4 +1,4 @@
-"""Reading one coefficient off a generating function by the trapezoidal rule, and what the rule leaves out."""
+"""Inversion of a generating function by a discrete Fourier transform (trapezoidal rule), with its aliasing error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 2e-14  # relative; four times the worst seen against exact fractions 
 MOST_TERMS = 6_000_000_000  # about twenty seconds
 
 
-def afford(what: str, terms: float) -> None:
+def check_cost(what: str, terms: float) -> None:
     """Refuse a sum that takes too long."""
     if terms > MOST_TERMS:
         raise UnsupportedError(
@@ -25,33 +25,33 @@ def afford(what: str, terms: float) -> None:
         )
 
 
-def point(n: int) -> float:
+def poisson_at_mean(n: int) -> float:
     """Pois(n; n)."""
     return math.exp(-float(stirling_remainder(n))) / math.sqrt(2.0 * math.pi * n)
 
 
-def alias(n: int, nodes: int) -> float:
-    """(i): sums that differ from n by multiples of N look alike."""
+def aliasing_error(n: int, nodes: int) -> float:
+    """(i) of `max_load_gap`: sums that differ from n by multiples of N are aliased."""
     u = nodes / n
     r = math.exp(-n * ((1.0 + u) * math.log1p(u) - u))
     q = 0.0 if nodes > n else math.exp(-nodes * (nodes - 1) / (2.0 * n))
     return math.inf if r >= 1.0 or q >= 1.0 else r / (1.0 - r) + q / (1.0 - q)
 
 
-def nodes_for(n: int, tol: float) -> int:
-    """N, about 9.5 sqrt(n): what looks alike stays below the tolerance."""
+def node_count(n: int, tol: float) -> int:
+    """N, about 9.5 sqrt(n): the aliasing error stays below the tolerance."""
     nodes = 8
-    while alias(n, nodes) > tol:
+    while aliasing_error(n, nodes) > tol:
         nodes = math.ceil(1.05 * nodes)
     return nodes
 
 
-def weights_of(j: NDArray[np.int64], nodes: int) -> Reals:
-    """Nodes j and N - j count together."""
+def node_weights(j: NDArray[np.int64], nodes: int) -> Reals:
+    """Conjugate nodes j and N - j count together."""
     return np.where((j == 0) | (2 * j == nodes), 1.0, 2.0)
 
 
-def poisson_peak(mean: float) -> float:
+def poisson_mode_pmf(mean: float) -> float:
     """The largest Pois(i; mean), at i = floor(mean)."""
     mode = math.floor(mean)
     if mode == 0:
@@ -60,22 +60,22 @@ def poisson_peak(mean: float) -> float:
     return math.exp(shift - float(stirling_remainder(mode))) / math.sqrt(2.0 * math.pi * mode)
 
 
-def poisson_law(mean: float, start: int, stop: int) -> Reals:
+def poisson_pmf(mean: float, start: int, stop: int) -> Reals:
     """Pois(i; mean) for i = start .. stop, by ratios from the mode."""
     mode = math.floor(mean)
     up = np.cumprod(mean / np.arange(mode + 1, max(stop, mode) + 1, dtype=np.float64))
     down = np.cumprod(np.arange(mode, min(start, mode), -1, dtype=np.float64) / mean)[::-1]
-    whole_law = poisson_peak(mean) * np.concatenate([down, [1.0], up])
+    whole_law = poisson_mode_pmf(mean) * np.concatenate([down, [1.0], up])
     offset = start - (mode - down.size)
     return np.asarray(whole_law[offset : offset + stop - start + 1])
 
 
-def shapes(theta: Reals) -> Waves:
-    """e^{I theta} - 1 - I theta without cancellation."""
+def centred_poisson_log_cf(theta: Reals) -> Waves:
+    """Log characteristic function of a centred Poisson variable of mean 1, e^{I theta} - 1 - I theta, uncancelled."""
     return np.asarray(-2.0 * np.sin(0.5 * theta) ** 2 + 1j * _sine_minus(theta), dtype=np.complex128)
 
 
-def rotations(theta: Reals, offset: float, size: int) -> Waves:
+def phase_factors(theta: Reals, offset: float, size: int) -> Waves:
     """e^{I theta (offset + i)} for i = 0 .. size - 1, from two short tables; (theta, size)."""
     width = max(1, math.isqrt(size))
     rows = -(-size // width)
@@ -90,7 +90,7 @@ def log1p(z: Waves) -> Waves:
     return np.asarray(0.5 * np.log1p(2.0 * x + (x * x + y * y)) + 1j * np.arctan2(y, 1.0 + x))
 
 
-def log_without(exponent: Waves, missing: Waves) -> Waves:
+def log_subtract(exponent: Waves, missing: Waves) -> Waves:
     """log(e^exponent - missing), to full relative accuracy where `missing` is small."""
     psi = np.exp(exponent)
     near = (np.abs(missing) < 0.5 * np.abs(psi)) & (np.abs(psi) > 1e-290)

@@ -1,4 +1,4 @@
-r"""How much the t fullest of k bins hold beyond their share: several guesses, and guesses against the reports."""
+r"""Load of the t fullest of k bins beyond their share: several tries, and channels with p below 1/k."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial
 from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,
-    afford,
-    alias,
-    log_without,
-    nodes_for,
-    point,
-    poisson_law,
-    poisson_peak,
-    rotations,
-    shapes,
-    weights_of,
+    aliasing_error,
+    centred_poisson_log_cf,
+    check_cost,
+    log_subtract,
+    node_count,
+    node_weights,
+    phase_factors,
+    poisson_at_mean,
+    poisson_mode_pmf,
+    poisson_pmf,
 )
-from dovetail.leak.max_load.max_load import COMPILED, ExcessLoad, expected_excess, few_bins
+from dovetail.leak.max_load.max_load import MOST_COMPILED_BINS, ExpectedLoad, max_load_gap
 
 Counts = NDArray[np.int64]  # (nodes,)
 
 TOL = 1e-18
-MOST_TRIES = 64
+MOST_BINS = 64
 CELLS = 1 << 17
 
 
-def top_excess(n: int, k: int, t: int) -> ExcessLoad:
+def top_t_load_gap(n: int, k: int, t: int) -> ExpectedLoad:
     r"""Expected content of the t fullest of k equal bins with n balls, minus t n/k.
 
     .. math:: E \sum_{i \le t} z_{(i)} = \sum_{m \ge 0} E \min(t, J_m), \qquad J_m = \#\{w : z_w > m\}
@@ -57,11 +57,11 @@ def top_excess(n: int, k: int, t: int) -> ExcessLoad:
 
     Notes
     -----
-    t = 1 is `expected_excess`. The cost grows with t; cuts as there, each proved.
+    t = 1 is `max_load_gap`. The cost grows with t; cuts as there, each proved.
 
     Examples
     --------
-    >>> round(top_excess(2, 3, 2).value, 12)  # two balls always lie in the two fullest bins
+    >>> round(top_t_load_gap(2, 3, 2).value, 12)  # two balls always lie in the two fullest bins
     0.666666666667
 
     Source
@@ -71,40 +71,40 @@ def top_excess(n: int, k: int, t: int) -> ExcessLoad:
     n, k = whole("n", n, least=1), whole("k", k, least=2)
     t = whole("t", t, least=0, most=k)
     if t in (0, k):
-        return ExcessLoad(0.0, 0.0, "closed form")
+        return ExpectedLoad(0.0, 0.0, "closed form")
     if t == 1:
-        return expected_excess(n, k)
+        return max_load_gap(n, k)
     if n <= t:
-        return ExcessLoad(n * (k - t) / k, 4e-16 * n, "closed form")
-    if t > MOST_TRIES:
-        raise UnsupportedError(f"The {t:,} fullest of {k:,} bins are too many; at most {MOST_TRIES} are summed.")
+        return ExpectedLoad(n * (k - t) / k, 4e-16 * n, "closed form")
+    if t > MOST_BINS:
+        raise UnsupportedError(f"Top-t load too large to sum: t = {t:,} of {k:,} bins, the limit is {MOST_BINS}.")
     return _sum(n, k, t)
 
 
-def _sum(n: int, k: int, t: int) -> ExcessLoad:
-    first, below = _first(n, k, t)
-    counts, spill = _tail(n, k, first)
+def _sum(n: int, k: int, t: int) -> ExpectedLoad:
+    first, below = _first_level(n, k, t)
+    counts, spill = _union_bound(n, k, first)
     last = first + int(np.count_nonzero(np.cumsum(spill[::-1])[::-1] >= TOL)) - 1
     count = last - first + 1
     end = min(counts.size - 1, count + int(np.count_nonzero(spill[count:] * t * count >= TOL)))
-    nodes, scale = nodes_for(n, TOL), point(n)
-    kept, dropped = _kept(nodes, k, t, poisson_peak(n / k), scale)
-    afford(f"The load of the {t} fullest of k = {k} bins with n = {n:,} balls", 10.0 * t * kept * max(1, end))
-    law = poisson_law(n / k, first + 1, first + end)
-    total = _nodes_sum(n, k, t, first, law, count, np.arange(kept), nodes)
+    nodes, scale = node_count(n, TOL), poisson_at_mean(n)
+    kept, dropped = _kept_nodes(nodes, k, t, poisson_mode_pmf(n / k), scale)
+    check_cost(f"The load of the {t} fullest of k = {k} bins with n = {n:,} balls", 10.0 * t * kept * max(1, end))
+    pmf = poisson_pmf(n / k, first + 1, first + end)
+    total = _nodes_sum(n, k, t, first, pmf, count, np.arange(kept), nodes)
     base = t * (k * first - n) / k
     cuts = (
-        t * count * (alias(n, nodes) + dropped / (nodes * scale))
+        t * count * (aliasing_error(n, nodes) + dropped / (nodes * scale))
         + float(spill[count:].sum())
         + TOL
         + below
         + t * count * float(spill[end])
     )
     value = base + math.fsum(total.tolist()) / (nodes * scale)
-    return ExcessLoad(value, cuts + ROUNDING * (value + abs(base)), "exact sum")
+    return ExpectedLoad(value, cuts + ROUNDING * (value + abs(base)), "exact sum")
 
 
-def _first(n: int, k: int, t: int) -> tuple[int, float]:
+def _first_level(n: int, k: int, t: int) -> tuple[int, float]:
     """First m to be summed, and what the m before it may miss when J_m >= t is taken for certain.
 
     J_m < t means that some k - t + 1 bins hold at most m; the counts are negatively associated.
@@ -119,7 +119,7 @@ def _first(n: int, k: int, t: int) -> tuple[int, float]:
     return low + first, t * float(np.exp(log_bound[:first]).sum() + low * np.exp(log_bound[0]))
 
 
-def _tail(n: int, k: int, first: int) -> tuple[Reals, Reals]:
+def _union_bound(n: int, k: int, first: int) -> tuple[Reals, Reals]:
     """m = first, .. and the union bound k Pr[Bin(n, 1/k) > m], until it is far below every tolerance."""
     level = math.log(1e25 * k)
     reach = bernstein_reach(n / k, level)
@@ -127,26 +127,28 @@ def _tail(n: int, k: int, first: int) -> tuple[Reals, Reals]:
     return counts, k * binomial_survival(counts, n, 1.0 / k, (k - 1) / k)
 
 
-def _kept(nodes: int, k: int, t: int, peak: float, scale: float) -> tuple[int, float]:
+def _kept_nodes(nodes: int, k: int, t: int, peak: float, scale: float) -> tuple[int, float]:
     """psi_m and t_m are both at most b = peak/sin(theta/2), so that the terms are at most t b^k + t (2b)^k."""
     sines = np.sin(np.pi * np.arange(nodes // 2 + 1) / nodes)
     with np.errstate(divide="ignore"):
         log_bound = math.log(2.0 * t) + k * np.minimum(0.0, math.log(2.0 * peak) - np.log(sines))
     kept = int(np.count_nonzero(log_bound >= math.log(TOL * scale)))
-    return kept, float((weights_of(np.arange(kept, nodes // 2 + 1), nodes) * np.exp(log_bound[kept:])).sum()) / t
+    return kept, float((node_weights(np.arange(kept, nodes // 2 + 1), nodes) * np.exp(log_bound[kept:])).sum()) / t
 
 
-def _nodes_sum(n: int, k: int, t: int, first: int, law: Reals, count: int, j: Counts, nodes: int) -> Reals:
-    theta, weights, offset = 2.0 * np.pi * j / nodes, weights_of(j, nodes), first + 1 - n / k
-    exponent = n / k * shapes(theta)
+def _nodes_sum(n: int, k: int, t: int, first: int, pmf: Reals, count: int, j: Counts, nodes: int) -> Reals:
+    from dovetail.leak.max_load.kernels import sum_few_bins
+
+    theta, weights, offset = 2.0 * np.pi * j / nodes, node_weights(j, nodes), first + 1 - n / k
+    exponent = n / k * centred_poisson_log_cf(theta)
     chosen = np.array([(t - i) * float(math.comb(k, i)) for i in range(t)])
-    if k <= COMPILED:
-        return np.asarray(few_bins(theta, weights, exponent, law, offset, count, k, chosen))
+    if k <= MOST_COMPILED_BINS:
+        return np.asarray(sum_few_bins(theta, weights, exponent, pmf, offset, count, k, chosen))
     total: Reals = np.zeros(count)
-    step = max(1, CELLS // law.size)
+    step = max(1, CELLS // pmf.size)
     for begin in range(0, j.size, step):
         part = slice(begin, begin + step)
-        turns = rotations(theta[part], offset, law.size) * law
+        turns = phase_factors(theta[part], offset, pmf.size) * pmf
         missing = np.cumsum(turns[:, ::-1], axis=1)[:, ::-1][:, :count]
         total += weights[part] @ _terms(exponent[part, None], missing, k, chosen)
     return total
@@ -154,7 +156,7 @@ def _nodes_sum(n: int, k: int, t: int, first: int, law: Reals, count: int, j: Co
 
 def _terms(exponent: Waves, missing: Waves, k: int, chosen: Reals) -> Reals:
     """Re[t psi^k - sum over j < t of (t - j) C(k, j) psi_m^(k-j) t_m^j]."""
-    log_rest = log_without(exponent, missing)
+    log_rest = log_subtract(exponent, missing)
     result = chosen[0] * np.exp(k * exponent).real + np.zeros(missing.shape)
     power: Waves = np.ones_like(missing)
     for j, factor in enumerate(chosen):

@@ -34,7 +34,7 @@ def numbers(name: str, values: ArrayLike) -> Numbers:
     if array.dtype.kind == "O":
         cells = array.ravel().tolist()
         if all(isinstance(cell, Rational) and not isinstance(cell, bool) for cell in cells):
-            return _each(lambda cell: Fraction(int(cell.numerator), int(cell.denominator)), array)
+            return _map(lambda cell: Fraction(int(cell.numerator), int(cell.denominator)), array)
         if all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells):
             array = array.astype(np.float64)
     if array.dtype.kind != "f":
@@ -45,20 +45,20 @@ def numbers(name: str, values: ArrayLike) -> Numbers:
     return array.astype(np.float64)
 
 
-def together(*arrays: Numbers) -> tuple[Numbers, ...]:
+def common_arithmetic(*arrays: Numbers) -> tuple[Numbers, ...]:
     """The arrays in one arithmetic: Fractions where some are and no floats, else floats."""
     kinds = {array.dtype.kind for array in arrays}
     if "f" in kinds or "O" not in kinds:
         return tuple(array.astype(np.float64) for array in arrays)
-    return tuple(_each(Fraction, array) if array.dtype.kind == "i" else array for array in arrays)
+    return tuple(_map(Fraction, array) if array.dtype.kind == "i" else array for array in arrays)
 
 
-def laws(weights: ArrayLike) -> Numbers:
-    """Exact laws: whole-number or Fraction weights over their sum along the last axis.
+def normalize(weights: ArrayLike) -> Numbers:
+    """Exact distributions: whole-number or Fraction weights over their sum along the last axis.
 
     A vector becomes a prior, a matrix a channel.
 
-    >>> print(laws([1, 1, 2]))
+    >>> print(normalize([1, 1, 2]))
     [Fraction(1, 4) Fraction(1, 4) Fraction(1, 2)]
 
     Raises
@@ -69,7 +69,7 @@ def laws(weights: ArrayLike) -> Numbers:
     array = numbers("weights", weights)
     if array.dtype.kind == "f" or array.ndim == 0 or array.size == 0:
         raise ParameterError("`weights` must be an array of whole numbers or Fractions; floats are not exact.")
-    array = _each(Fraction, array)
+    array = _map(Fraction, array)
     totals = array.sum(axis=-1, keepdims=True)
     if (array < 0).any() or (totals == 0).any():
         raise ParameterError("`weights` must be at least 0, with one above 0 in each row.")
@@ -80,15 +80,15 @@ def matmul(left: Numbers, right: Numbers) -> Numbers:
     """The matrix product; Fractions are multiplied as whole numbers over one denominator per row and column."""
     if left.dtype.kind != "O":
         return np.asarray(left @ right)
-    tops, bottoms = _cleared(left)
-    more_tops, more_bottoms = _cleared(right.T)
+    tops, bottoms = _clear_denominators(left)
+    more_tops, more_bottoms = _clear_denominators(right.T)
     return np.asarray(np.frompyfunc(Fraction, 2, 1)(tops @ more_tops.T, np.outer(bottoms, more_bottoms)))
 
 
-def in_powers(count: int) -> str:
+def scientific(count: int) -> str:
     """A whole number too long to read, also where it is too long for a float.
 
-    >>> in_powers(123_456_789), in_powers(7**9_999)
+    >>> scientific(123_456_789), scientific(7**9_999)
     ('1.2e+08', '1e+8450')
     """
     return f"{count:.1e}" if count < 10**300 else f"1e+{floor(log10(count))}"
@@ -100,11 +100,11 @@ def total(array: Numbers) -> Number:
     return value if isinstance(value, Fraction) else float(value)
 
 
-def _cleared(array: Numbers) -> tuple[Numbers, Numbers]:
+def _clear_denominators(array: Numbers) -> tuple[Numbers, Numbers]:
     """Whole numbers (rows, cells) and the common denominator of each row."""
     bottoms = np.array([lcm(*(cell.denominator for cell in row)) for row in array], dtype=object)
-    return _each(int, array * bottoms[:, None]), bottoms
+    return _map(int, array * bottoms[:, None]), bottoms
 
 
-def _each(change: Any, array: Numbers) -> Numbers:
+def _map(change: Any, array: Numbers) -> Numbers:
     return np.asarray(np.frompyfunc(change, 1, 1)(array), dtype=object).reshape(array.shape)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.errors import ParameterError
 from dovetail.leak.qif.arithmetic import Number, Numbers, numbers, total
-from dovetail.leak.qif.inputs import ChannelLike, joint, rows
+from dovetail.leak.qif.inputs import ChannelLike, channel_matrix, joint
 
 
 def multiplicative_capacity(channel: ChannelLike) -> Number:
@@ -24,7 +24,7 @@ def multiplicative_capacity(channel: ChannelLike) -> Number:
 
     Source: Alvim et al. (2020), The Science of Quantitative Information Flow, chapter 7, Miracle theorem.
     """
-    return total(rows("channel", channel).max(axis=0))
+    return total(channel_matrix("channel", channel).max(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,10 @@ def metric_privacy(channel: ChannelLike, *, distance: ArrayLike) -> float:
     Chatzikokolakis, Andres, Bordenabe, Palamidessi (2013), Broadening the Scope of Differential Privacy Using
     Metrics, PETS, definition of d-privacy.
     """
-    cells, apart = rows("channel", channel).astype(np.float64), numbers("distance", distance).astype(np.float64)
+    cells, apart = (
+        channel_matrix("channel", channel).astype(np.float64),
+        numbers("distance", distance).astype(np.float64),
+    )
     if apart.shape != (len(cells),) * 2 or (apart != apart.T).any() or (apart < 0).any() or np.diag(apart).any():
         raise ParameterError(
             f"`distance` must be a symmetric matrix ({len(cells)}, {len(cells)}), at least 0, with 0 on the diagonal."

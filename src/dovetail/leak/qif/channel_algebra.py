@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.qif.arithmetic import Number, Numbers, matmul, numbers, together
+from dovetail.leak.qif.arithmetic import Number, Numbers, common_arithmetic, matmul, numbers
 from dovetail.leak.qif.gain import attribute
-from dovetail.leak.qif.inputs import ChannelLike, affordable, rows, same_secrets
+from dovetail.leak.qif.inputs import ChannelLike, channel_matrix, check_size, same_secrets
 
 
 def cascade(channel: ChannelLike, then: ChannelLike) -> Numbers:
@@ -25,7 +25,7 @@ def cascade(channel: ChannelLike, then: ChannelLike) -> Numbers:
     [[0.75 0.25]
      [0.5  0.5 ]]
     """
-    first, second = together(rows("channel", channel), rows("then", then))
+    first, second = common_arithmetic(channel_matrix("channel", channel), channel_matrix("then", then))
     if first.shape[1] != second.shape[0]:
         raise ParameterError(
             f"`then` must take the {first.shape[1]} outputs of the first channel, got {second.shape[0]} inputs."
@@ -36,18 +36,18 @@ def cascade(channel: ChannelLike, then: ChannelLike) -> Numbers:
 def parallel(channel: ChannelLike, other: ChannelLike) -> Numbers:
     """Both channels run independently on the same secret and both outputs are seen; columns (y, z), z fastest."""
     first, second = same_secrets(channel, other)
-    affordable(first.size * second.shape[1], "The parallel channel", "reduce the channels first.")
+    check_size(first.size * second.shape[1], "The parallel channel", "reduce the channels first.")
     return np.asarray((first[:, :, None] * second[:, None, :]).reshape(first.shape[0], -1))
 
 
-def repeated(channel: ChannelLike, *, times: int) -> Numbers:
+def repeat(channel: ChannelLike, *, times: int) -> Numbers:
     """The same secret goes through the channel several times, independently, and every output is seen.
 
-    >>> repeated([[0.5, 0.5], [0.0, 1.0]], times=3).shape
+    >>> repeat([[0.5, 0.5], [0.0, 1.0]], times=3).shape
     (2, 8)
     """
     count = whole("times", times, least=1)
-    result = first = rows("channel", channel)
+    result = first = channel_matrix("channel", channel)
     for _ in range(count - 1):
         result = parallel(result, first)
     return result
@@ -55,7 +55,7 @@ def repeated(channel: ChannelLike, *, times: int) -> Numbers:
 
 def visible_choice(channel: ChannelLike, other: ChannelLike, *, weight: Number) -> Numbers:
     """The first channel with probability `weight`, else the other, and it is seen which; columns of both."""
-    first, second, share = _chosen(channel, other, weight)
+    first, second, share = _read_choice(channel, other, weight)
     return np.hstack([share * first, (1 - share) * second])
 
 
@@ -66,7 +66,7 @@ def hidden_choice(channel: ChannelLike, other: ChannelLike, *, weight: Number) -
     [[0.75 0.25]
      [0.25 0.75]]
     """
-    first, second, share = _chosen(channel, other, weight)
+    first, second, share = _read_choice(channel, other, weight)
     if first.shape != second.shape:
         raise ParameterError(f"`other` must have the outputs of the first channel {first.shape}, got {second.shape}.")
     return np.asarray(share * first + (1 - share) * second)
@@ -94,7 +94,7 @@ def deterministic(function: Callable[[Any], Hashable], secrets: Sequence[Any]) -
     return attribute([function(x) for x in secrets]).T
 
 
-def _chosen(channel: ChannelLike, other: ChannelLike, weight: ArrayLike) -> tuple[Numbers, Numbers, Number]:
+def _read_choice(channel: ChannelLike, other: ChannelLike, weight: ArrayLike) -> tuple[Numbers, Numbers, Number]:
     """Both matrices and the weight, in one arithmetic."""
     share = numbers("weight", weight)
     if share.ndim or not 0 <= share[()] <= 1:

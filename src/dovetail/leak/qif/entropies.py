@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, xlog1py
 
 from dovetail.leak.qif.arithmetic import Number, Numbers, total
-from dovetail.leak.qif.inputs import ChannelLike, joint, law
+from dovetail.leak.qif.inputs import ChannelLike, distribution, joint
 
 
 def shannon_entropy(prior: ArrayLike) -> float:
@@ -19,7 +19,7 @@ def shannon_entropy(prior: ArrayLike) -> float:
     >>> round(shannon_entropy([0.5, 0.5]), 12)
     0.69314718056
     """
-    return float(entr(law("prior", prior).astype(np.float64)).sum())
+    return float(entr(distribution("prior", prior).astype(np.float64)).sum())
 
 
 def conditional_entropy(prior: ArrayLike, channel: ChannelLike) -> float:
@@ -50,14 +50,14 @@ def guessing_entropy(prior: ArrayLike) -> Number:
     >>> guessing_entropy([0.5, 0.25, 0.25])
     1.75
     """
-    return _guesses(law("prior", prior)[:, None])
+    return _expected_guesses(distribution("prior", prior)[:, None])
 
 
 def conditional_guessing_entropy(prior: ArrayLike, channel: ChannelLike) -> Number:
     """Expected number of guesses after seeing the output."""
-    return _guesses(joint(prior, channel))
+    return _expected_guesses(joint(prior, channel))
 
 
-def _guesses(weights: Numbers) -> Number:
+def _expected_guesses(weights: Numbers) -> Number:
     falling = np.sort(weights, axis=0)[::-1]
     return total(falling * np.arange(1, weights.shape[0] + 1)[:, None])

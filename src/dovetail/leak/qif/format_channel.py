@@ -8,16 +8,16 @@ from math import factorial, gcd
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
-from dovetail.leak.qif.shuffle_channels import Table
+from dovetail.leak.qif.shuffle_channels import LabelledChannel
 
 BASE = 10**12  # above every coefficient of a table that fits
 
 
-def in_numbers(table: Table) -> str:
+def format_fractions(table: LabelledChannel) -> str:
     """The table with its fractions.
 
-    >>> from dovetail.leak.qif.shuffle_channels import counted
-    >>> print(in_numbers(counted(2, n=2)))
+    >>> from dovetail.leak.qif.shuffle_channels import reduced_shuffle
+    >>> print(format_fractions(reduced_shuffle(2, n=2)))
         a:2,b:0  a:1,b:1  a:0,b:2
     aa        1        0        0
     ab        0        1        0
@@ -27,14 +27,14 @@ def in_numbers(table: Table) -> str:
     return _layout(table, [[str(cell) for cell in row] for row in table.cells])
 
 
-def in_letters(build: Callable[[KRRChannel], Table], *, k: int, n: int) -> str:
+def format_polynomials(build: Callable[[KRRChannel], LabelledChannel], *, k: int, n: int) -> str:
     """The table that `build` makes from k-RR for n people, in p (the truth) and q (each other value).
 
     Every cell is a homogeneous polynomial in p and q. It is read off the exact table for p : q = 1e12 : 1, whose
     digits in base 1e12 are the coefficients.
 
-    >>> from dovetail.leak.qif.shuffle_channels import randomized_counts
-    >>> print(in_letters(lambda krr: randomized_counts(krr, n=2), k=2, n=2))
+    >>> from dovetail.leak.qif.shuffle_channels import reduced_randomizer
+    >>> print(format_polynomials(lambda krr: reduced_randomizer(krr, n=2), k=2, n=2))
              a:2,b:0    a:1,b:1  a:0,b:2
     a:2,b:0      p^2       2 pq      q^2
     a:1,b:1       pq  p^2 + q^2       pq
@@ -66,7 +66,7 @@ def _power(letter: str, power: int) -> str:
     return "" if power == 0 else letter if power == 1 else f"{letter}^{power}"
 
 
-def _layout(table: Table, cells: list[list[str]]) -> str:
+def _layout(table: LabelledChannel, cells: list[list[str]]) -> str:
     lines = [["", *table.outputs], *([name, *row] for name, row in zip(table.inputs, cells, strict=True))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(

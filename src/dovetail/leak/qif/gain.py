@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.leak.qif.arithmetic import Number, Numbers, numbers
-from dovetail.leak.qif.inputs import affordable
+from dovetail.leak.qif.inputs import check_size
 
 
 def identity(k: int) -> Numbers:
@@ -36,7 +36,7 @@ def tries(k: int, *, t: int) -> Numbers:
     """
     size = whole("k", k, least=1)
     chosen = whole("t", t, least=1, most=size)
-    affordable(comb(size, chosen) * size, "This gain", "sum the t largest entries of each column of the joint law.")
+    check_size(comb(size, chosen) * size, "This gain", "sum the t largest entries of each joint column.")
     return np.array([[x in set(w) for x in range(size)] for w in combinations(range(size), chosen)], dtype=np.int64)
 
 

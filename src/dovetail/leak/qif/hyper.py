@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.qif.arithmetic import Numbers
-from dovetail.leak.qif.inputs import SAME, ChannelLike, joint, rows, same_secrets
+from dovetail.leak.qif.inputs import TOLERANCE, ChannelLike, channel_matrix, joint, same_secrets
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class Hyper:
     ----------
     outer : array (beliefs,), sums to 1
     inners : array (beliefs, secrets)
-        Posterior laws of the secret, no two the same.
+        Posterior distributions of the secret, no two the same.
     """
 
     outer: Numbers
@@ -34,13 +34,13 @@ def hyper(prior: ArrayLike, channel: ChannelLike) -> Hyper:
     >>> print(found.outer)
     [0.25 0.75]
     """
-    merged = _merged(joint(prior, channel))
+    merged = _merge_columns(joint(prior, channel))
     outer = merged.sum(axis=0)
     return Hyper(outer, np.asarray((merged / outer).T))
 
 
 def posteriors(prior: ArrayLike, channel: ChannelLike) -> Numbers:
-    """Law of the secret given each output; (outputs, secrets).
+    """Distribution of the secret given each output; (outputs, secrets).
 
     >>> print(posteriors([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]))
     [[0.75 0.25]
@@ -52,23 +52,23 @@ def posteriors(prior: ArrayLike, channel: ChannelLike) -> Numbers:
         When an output has probability 0, so that nothing follows from it; `hyper` leaves it out.
     """
     weights = joint(prior, channel)
-    law = weights.sum(axis=0)
-    if (law == 0).any():
-        raise UnsupportedError(f"Output {int(np.argmin(law))} never occurs and has no posterior; use hyper.")
-    return np.asarray((weights / law).T)
+    pmf = weights.sum(axis=0)
+    if (pmf == 0).any():
+        raise UnsupportedError(f"Output {int(np.argmin(pmf))} never occurs and has no posterior; use hyper.")
+    return np.asarray((weights / pmf).T)
 
 
-def reduced(channel: ChannelLike) -> Numbers:
+def reduced_channel(channel: ChannelLike) -> Numbers:
     """Zero columns dropped, proportional columns added: an equivalent channel with the fewest outputs.
 
     Columns of floats count as proportional when they agree to nine digits, which moves no V_g by more than 1e-9 times
     the span of its gains and the number of secrets.
 
-    >>> print(reduced([[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0]]))
+    >>> print(reduced_channel([[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0]]))
     [[0.5 0.5]
      [0.  1. ]]
     """
-    return _merged(rows("channel", channel))
+    return _merge_columns(channel_matrix("channel", channel))
 
 
 def equivalent(channel: ChannelLike, other: ChannelLike) -> bool:
@@ -90,7 +90,7 @@ def equivalent(channel: ChannelLike, other: ChannelLike) -> bool:
     return bool((np.abs(gap) <= _slack(both) * len(both)).all())
 
 
-def _merged(columns: Numbers) -> Numbers:
+def _merge_columns(columns: Numbers) -> Numbers:
     groups, count = _groups(columns)
     result = np.zeros((columns.shape[0], count), dtype=columns.dtype)
     for column, group in enumerate(groups.tolist()):
@@ -110,7 +110,7 @@ def _groups(columns: Numbers) -> tuple[NDArray[np.int64], int]:
     weights = np.sqrt(np.arange(1.0, columns.shape[0] + 1.0))
     key = shapes.astype(np.float64) @ weights
     order = np.argsort(key, kind="stable")
-    ends = np.searchsorted(key[order], key[order] + 2.0 * SAME * weights.sum(), side="right")
+    ends = np.searchsorted(key[order], key[order] + 2.0 * TOLERANCE * weights.sum(), side="right")
     leader = np.full(used.size, -1)
     for place, (column, end) in enumerate(zip(order.tolist(), ends.tolist(), strict=True)):
         if leader[column] >= 0:
@@ -125,4 +125,4 @@ def _groups(columns: Numbers) -> tuple[NDArray[np.int64], int]:
 
 
 def _slack(columns: Numbers) -> float:
-    return 0.0 if columns.dtype.kind == "O" else SAME
+    return 0.0 if columns.dtype.kind == "O" else TOLERANCE

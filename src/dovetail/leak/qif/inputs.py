@@ -10,24 +10,24 @@ from numpy.typing import ArrayLike
 from dovetail.core.channel import MOST_CELLS, Channel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.leak.qif.arithmetic import Numbers, in_powers, matmul, numbers, together
+from dovetail.leak.qif.arithmetic import Numbers, common_arithmetic, matmul, numbers, scientific
 
 ChannelLike = Any  # a Channel, a randomizer that publishes one, or a row-stochastic array (secrets, outputs)
 
 MOST_GAIN = 1e100  # so that no product of gains, counts and chances overflows
 SUM_TO_ONE = 1e-9  # of floats; Fractions sum to exactly 1
-SAME = 1e-9  # difference between floats at which channels count as equal; Fractions by nothing
+TOLERANCE = 1e-9  # difference between floats at which channels count as equal; Fractions by nothing
 
 
-def law(name: str, values: ArrayLike) -> Numbers:
+def distribution(name: str, values: ArrayLike) -> Numbers:
     """A checked probability vector."""
     array = numbers(name, values)
     if array.ndim != 1 or array.size == 0:
         raise ParameterError(f"`{name}` must be a vector of probabilities, got shape {array.shape}.")
-    return _stochastic(name, array)
+    return _check_stochastic(name, array)
 
 
-def rows(name: str, channel: ChannelLike) -> Numbers:
+def channel_matrix(name: str, channel: ChannelLike) -> Numbers:
     """A checked channel matrix (secrets, outputs)."""
     if isinstance(channel, FrequencyRandomizer):
         channel = channel.channel()
@@ -36,20 +36,22 @@ def rows(name: str, channel: ChannelLike) -> Numbers:
     array = numbers(name, channel)
     if array.ndim != 2 or array.size == 0:
         raise ParameterError(f"`{name}` must be a matrix (secrets, outputs), got shape {array.shape}.")
-    return _stochastic(name, array)
+    return _check_stochastic(name, array)
 
 
 def joint(prior: ArrayLike, channel: ChannelLike) -> Numbers:
-    """pi_x C[x, y]: the law of secret and output."""
-    return _joint(*together(law("prior", prior), rows("channel", channel)))
+    """pi_x C[x, y]: the distribution of secret and output."""
+    return _joint(*common_arithmetic(distribution("prior", prior), channel_matrix("channel", channel)))
 
 
-def earned(name: str, gain: ArrayLike | None, prior: ArrayLike, channel: ChannelLike) -> Numbers:
+def weighted_gains(name: str, gain: ArrayLike | None, prior: ArrayLike, channel: ChannelLike) -> Numbers:
     """sum_x g[w, x] pi_x C[x, y]: (actions, outputs); without a gain, actions are secrets and a hit earns 1."""
     if gain is None:
         return joint(prior, channel)
     # brought into one arithmetic before the first product: whole numbers go with either
-    pi, cells, table = together(law("prior", prior), rows("channel", channel), numbers(name, gain))
+    pi, cells, table = common_arithmetic(
+        distribution("prior", prior), channel_matrix("channel", channel), numbers(name, gain)
+    )
     weights = _joint(pi, cells)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.shape[0]:
         raise ParameterError(f"`{name}` must be a matrix (actions, {weights.shape[0]} secrets), got {table.shape}.")
@@ -60,13 +62,13 @@ def earned(name: str, gain: ArrayLike | None, prior: ArrayLike, channel: Channel
 
 def _joint(pi: Numbers, cells: Numbers) -> Numbers:
     if pi.size != cells.shape[0]:
-        raise ParameterError(f"`prior` must be a law on the {cells.shape[0]} secrets of the channel, got {pi.size}.")
+        raise ParameterError(f"`prior` must have the {cells.shape[0]} secrets of the channel, got {pi.size}.")
     return np.asarray(pi[:, None] * cells)
 
 
 def same_secrets(one: ChannelLike, other: ChannelLike, *more: Numbers) -> tuple[Numbers, ...]:
     """The matrices of two channels with the same secrets, and `more`, in one arithmetic."""
-    first, second, *rest = together(rows("channel", one), rows("other", other), *more)
+    first, second, *rest = common_arithmetic(channel_matrix("channel", one), channel_matrix("other", other), *more)
     if first.shape[0] != second.shape[0]:
         raise ParameterError(
             f"`other` must have the {first.shape[0]} secrets of the first channel, got {second.shape[0]}."
@@ -74,13 +76,13 @@ def same_secrets(one: ChannelLike, other: ChannelLike, *more: Numbers) -> tuple[
     return first, second, *rest
 
 
-def affordable(cells: int, what: str, instead: str, *, most: int = MOST_CELLS) -> None:
+def check_size(cells: int, what: str, instead: str, *, most: int = MOST_CELLS) -> None:
     """Refuse what would not fit, and say what to do instead."""
     if cells > most:
-        raise UnsupportedError(f"{what} has {in_powers(cells)} cells, the limit is {most:,}; {instead}")
+        raise UnsupportedError(f"{what} has {scientific(cells)} cells, the limit is {most:,}; {instead}")
 
 
-def _stochastic(name: str, array: Numbers) -> Numbers:
+def _check_stochastic(name: str, array: Numbers) -> Numbers:
     if (array < 0).any():
         where = tuple(np.argwhere(array < 0)[0].tolist())
         raise DataError(f"`{name}` must hold probabilities; entry {where} is {array[where]}.")

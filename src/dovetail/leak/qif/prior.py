@@ -1,4 +1,4 @@
-"""What the adversary believes before she looks: laws of one secret or of the values of n people."""
+"""What the adversary believes before she looks: distributions of one secret or of the values of n people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.checks import refuse, whole
-from dovetail.leak.qif.arithmetic import Numbers, together
-from dovetail.leak.qif.inputs import affordable, law
+from dovetail.leak.qif.arithmetic import Numbers, common_arithmetic
+from dovetail.leak.qif.inputs import check_size, distribution
 
 
 def uniform(k: int) -> Numbers:
-    """Every secret equally likely; the exact form is `arithmetic.laws([1] * k)`.
+    """Every secret equally likely; the exact form is `arithmetic.normalize([1] * k)`.
 
     >>> print(uniform(4))
     [0.25 0.25 0.25 0.25]
@@ -36,7 +36,7 @@ def point(k: int, *, secret: int) -> Numbers:
 
 
 def iid(values: ArrayLike, *, n: int) -> Numbers:
-    """n people whose values are drawn independently from one law: a law on the k^n datasets.
+    """n people whose values are drawn independently from one distribution: a distribution on the k^n datasets.
 
     >>> print(iid([0.75, 0.25], n=2))
     [0.5625 0.1875 0.1875 0.0625]
@@ -45,15 +45,15 @@ def iid(values: ArrayLike, *, n: int) -> Numbers:
 
 
 def product(people: Sequence[ArrayLike]) -> Numbers:
-    r"""Independent people, each with her own law; datasets in the order aaa, aab, aba, abb, ..
+    r"""Independent people, each with her own distribution; datasets in the order aaa, aab, aba, abb, ..
 
     .. math:: \pi_{x_0 \dots x_{n-1}} = \prod_i \pi^{(i)}_{x_i}
 
-    Known values are `point` laws: the strong adversary knows all but the target, a partial one some of them.
+    Known values are `point` distributions: the strong adversary knows all but the target, a partial one some of them.
 
     Parameters
     ----------
-    people : laws (k_i,), at least one
+    people : distributions (k_i,), at least one
 
     Raises
     ------
@@ -66,7 +66,7 @@ def product(people: Sequence[ArrayLike]) -> Numbers:
     [0.  0.5 0.  0.5]
     """
     if not isinstance(people, Sequence | np.ndarray) or isinstance(people, str) or len(people) == 0:
-        raise refuse("people", "a list of laws, at least one", people)
-    checked = together(*(law("people", each) for each in people))
-    affordable(prod(each.size for each in checked), "The law of all datasets", "use dovetail.vulnerability.")
+        raise refuse("people", "a list of distributions, at least one", people)
+    checked = common_arithmetic(*(distribution("people", each) for each in people))
+    check_size(prod(each.size for each in checked), "The distribution of all datasets", "use dovetail.vulnerability.")
     return reduce(lambda left, right: np.asarray(np.multiply.outer(left, right).ravel()), checked)

@@ -10,7 +10,7 @@ from scipy.sparse import eye_array, hstack, kron, vstack
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.qif.arithmetic import Numbers
-from dovetail.leak.qif.inputs import SAME, ChannelLike, affordable, same_secrets
+from dovetail.leak.qif.inputs import TOLERANCE, ChannelLike, check_size, same_secrets
 
 MOST_UNKNOWNS = 300_000
 
@@ -77,9 +77,9 @@ def refined_by(channel: ChannelLike, other: ChannelLike) -> Refinement:
     witness, gain = _solve(first, second)
     residual = float(np.abs(first @ witness - second).sum())
     advantage = float((np.einsum("zx,xz->", gain, second) - (gain @ first).max(axis=0).sum()) / len(first))
-    if residual <= SAME:
+    if residual <= TOLERANCE:
         return Refinement(True, witness, residual, None, 0.0)
-    if advantage > SAME / len(first):
+    if advantage > TOLERANCE / len(first):
         return Refinement(False, None, residual, gain, advantage)
     raise UnsupportedError(
         f"The linear program cannot tell: residual {residual:.1e}, gap {advantage:.1e}. Round the channels to fewer "
@@ -90,7 +90,7 @@ def refined_by(channel: ChannelLike, other: ChannelLike) -> Refinement:
 def _solve(first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
     """The best R, and the dual G shifted to entries from 0 to 2."""
     (secrets, outputs), wanted = first.shape, second.shape[1]
-    affordable(
+    check_size(
         outputs * wanted + 2 * secrets * wanted,
         "The linear program",
         "reduce the channels first.",

@@ -1,7 +1,7 @@
 """The shuffle model for a few people, as full channels between datasets and histograms, in exact fractions.
 
-Datasets run aaa, aab, aba, abb, ..; histograms run a:3,b:0, a:2,b:1, .. A `Table` goes wherever a channel goes:
-`posterior_vulnerability(prior, table, gain=target(table))`, `refined_by(table, other)`.
+Datasets run aaa, aab, aba, abb, ..; histograms run a:3,b:0, a:2,b:1, .. A `LabelledChannel` goes wherever a channel
+goes: `posterior_vulnerability(prior, table, gain=target_gain(table))`, `refined_by(table, other)`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from dovetail.core.channel import KRRChannel
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.qif.arithmetic import Numbers, laws
+from dovetail.leak.qif.arithmetic import Numbers, normalize
 from dovetail.leak.qif.channel_algebra import cascade
 from dovetail.leak.qif.gain import attribute
-from dovetail.leak.qif.inputs import ChannelLike, affordable, rows
+from dovetail.leak.qif.inputs import ChannelLike, channel_matrix, check_size
 
 Counts = tuple[int, ...]  # one per value
 
@@ -32,7 +32,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LabelledChannel:
     """An exact channel whose inputs and outputs are datasets or histograms.
 
     Parameters
@@ -49,17 +49,17 @@ class Table:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
         return self.cells.astype(dtype or object)
 
-    def then(self, other: Table) -> Table:
+    def then(self, other: LabelledChannel) -> LabelledChannel:
         """The cascade; refused unless the outputs of this one are the inputs of the other."""
         if self.outputs != other.inputs:
             raise ParameterError(
                 f"`other` must take the outputs of this channel, such as {self.outputs[0]}, got inputs such as "
                 f"{other.inputs[0]}."
             )
-        return Table(cascade(self, other), self.inputs, other.outputs)
+        return LabelledChannel(cascade(self, other), self.inputs, other.outputs)
 
 
-def target(table: Table) -> Numbers:
+def target_gain(table: LabelledChannel) -> Numbers:
     """The gain of naming the value of person 0 in one try; for tables whose inputs are datasets.
 
     Source: Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 13.
@@ -69,27 +69,30 @@ def target(table: Table) -> Numbers:
     return attribute([dataset[0] for dataset in table.inputs])
 
 
-def exact(channel: ChannelLike) -> Numbers:
+def exact_channel(channel: ChannelLike) -> Numbers:
     """The channel of one person in fractions: from the whole-number masses of k-RR, or from an exact array.
 
-    >>> print(exact(KRRChannel(2, keep=3, lie=1)))
+    >>> print(exact_channel(KRRChannel(2, keep=3, lie=1)))
     [[Fraction(3, 4) Fraction(1, 4)]
      [Fraction(1, 4) Fraction(3, 4)]]
 
     Raises
     ------
     ParameterError
-        For floats, whose rows sum to 1 only nearly; `dovetail.leak.qif.arithmetic.laws` makes fractions from weights.
+        For floats, whose rows sum to 1 only nearly; `arithmetic.normalize` makes
+        fractions from weights.
     """
     if isinstance(channel, KRRChannel):
-        return laws([[channel.keep if x == y else channel.lie for y in range(channel.k)] for x in range(channel.k)])
-    cells = rows("channel", channel)
+        return normalize(
+            [[channel.keep if x == y else channel.lie for y in range(channel.k)] for x in range(channel.k)]
+        )
+    cells = channel_matrix("channel", channel)
     if cells.dtype.kind == "f":
-        raise ParameterError("`channel` must be a KRRChannel or hold Fractions; arithmetic.laws makes them.")
-    return laws(cells)
+        raise ParameterError("`channel` must be a KRRChannel or hold Fractions; arithmetic.normalize makes them.")
+    return normalize(cells)
 
 
-def randomized(channel: ChannelLike, *, n: int) -> Table:
+def full_randomizer(channel: ChannelLike, *, n: int) -> LabelledChannel:
     r"""N: everybody randomizes her own value with the same channel.
 
     .. math:: N[x, y] = \prod_i R[x_i, y_i]
@@ -108,21 +111,23 @@ def randomized(channel: ChannelLike, *, n: int) -> Table:
     ------
     Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 10.
     """
-    return randomized_each([channel] * whole("n", n, least=1))
+    return full_randomizer_each([channel] * whole("n", n, least=1))
 
 
-def randomized_each(channels: Sequence[ChannelLike]) -> Table:
+def full_randomizer_each(channels: Sequence[ChannelLike]) -> LabelledChannel:
     """Everybody randomizes her own value with her own channel."""
-    people = [exact(channel) for channel in channels]
+    people = [exact_channel(channel) for channel in channels]
     shapes = {person.shape for person in people}
     if len(shapes) != 1:
         raise ParameterError(f"`channels` must be at least one, all of one shape, got the shapes {sorted(shapes)}.")
     (values, reports), n = shapes.pop(), len(people)
-    _affordable(values**n * reports**n)
-    return Table(reduce(np.kron, people), *(_names(_datasets(size, n)) for size in (values, reports)))
+    _check_size(values**n * reports**n)
+    return LabelledChannel(
+        reduce(np.kron, people), *(_dataset_names(_datasets(size, n)) for size in (values, reports))
+    )
 
 
-def shuffled(k: int, *, n: int) -> Table:
+def full_shuffle(k: int, *, n: int) -> LabelledChannel:
     r"""S: the dataset in uniformly random order.
 
     .. math:: S[x, y] = 1[h(x) = h(y)] / \#h(x)
@@ -130,26 +135,28 @@ def shuffled(k: int, *, n: int) -> Table:
     Source: Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 7.
     """
     datasets = _datasets(k, n)
-    _affordable(len(datasets) ** 2)
+    _check_size(len(datasets) ** 2)
     counts = [_histogram(x, k) for x in datasets]
-    return Table(laws([[int(a == b) for b in counts] for a in counts]), _names(datasets), _names(datasets))
+    return LabelledChannel(
+        normalize([[int(a == b) for b in counts] for a in counts]), _dataset_names(datasets), _dataset_names(datasets)
+    )
 
 
-def counted(k: int, *, n: int) -> Table:
+def reduced_shuffle(k: int, *, n: int) -> LabelledChannel:
     """S^r: the histogram of the dataset, which is all that shuffling leaves.
 
     Source: Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 8.
     """
     datasets, histograms = _datasets(k, n), _histograms(k, n)
-    _affordable(len(datasets) * len(histograms))
-    cells = laws([[int(_histogram(x, k) == z) for z in histograms] for x in datasets])
-    return Table(cells, _names(datasets), _titles(histograms))
+    _check_size(len(datasets) * len(histograms))
+    cells = normalize([[int(_histogram(x, k) == z) for z in histograms] for x in datasets])
+    return LabelledChannel(cells, _dataset_names(datasets), _histogram_names(histograms))
 
 
-def randomized_counts(channel: ChannelLike, *, n: int) -> Table:
+def reduced_randomizer(channel: ChannelLike, *, n: int) -> LabelledChannel:
     r"""N^r: from the histogram of the values to the histogram of the reports.
 
-    .. math:: N^r[z, \cdot] = \text{law of the sum of unit histograms, } z_w \text{ of them drawn from } R[w, \cdot]
+    .. math:: N^r[z, \cdot] = \text{distribution of a sum of unit histograms, } z_w \text{ of them from } R[w, \cdot]
 
     Each row depends on its own histogram only, so no prior is needed.
 
@@ -157,28 +164,28 @@ def randomized_counts(channel: ChannelLike, *, n: int) -> Table:
     ------
     Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Definition 23.
     """
-    person, people = exact(channel), whole("n", n, least=1)
+    person, people = exact_channel(channel), whole("n", n, least=1)
     values, reports = person.shape
-    _affordable(comb(people + values - 1, values - 1) * comb(people + reports - 1, reports - 1))
+    _check_size(comb(people + values - 1, values - 1) * comb(people + reports - 1, reports - 1))
     inputs, outputs = _histograms(values, people), _histograms(reports, people)
-    cells = [[law[z] for z in outputs] for law in (_law_of_counts(person, counts) for counts in inputs)]
-    return Table(np.array(cells, dtype=object), _titles(inputs), _titles(outputs))
+    cells = [[pmf[z] for z in outputs] for pmf in (_histogram_distribution(person, counts) for counts in inputs)]
+    return LabelledChannel(np.array(cells, dtype=object), _histogram_names(inputs), _histogram_names(outputs))
 
 
-def _law_of_counts(person: Numbers, counts: Counts) -> dict[Counts, Fraction]:
-    law: dict[Counts, Fraction] = {(0,) * person.shape[1]: Fraction(1)}
+def _histogram_distribution(person: Numbers, counts: Counts) -> dict[Counts, Fraction]:
+    pmf: dict[Counts, Fraction] = {(0,) * person.shape[1]: Fraction(1)}
     for value in np.repeat(np.arange(len(counts)), counts):
         grown: dict[Counts, Fraction] = defaultdict(Fraction)
-        for seen, weight in law.items():
+        for seen, weight in pmf.items():
             for report, chance in enumerate(person[value]):
                 grown[(*seen[:report], seen[report] + 1, *seen[report + 1 :])] += weight * chance
-        law = grown
-    return law
+        pmf = grown
+    return pmf
 
 
 def _datasets(k: int, n: int) -> list[Counts]:
     values, people = _values(k), whole("n", n, least=1)
-    _affordable(len(values) ** people)
+    _check_size(len(values) ** people)
     return list(product(values, repeat=people))
 
 
@@ -195,13 +202,13 @@ def _histogram(values: Sequence[int], k: int) -> Counts:
     return tuple(counts[value] for value in range(k))
 
 
-def _names(datasets: Sequence[Counts]) -> tuple[str, ...]:
+def _dataset_names(datasets: Sequence[Counts]) -> tuple[str, ...]:
     return tuple("".join(LETTERS[value] for value in dataset) for dataset in datasets)
 
 
-def _titles(histograms: Sequence[Counts]) -> tuple[str, ...]:
+def _histogram_names(histograms: Sequence[Counts]) -> tuple[str, ...]:
     return tuple(",".join(f"{LETTERS[v]}:{count}" for v, count in enumerate(counts)) for counts in histograms)
 
 
-def _affordable(cells: int) -> None:
-    affordable(cells, "This table of fractions", "for more people use dovetail.vulnerability.", most=MOST_FRACTIONS)
+def _check_size(cells: int) -> None:
+    check_size(cells, "This table of fractions", "for more people use dovetail.vulnerability.", most=MOST_FRACTIONS)

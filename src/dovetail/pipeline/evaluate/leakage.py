@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
-from dovetail.leak.exact.histograms import histograms
+from dovetail.leak.exact.histograms import histogram_count
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.randomize.krr import KRR
@@ -111,7 +111,7 @@ def _reach(kinds: int, n: int) -> int:
     if kinds <= 3:
         return min(n, MOST_PEOPLE)
     m = 1
-    while m < n and histograms(m + 1, kinds) * kinds <= MOST_WORK:
+    while m < n and histogram_count(m + 1, kinds) * kinds <= MOST_WORK:
         m += 1
     return m
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
-from dovetail.account.composition.shuffled_round import Round
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -111,7 +111,7 @@ class Batches:
 
 
 def _composed(epsilon0: float, sizes: NDArray[np.int64], delta: float) -> Composition:
-    rounds = [Round(epsilon0, n, times=times) for n, times in Counter(sizes.tolist()).items()]
+    rounds = [ShuffledRound(epsilon0, n, times=times) for n, times in Counter(sizes.tolist()).items()]
     try:
         return compose(rounds, delta=delta)
     except UnsupportedError:  # too different for one grid: all of them like the smallest

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from tests.shuffle.symmetric import everybody, everything, groups_of, largest_change, log_law, moved
 
+from dovetail.account.order_privacy.composition import compose_releases, mixture
+from dovetail.account.order_privacy.exact_alpha import exact_alpha
 from dovetail.account.order_privacy.exhaustive_inference import inferential_loss, informed_loss, two_orders
 from dovetail.account.order_privacy.posterior_odds import (
     definetti_interval,
-    exact_alpha,
     exchange_epsilon,
-    mixture,
     posterior_interval,
     reidentification_bound,
-    released_together,
 )
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -136,7 +135,7 @@ def test_without_a_shuffle_the_loss_is_the_one_of_the_reports() -> None:
 
 
 def test_too_many_sequences_and_wrong_priors_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="exceeds"):
+    with pytest.raises(UnsupportedError, match="Too many sequences"):
         inferential_loss(KRRChannel(9, 2, 1), prior=[1.0], shuffler=Uniform(8))
     with pytest.raises(DataError, match=r"`prior` must be probabilities of shape \(2, 2\)"):
         inferential_loss(KRRChannel(2, 2, 1), prior=[0.5, 0.5], shuffler=Uniform(2))
@@ -299,7 +298,7 @@ def test_a_shuffler_without_a_theorem_is_refused() -> None:
 def test_independent_releases_add_and_the_sum_is_exact_for_one_group() -> None:
     groups = Groups.from_lists([[0, 1, 3]], 4)
     releases = [SHUFFLERS[0], SHUFFLERS[1], SHUFFLERS[2]]
-    promised = released_together(releases, groups)
+    promised = compose_releases(releases, groups)
     group = (0, 1, 3)
     single = [largest_change(log_law(shuffler), group, 4) for shuffler in releases]
     assert promised.groups == groups and promised.alpha == pytest.approx(sum(single))
@@ -307,7 +306,7 @@ def test_independent_releases_add_and_the_sum_is_exact_for_one_group() -> None:
     laws = [log_law(shuffler) for shuffler in releases]
     both = sum((law - law[moved(group, 4)]).max(axis=1) for law in laws).max()
     assert both == pytest.approx(promised.alpha)
-    assert released_together([], groups).alpha == 0.0
+    assert compose_releases([], groups).alpha == 0.0
 
 
 def test_the_promise_of_a_mixture_is_that_of_its_worst_part() -> None:

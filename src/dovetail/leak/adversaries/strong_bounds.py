@@ -1,4 +1,4 @@
-"""Revealed and merged reports: ends for questions about known others that no fast sum answers."""
+"""Bounds for the strong adversary where no exact sum is in reach: privacy blanket above, merged outputs below."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import binomial_cdf
-from dovetail.leak.adversaries.strong import informed_excess
-from dovetail.leak.exact.histogram_law import Group, cells
-from dovetail.leak.max_load.max_load import expected_excess
+from dovetail.leak.adversaries.known_others import known_others_leakage
+from dovetail.leak.exact.poisson_multinomial import IndependentReports, cell_count
+from dovetail.leak.max_load.max_load import max_load_gap
 
 STEPS, MANY = 24, 100_000  # beyond MANY people one step is as tight to within three percent
 CHEAP = 1_000_000  # cells
 
 
-def any_knowledge(channel: KRRChannel, *, n: int) -> float:
+def blanket_upper_bound(channel: KRRChannel, *, n: int) -> float:
     r"""Upper bound on what shuffled reports add, whatever is known about the others; uniform target.
 
     .. math:: V - \frac1k \le (p - s) \, E_{b \sim \mathrm{Bin}(n - 1, k s)} \left( V_S(b + 1, k) - \frac1k \right)
@@ -43,7 +43,7 @@ def any_knowledge(channel: KRRChannel, *, n: int) -> float:
 
     Examples
     --------
-    >>> round(any_knowledge(KRRChannel.of(2, 0.75), n=1), 9)  # alone: p - 1/2
+    >>> round(blanket_upper_bound(KRRChannel.of(2, 0.75), n=1), 9)  # alone: p - 1/2
     0.25
 
     Source
@@ -66,12 +66,12 @@ def any_knowledge(channel: KRRChannel, *, n: int) -> float:
     total = 0.0
     for start, chance in zip(starts, mass, strict=True):
         if chance > 0.0:
-            load = expected_excess(int(start) + 1, channel.k)
+            load = max_load_gap(int(start) + 1, channel.k)
             total += chance * (load.value + load.error_bound) / (int(start) + 1)
     return float(channel.contrast * total * (1.0 + 1e-12))
 
 
-def merged_excess(joint: Matrix, others: list[Group], *, known: tuple[int, ...]) -> float:
+def merged_outputs_lower_bound(joint: Matrix, others: list[IndependentReports], *, known: tuple[int, ...]) -> float:
     """Lower end: kinds of report are merged into two or three classes, which never raises vulnerability.
 
     The classes single out values that are known of different numbers of others; the best choice counts.
@@ -82,9 +82,9 @@ def merged_excess(joint: Matrix, others: list[Group], *, known: tuple[int, ...])
     best = 0.0
     for alone in [{value} for value in singles] + pairs:
         merge = _merge(joint.shape[1], sorted(alone))
-        groups = [Group(group.count, group.law @ merge) for group in others]
-        if len(alone) == 1 or cells(groups) <= CHEAP:
-            best = max(best, informed_excess(joint @ merge, groups).lower)
+        groups = [IndependentReports(group.count, group.pmf @ merge) for group in others]
+        if len(alone) == 1 or cell_count(groups) <= CHEAP:
+            best = max(best, known_others_leakage(joint @ merge, groups).lower)
     return best
 
 

@@ -1,4 +1,4 @@
-"""The law of a histogram of reports that are independent but not alike, on a window of the lattice."""
+"""The distribution of a histogram of reports that are independent but not alike, on a window of the lattice."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.special import Reals, bernstein_reach
-from dovetail.leak.qif.arithmetic import in_powers
+from dovetail.leak.qif.arithmetic import scientific
 
 MOST_CELLS = 12_000_000
 TAIL = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class IndependentReports:
     """`count` people whose reports each follow `law`."""
 
     count: int
-    law: Reals  # (kinds,)
+    pmf: Reals  # (kinds,)
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class TruncatedPmf:
     """Chances of histograms by the counts of all kinds but the last; `outside` bounds what was left out.
 
     The grid is shifted: its first cell stands for counts that do not matter to a sum over all histograms.
@@ -34,13 +34,13 @@ class Window:
     outside: float
 
 
-def widths(groups: list[Group]) -> tuple[list[int], list[int], float]:
-    """Lowest counts and numbers of counts that hold all but `outside` of the law (Bernstein per coordinate)."""
+def window_sizes(groups: list[IndependentReports]) -> tuple[list[int], list[int], float]:
+    """Lowest counts and numbers of counts that hold all but `outside` of the mass (Bernstein per coordinate)."""
     from scipy.fft import next_fast_len
 
     people = sum(group.count for group in groups)
-    mean = sum(group.count * group.law for group in groups)
-    spread = sum(group.count * group.law * (1.0 - group.law) for group in groups)
+    mean = sum(group.count * group.pmf for group in groups)
+    spread = sum(group.count * group.pmf * (1.0 - group.pmf) for group in groups)
     level = math.log(2.0 / TAIL)
     lows, sizes, outside = [], [], 0.0
     for m, v in zip(np.atleast_1d(mean)[:-1], np.atleast_1d(spread)[:-1], strict=True):
@@ -52,18 +52,18 @@ def widths(groups: list[Group]) -> tuple[list[int], list[int], float]:
     return lows, sizes, outside
 
 
-def cells(groups: list[Group]) -> int:
-    """How many cells `histogram_law` would hold."""
-    return math.prod(widths(groups)[1])
+def cell_count(groups: list[IndependentReports]) -> int:
+    """How many cells `poisson_multinomial` would hold."""
+    return math.prod(window_sizes(groups)[1])
 
 
-def histogram_law(groups: list[Group]) -> Window:
-    r"""Law of the histogram of all these reports.
+def poisson_multinomial(groups: list[IndependentReports]) -> TruncatedPmf:
+    r"""Distribution of the histogram of all these reports.
 
     .. math:: \hat T(\theta) = \prod_{\text{groups}} \Big( \sum_v W_v e^{-I \theta_v} \Big)^{h}, \qquad
               \theta_v = 2 \pi m_v / N_v
 
-    What lies outside the window wraps around: the law changes by at most twice its tail, in total variation mass.
+    What lies outside the window wraps around: the masses change by at most twice its tail, in total.
 
     Raises
     ------
@@ -72,11 +72,11 @@ def histogram_law(groups: list[Group]) -> Window:
     """
     from scipy.fft import irfftn
 
-    lows, sizes, outside = widths(groups)
+    lows, sizes, outside = window_sizes(groups)
     if math.prod(sizes) > MOST_CELLS:
         raise UnsupportedError(
-            f"The law of the other reports needs {in_powers(math.prod(sizes))} cells; at most {MOST_CELLS:.0e} "
-            "are held."
+            f"Distribution of the other reports too large: {scientific(math.prod(sizes))} cells, the limit is "
+            f"{MOST_CELLS:.0e}."
         )
     turns = [np.exp(-2j * np.pi * np.arange(size) / size) for size in sizes]
     turns[-1] = turns[-1][: sizes[-1] // 2 + 1]
@@ -84,14 +84,14 @@ def histogram_law(groups: list[Group]) -> Window:
     for group in groups:
         if group.count == 0:
             continue
-        wave = np.full(total.shape, group.law[-1], dtype=np.complex128)
+        wave = np.full(total.shape, group.pmf[-1], dtype=np.complex128)
         for axis, turn in enumerate(turns):
             shape = [1] * len(turns)
             shape[axis] = turn.size
-            wave += group.law[axis] * turn.reshape(shape)
+            wave += group.pmf[axis] * turn.reshape(shape)
         wave[wave == 0.0] = 1e-300
         np.log(wave, out=wave)
         total += group.count * wave
     chances = irfftn(np.exp(total), s=sizes)
     chances = np.roll(chances, [-low for low in lows], axis=tuple(range(len(sizes))))
-    return Window(np.maximum(chances, 0.0), outside)
+    return TruncatedPmf(np.maximum(chances, 0.0), outside)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.leak.exactly import SEEDS, channel
+from tests.leak.exact_examples import SEEDS, channel
 
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.qif import refinement as refine
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
 from dovetail.leak.qif.channel_algebra import cascade, constant, identity, parallel
 from dovetail.leak.qif.hyper import equivalent
@@ -85,9 +85,9 @@ def test_more_noise_refines_less_noise() -> None:
 
 
 def test_a_channel_that_leaks_more_to_one_adversary_may_leak_less_to_another() -> None:
-    one = laws([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
-    other = laws([[7, 3], [3, 7], [3, 7]])  # tells secret 0 from the rest; R would need an entry of -1/10
-    assert posterior_vulnerability(laws([1] * 3), one) > posterior_vulnerability(laws([1] * 3), other)
+    one = normalize([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    other = normalize([[7, 3], [3, 7], [3, 7]])  # tells secret 0 from the rest; R would need an entry of -1/10
+    assert posterior_vulnerability(normalize([1] * 3), one) > posterior_vulnerability(normalize([1] * 3), other)
     found = refined_by(one, other)
     assert not found.holds and is_evidence(one, other, found)
 

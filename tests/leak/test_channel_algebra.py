@@ -4,14 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.leak.exactly import SEEDS, channel, situation
+from tests.leak.exact_examples import SEEDS, channel, situation
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import channel_algebra as channels
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability, prior_vulnerability
-from dovetail.leak.qif.hyper import equivalent, reduced
+from dovetail.leak.qif.hyper import equivalent, reduced_channel
 from dovetail.leak.qif.prior import point
 
 
@@ -22,10 +22,10 @@ def test_results_are_channels(seed: int) -> None:
     for result in (
         channels.cascade(one, then),
         channels.parallel(one, then[:1].repeat(3, axis=0)),
-        channels.repeated(one, times=3),
+        channels.repeat(one, times=3),
         channels.visible_choice(one, two, weight=share),
         channels.hidden_choice(one, two, weight=share),
-        reduced(one),
+        reduced_channel(one),
     ):
         assert (result.sum(axis=1) == 1).all() and result.min() >= 0
         DenseChannel(result)
@@ -62,7 +62,7 @@ def test_a_visible_choice_leaks_the_average_and_a_hidden_one_at_most_that(seed: 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both_outputs_tell_at_least_as_much_as_one(seed: int) -> None:
     prior, one, gain = situation(seed)
-    values = [posterior_vulnerability(prior, channels.repeated(one, times=t), gain=gain) for t in (1, 2, 3)]
+    values = [posterior_vulnerability(prior, channels.repeat(one, times=t), gain=gain) for t in (1, 2, 3)]
     assert values == sorted(values)
 
 
@@ -89,22 +89,22 @@ def test_columns_that_differ_in_the_last_bit_are_one_column() -> None:
     generator = np.random.default_rng(1)
     shapes = generator.dirichlet(np.ones(4), size=50)
     cells = np.repeat(shapes, 3, axis=0).T * generator.uniform(0.5, 2.0, size=150) * (1 + 1e-15)
-    merged = reduced(cells / cells.sum(axis=1, keepdims=True))
+    merged = reduced_channel(cells / cells.sum(axis=1, keepdims=True))
     assert merged.shape == (4, 50)
 
 
 def test_columns_with_the_same_key_stay_apart() -> None:
     symmetric = KRRChannel(4, 5, 1)
-    assert reduced(symmetric).shape == (4, 4)
+    assert reduced_channel(symmetric).shape == (4, 4)
     half, one = Fraction(1, 2), np.sqrt(np.arange(1.0, 5.0))
     assert half * one[0] + half * one[3] != one[1]  # the sort key: 1.5 against 1.414..
-    assert reduced(laws([[1, 1, 0], [0, 1, 1], [0, 1, 1], [1, 0, 1]])).shape == (4, 3)
+    assert reduced_channel(normalize([[1, 1, 0], [0, 1, 1], [0, 1, 1], [1, 0, 1]])).shape == (4, 3)
 
 
 def test_a_function_is_a_channel_of_zeros_and_ones() -> None:
     parity = channels.deterministic(lambda x: x % 2, range(4))
     assert parity.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
-    assert posterior_vulnerability(laws([1] * 4), parity) == Fraction(1, 2)
+    assert posterior_vulnerability(normalize([1] * 4), parity) == Fraction(1, 2)
 
 
 def test_structured_channels_enter_the_algebra() -> None:
@@ -124,13 +124,13 @@ def test_what_does_not_fit_is_refused() -> None:
         (lambda: channels.visible_choice(two, two, weight=[0.5, 0.5]), "`weight` must be a number from 0 to 1"),
         (lambda: channels.visible_choice(two, two, weight=float("nan")), "`weight` must"),
         (lambda: channels.visible_choice(two, two, weight=True), "`weight` must"),
-        (lambda: channels.repeated(two, times=0), "`times` must be"),
+        (lambda: channels.repeat(two, times=0), "`times` must be"),
         (lambda: channels.deterministic(str, []), "number of secrets"),
     ):
         with pytest.raises(DovetailError, match=message):
             call()
     with pytest.raises(UnsupportedError, match="parallel channel has"):
-        channels.repeated(channels.identity(10), times=7)
+        channels.repeat(channels.identity(10), times=7)
     with pytest.raises(ParameterError, match="whole number"):
         channels.constant(0)
 

@@ -13,7 +13,7 @@ ROUNDING = 1.0 + 2.0**-44  # values are moved up by this factor: far above what 
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShuffleParameters:
     """n honest reports, each epsilon0-private; wanted is epsilon at delta.
 
     Parameters
@@ -37,15 +37,17 @@ class Asked:
         """log(numerator / delta), also where the quotient overflows."""
         return math.log(numerator) - math.log(self.delta)
 
-    def answer(self, name: str, epsilon: float, *, source: str) -> Bound:
+    def bound(self, name: str, epsilon: float, *, source: str) -> Bound:
         """The bound, or nothing where it is not below the local epsilon."""
         value = epsilon * ROUNDING
         if value < self.epsilon0:
             return Bound(name, value, source)
-        return Bound.nothing(name, f"not informative: {value:.4g} is not below epsilon0", source=source)
+        return Bound.inapplicable(name, f"not informative: {value:.4g} is not below epsilon0", source=source)
 
-    def beyond(self, name: str, limit: float, formula: str, *, source: str) -> Bound | None:
+    def out_of_regime(self, name: str, limit: float, formula: str, *, source: str) -> Bound | None:
         """Nothing, with the reason, where epsilon0 is above the limit of the theorem."""
         if self.epsilon0 <= limit:
             return None
-        return Bound.nothing(name, f"needs epsilon0 <= {formula} = {limit:.4g}, got {self.epsilon0:g}", source=source)
+        return Bound.inapplicable(
+            name, f"needs epsilon0 <= {formula} = {limit:.4g}, got {self.epsilon0:g}", source=source
+        )

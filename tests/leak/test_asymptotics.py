@@ -8,7 +8,7 @@ import pytest
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.leak.asymptotics import chernoff, normal_limit, normal_maximum, paper_limit
+from dovetail.leak.asymptotics import chernoff_bound, normal_limit, normal_maximum, published_limit
 from dovetail.leak.vulnerability import vulnerability
 
 
@@ -28,7 +28,7 @@ def test_leakage_reaches_its_limit_and_the_printed_constant_does_not_hold(k: int
         leak = vulnerability(channel, n=n).randomized_shuffled_leakage
         assert leak / normal_limit(channel, n=n) == pytest.approx(1.0, abs=0.5 * sqrt(k / n))
         ratio = normal_maximum(k) / sqrt(log(k))
-        assert leak / paper_limit(channel, n=n) == pytest.approx(ratio, rel=0.5 * sqrt(k / n))
+        assert leak / published_limit(channel, n=n) == pytest.approx(ratio, rel=0.5 * sqrt(k / n))
 
 
 def test_the_limit_needs_reports_that_favour_the_truth() -> None:
@@ -47,4 +47,4 @@ def test_random_gains_stay_below_the_exponential_bound(rng: Entropy) -> None:
         for n in (1, 10, 100):
             scores = draw.multinomial(n, law, size=4_000) @ edge.T / n
             mean = np.maximum(scores.max(axis=1), 0.0)
-            assert mean.mean() - 6 * mean.std() / sqrt(4_000) <= chernoff(edge, law, n)
+            assert mean.mean() - 6 * mean.std() / sqrt(4_000) <= chernoff_bound(edge, law, n)

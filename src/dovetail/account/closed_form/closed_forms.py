@@ -14,7 +14,7 @@ from dovetail.account.closed_form.clones_bounds import (
     stronger_tight,
 )
 from dovetail.account.closed_form.erlingsson import erlingsson
-from dovetail.account.closed_form.regime import Asked
+from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
 from dovetail.core.checks import whole
 
 ADAPTIVE = (erlingsson, clones_workshop, clones_focs)
@@ -34,7 +34,7 @@ def closed_forms(
 
     Parameters
     ----------
-    epsilon0, n, delta : as in `Asked`
+    epsilon0, n, delta : as in `ShuffleParameters`
     k : int, at least 2, optional
         Adds Hoeffding and Bennett for k-ary randomized response.
     law : BlanketLaw, optional
@@ -57,9 +57,9 @@ def closed_forms(
     Hoeffding (k-RR) 0.0647
     Bennett (k-RR) 0.028
     """
-    Asked(epsilon0, n, delta)
+    ShuffleParameters(epsilon0, n, delta)
     bounds = [form(epsilon0, n=n, delta=delta) for form in (*ADAPTIVE, *FIXED)]
-    laws = [("k-RR", response_law(epsilon0, k))] if k is not None else []
+    laws = [("k-RR", krr_upper_law(epsilon0, k))] if k is not None else []
     laws += [("law", law)] if law is not None else []
     for of, own in laws:
         bounds += [form(epsilon0, n=n, delta=delta, law=own, of=of) for form in (hoeffding, bennett)]
@@ -67,10 +67,10 @@ def closed_forms(
         return bounds
     reason = "needs one fixed randomizer, chosen before any report is seen"
     free = len(ADAPTIVE)
-    return bounds[:free] + [Bound.nothing(bound.name, reason, source=bound.source) for bound in bounds[free:]]
+    return bounds[:free] + [Bound.inapplicable(bound.name, reason, source=bound.source) for bound in bounds[free:]]
 
 
-def response_law(epsilon0: float, k: int) -> BlanketLaw:
+def krr_upper_law(epsilon0: float, k: int) -> BlanketLaw:
     """The upper law of k-ary randomized response, for real epsilon0: the worst pair of values hides in the rest."""
     k = whole("k", k, least=2)
     p = math.exp(epsilon0)

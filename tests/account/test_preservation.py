@@ -11,20 +11,23 @@ from scipy.stats import beta, hypergeom
 from tests.shuffle.symmetric import everything, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law
 
-from dovetail.account.order_privacy import preservation as preserve
 from dovetail.account.order_privacy.preservation import (
-    block_retained,
-    failure_of_prefix,
-    hamming_preservation,
-    least_alpha_of_members,
-    least_alpha_of_prefix,
-    most_replaced,
-    prefix_preservation,
+    clopper_pearson,
+    expected_block_retention,
     preservation,
-    replaced,
-    retained_at,
+    retention_quantile,
+    sample_replacements,
 )
-from dovetail.account.order_privacy.replacement_counts import arrangements, hamming_counts
+from dovetail.account.order_privacy.replacement_counts import (
+    arrangements,
+    hamming_counts,
+    hamming_preservation,
+    max_replacements,
+    prefix_failure_probability,
+    prefix_replacement_distribution,
+)
+from dovetail.account.order_privacy.smallest_alpha import smallest_alpha_for_members, smallest_alpha_for_prefix
+from dovetail.core.bracket import Bracket
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.shuffle.groups.groups import Groups
@@ -92,11 +95,11 @@ def test_hamming_preservation_equals_enumeration(theta: float) -> None:
 
 
 def test_the_share_that_may_be_lost_is_rounded_down_and_not_up() -> None:
-    assert most_replaced(3, 0.9) == 0  # the printed ceiling says 1
+    assert max_replacements(3, 0.9) == 0  # the printed ceiling says 1
     delta = hamming_preservation(7, 3, eta=0.9, theta=1.0)
     overclaimed = hamming_preservation(7, 3, eta=0.6, theta=1.0)  # k = 1
     assert (round(delta, 3), round(overclaimed, 3)) == (0.860, 0.335)
-    assert [most_replaced(10, eta) for eta in (0.9, 0.7, 0.1)] == [1, 3, 9]  # decimals, not doubles
+    assert [max_replacements(10, eta) for eta in (0.9, 0.7, 0.1)] == [1, 3, 9]  # decimals, not doubles
     assert hamming_preservation(5, 2, eta=1.0, theta=math.inf) == 0.0
 
 
@@ -107,19 +110,19 @@ def test_the_law_of_a_prefix_equals_enumeration_and_so_does_a_suffix(n: int, the
     for size in range(n + 1):
         for members in (tuple(range(size)), tuple(range(n - size, n))):
             truth = np.bincount(outsiders(n, members), weights=law, minlength=min(size, n - size) + 1)
-            np.testing.assert_allclose(prefix_preservation(n, size, theta), truth, rtol=1e-13, atol=3e-15)
+            np.testing.assert_allclose(prefix_replacement_distribution(n, size, theta), truth, rtol=1e-13, atol=3e-15)
 
 
 def test_the_law_of_a_prefix_is_stable_for_a_million_people() -> None:
     n, size = 10**6, 10**5
-    law, j = prefix_preservation(n, size, 0.0), np.arange(size + 1)
+    law, j = prefix_replacement_distribution(n, size, 0.0), np.arange(size + 1)
     truth = hypergeom(n, n - size, size)
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     assert (law * j).sum() == pytest.approx(truth.mean(), rel=1e-10)
     assert (law * (j - truth.mean()) ** 2).sum() == pytest.approx(truth.var(), rel=1e-8)
-    np.testing.assert_allclose(prefix_preservation(n, size, 1e-300), law, rtol=1e-9)
+    np.testing.assert_allclose(prefix_replacement_distribution(n, size, 1e-300), law, rtol=1e-9)
     for theta in (1e-7, 1e-3, 1.0, 1000.0):
-        assert np.isfinite(prefix_preservation(n, size, theta)).all()
+        assert np.isfinite(prefix_replacement_distribution(n, size, theta)).all()
 
 
 @pytest.mark.parametrize("theta", [1e-9, 1e-4, 0.03, 2.0])
@@ -138,27 +141,27 @@ def test_the_law_of_a_prefix_agrees_with_sixty_digits(theta: float) -> None:
         total = sum(weights)
         truth = np.array([float(each / total) for each in weights])
     seen = truth > 1e-30
-    np.testing.assert_allclose(prefix_preservation(n, size, theta)[seen], truth[seen], rtol=1e-10)
+    np.testing.assert_allclose(prefix_replacement_distribution(n, size, theta)[seen], truth[seen], rtol=1e-10)
 
 
 def test_draws_follow_the_law_of_a_prefix(rng: Entropy) -> None:
     order = np.array([2, 0, 4, 1, 3, 6, 5, 7])
     shuffler = Mallows.single(Groups.from_labels(range(8), radius=1), alpha=1.2, reference=order)
-    lost = replaced(shuffler, order[:3], draws=20_000, rng=rng)
-    expect_law(np.bincount(lost, minlength=4), prefix_preservation(8, 3, shuffler.theta))
-    expect_broken(np.bincount(lost, minlength=4), prefix_preservation(8, 3, 1.2 * shuffler.theta))
+    lost = sample_replacements(shuffler, order[:3], draws=20_000, rng=rng)
+    expect_law(np.bincount(lost, minlength=4), prefix_replacement_distribution(8, 3, shuffler.theta))
+    expect_broken(np.bincount(lost, minlength=4), prefix_replacement_distribution(8, 3, 1.2 * shuffler.theta))
 
 
 def test_the_simulated_interval_covers_the_exact_probability(rng: Entropy) -> None:
     shuffler = Mallows.single(Groups.from_labels(range(30), radius=2), alpha=3.0)
-    exact = failure_of_prefix(30, 10, eta=0.8, theta=shuffler.theta)
+    exact = prefix_failure_probability(30, 10, eta=0.8, theta=shuffler.theta)
     seen = preservation(shuffler, shuffler.order[:10], eta=0.8, draws=2000, rng=rng, confidence=1 - FALSE_ALARM)
     assert seen.delta.contains(exact) and seen.delta.gap < 3.0
 
 
 def test_intervals_are_those_of_clopper_and_pearson() -> None:
     for x, n in [(0, 10), (3, 10), (10, 10), (1, 100_000)]:
-        interval = preserve._clopper_pearson(x, n, 0.95)
+        interval = clopper_pearson(x, n, 0.95)
         lower = beta.ppf(0.025, x, n - x + 1) if x else 0.0
         upper = beta.ppf(0.975, x + 1, n - x) if x < n else 1.0
         assert interval.lower == pytest.approx(lower, rel=1e-8) and interval.upper == pytest.approx(upper, rel=1e-8)
@@ -166,7 +169,7 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
 
 def test_nothing_moves_under_the_identity_and_everything_under_the_uniform_shuffle(rng: Entropy) -> None:
     assert preservation(Identity(9), [1, 4], eta=1.0, draws=50, rng=rng).failures == 0
-    lost = replaced(Uniform(40), range(10), draws=4000, rng=rng)
+    lost = sample_replacements(Uniform(40), range(10), draws=4000, rng=rng)
     expect_law(np.bincount(lost, minlength=11), hypergeom(40, 30, 10).pmf(np.arange(11)))
 
 
@@ -182,7 +185,7 @@ def test_a_mallows_order_keeps_at_least_the_uniform_share_of_every_interval(thet
 
 def test_an_interior_block_loses_log_two_over_theta_at_each_edge(rng: Entropy) -> None:
     n, size, theta, draws = 20_000, 4000, 0.01, 400
-    law = prefix_preservation(n, size, theta)
+    law = prefix_replacement_distribution(n, size, theta)
     edge = float(law @ np.arange(law.size))
     assert edge == pytest.approx(math.log(2) / theta, rel=0.01)  # one edge, exactly; correction of order theta
     spread = math.sqrt(2.0 * float(law @ (np.arange(law.size) - edge) ** 2))  # two edges, far apart
@@ -191,37 +194,41 @@ def test_an_interior_block_loses_log_two_over_theta_at_each_edge(rng: Entropy) -
         size - ((k := draw_mallows(n, theta, rng)[block]) >= 8000).sum() + (k >= 12_000).sum() for _ in range(draws)
     ]
     tolerance = 6.2 * spread / math.sqrt(draws) + 0.01 * 2 * edge  # normal, 1e-9; plus the rule's own error
-    assert abs(np.mean(lost) - size * (1 - block_retained(n, size, theta))) <= tolerance
-    assert block_retained(100, 30, 0.0) == block_retained(100, 30, 1e-6) == 0.3
-    assert block_retained(100, 30, math.inf) == 1.0
+    assert abs(np.mean(lost) - size * (1 - expected_block_retention(n, size, theta))) <= tolerance
+    assert expected_block_retention(100, 30, 0.0) == expected_block_retention(100, 30, 1e-6) == 0.3
+    assert expected_block_retention(100, 30, math.inf) == 1.0
 
 
 def test_what_is_retained_is_read_off_the_law() -> None:
-    law = prefix_preservation(50, 20, 0.1)
-    eta = retained_at(law, 20, delta=0.05)
-    assert failure_of_prefix(50, 20, eta=eta, theta=0.1) <= 0.05
-    assert failure_of_prefix(50, 20, eta=eta + 0.05, theta=0.1) > 0.05
+    law = prefix_replacement_distribution(50, 20, 0.1)
+    eta = retention_quantile(law, 20, delta=0.05)
+    assert prefix_failure_probability(50, 20, eta=eta, theta=0.1) <= 0.05
+    assert prefix_failure_probability(50, 20, eta=eta + 0.05, theta=0.1) > 0.05
 
 
 def test_more_theta_never_preserves_less() -> None:
     for size in (1, 10, 40):
         for eta in (0.5, 0.8, 1.0):
-            failures = [failure_of_prefix(80, size, eta=eta, theta=theta) for theta in np.linspace(0.0, 3.0, 40)]
+            failures = [
+                prefix_failure_probability(80, size, eta=eta, theta=theta) for theta in np.linspace(0.0, 3.0, 40)
+            ]
             assert (np.diff(failures) <= 1e-12).all()
 
 
 def test_the_least_alpha_of_a_prefix_is_bracketed() -> None:
     question = {"eta": 0.9, "delta": 0.01}
-    bracket = least_alpha_of_prefix(5000, 500, **question, sensitivity=435)
-    low, high = (failure_of_prefix(5000, 500, eta=0.9, theta=a / 435) for a in (bracket.lower, bracket.upper))
+    bracket = smallest_alpha_for_prefix(5000, 500, **question, sensitivity=435)
+    low, high = (
+        prefix_failure_probability(5000, 500, eta=0.9, theta=a / 435) for a in (bracket.lower, bracket.upper)
+    )
     assert high <= 0.01 < low and bracket.gap < 2e-6
-    assert least_alpha_of_prefix(100, 100, **question, sensitivity=9) == preserve.Bracket(0.0, 0.0)
+    assert smallest_alpha_for_prefix(100, 100, **question, sensitivity=9) == Bracket(0.0, 0.0)
 
 
 def test_the_least_alpha_of_a_set_contains_that_of_the_exact_law(rng: Entropy) -> None:
     groups = Groups.from_labels(range(200), radius=3)
-    exact = least_alpha_of_prefix(200, 50, eta=0.9, delta=0.2, sensitivity=21)
-    found = least_alpha_of_members(
+    exact = smallest_alpha_for_prefix(200, 50, eta=0.9, delta=0.2, sensitivity=21)
+    found = smallest_alpha_for_members(
         lambda alpha: Mallows.single(groups, alpha=alpha), range(50), eta=0.9, delta=0.2, draws=400, rng=rng
     )
     assert found.lower <= exact.upper and exact.lower <= found.upper and found.gap < 2.0
@@ -229,12 +236,12 @@ def test_the_least_alpha_of_a_set_contains_that_of_the_exact_law(rng: Entropy) -
 
 def test_impossible_questions_are_refused(rng: Entropy) -> None:
     with pytest.raises(ParameterError, match=r"`eta` must be a number in \[0, 1\], got 1.1"):
-        most_replaced(4, 1.1)
+        max_replacements(4, 1.1)
     with pytest.raises(DataError, match=r"`members` must be people 0..3, at least one"):
-        replaced(Uniform(4), [4], draws=1, rng=rng)
+        sample_replacements(Uniform(4), [4], draws=1, rng=rng)
     with pytest.raises(UnsupportedError, match="at most 200 people"):
         hamming_preservation(201, 5, eta=0.5, theta=1.0)
     with pytest.raises(UnsupportedError, match="No alpha up to"):
-        least_alpha_of_members(lambda alpha: Uniform(50), range(10), eta=1.0, delta=0.1, draws=20, rng=rng)
+        smallest_alpha_for_members(lambda alpha: Uniform(50), range(10), eta=1.0, delta=0.1, draws=20, rng=rng)
     with pytest.raises(ParameterError, match="`theta`"):
-        prefix_preservation(10, 5, -1.0)
+        prefix_replacement_distribution(10, 5, -1.0)

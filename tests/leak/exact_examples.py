@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 
 SEEDS = range(12)
 
@@ -20,8 +20,8 @@ def situation(seed: int) -> tuple[Any, Any, Any]:
     """Prior (k,), channel (k, m) and gain (actions, k) with k, m and actions between 2 and 4."""
     generator = np.random.default_rng(seed)
     k, m, actions = generator.integers(2, 5, size=3)
-    return laws(weights(generator, k)), laws(weights(generator, k, m)), weights(generator, actions, k)
+    return normalize(weights(generator, k)), normalize(weights(generator, k, m)), weights(generator, actions, k)
 
 
 def channel(seed: int, inputs: int, outputs: int) -> Any:
-    return laws(weights(np.random.default_rng([seed, inputs, outputs]), inputs, outputs))
+    return normalize(weights(np.random.default_rng([seed, inputs, outputs]), inputs, outputs))

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, fair_tail
+from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
 
 
 def relative(got: float, truth: Fraction) -> float:
@@ -17,7 +17,7 @@ def relative(got: float, truth: Fraction) -> float:
 def test_both_parts_of_the_tail_are_as_exact_as_is_allowed_for(n: int) -> None:
     out = n // 2 + 1
     ks = range(out, n + 1) if n < 60 else [out + int(z * n**0.5 / 2) for z in (0.0, 0.5, 1.1, 1.3, 4.0, 8.0, 12.0)]
-    head, mills = fair_tail(np.array(ks, dtype=float), np.full(len(ks), float(n)))
+    head, mills = symmetric_binomial_tail(np.array(ks, dtype=float), np.full(len(ks), float(n)))
     for i, k in enumerate(ks):
         first, tail, term = Fraction(comb(n - 1, k - 1), 2 ** (n - 1)), 0, comb(n, k)
         for heads in range(k, n + 1):

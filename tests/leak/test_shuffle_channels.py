@@ -6,15 +6,15 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from tests.leak.exactly import channel
+from tests.leak.exact_examples import channel
 
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.errors import DovetailError, ParameterError, UnsupportedError
 from dovetail.leak.qif import shuffle_channels as small
-from dovetail.leak.qif.arithmetic import laws
+from dovetail.leak.qif.arithmetic import normalize
 from dovetail.leak.qif.bayes_vulnerability import posterior_vulnerability
 from dovetail.leak.qif.channel_algebra import cascade
-from dovetail.leak.qif.format_channel import in_letters, in_numbers
+from dovetail.leak.qif.format_channel import format_fractions, format_polynomials
 from dovetail.leak.qif.hyper import equivalent
 from dovetail.randomize.krr import KRR
 
@@ -29,12 +29,12 @@ def title(values: tuple[str, ...], k: int) -> str:
 @pytest.mark.parametrize(("k", "r", "n"), SHAPES)
 def test_every_cell_equals_its_definition(k: int, r: int, n: int) -> None:
     person = channel(n, k, r)
-    full = small.randomized(person, n=n)
+    full = small.full_randomizer(person, n=n)
     assert full.inputs == tuple("".join(x) for x in product("abc"[:k], repeat=n))
     for x, row in zip(product(range(k), repeat=n), full.cells, strict=True):
         for y, cell in zip(product(range(r), repeat=n), row, strict=True):
             assert cell == np.prod([person[a, b] for a, b in zip(x, y, strict=True)])
-    shuffle, count = small.shuffled(k, n=n), small.counted(k, n=n)
+    shuffle, count = small.full_shuffle(k, n=n), small.reduced_shuffle(k, n=n)
     for x, row, counts in zip(shuffle.inputs, shuffle.cells, count.cells, strict=True):
         alike = [y for y in shuffle.outputs if sorted(y) == sorted(x)]
         assert row.tolist() == [Fraction(y in alike, len(alike)) for y in shuffle.outputs]
@@ -44,7 +44,7 @@ def test_every_cell_equals_its_definition(k: int, r: int, n: int) -> None:
 @pytest.mark.parametrize(("k", "r", "n"), SHAPES)
 def test_the_reduced_randomization_is_definition_23(k: int, r: int, n: int) -> None:
     person = channel(n, k, r)
-    full, found = small.randomized(person, n=n), small.randomized_counts(person, n=n)
+    full, found = small.full_randomizer(person, n=n), small.reduced_randomizer(person, n=n)
     assert (found.cells.sum(axis=1) == 1).all()
     size = Counter(title(tuple(x), k) for x in full.inputs)
     expected: Counter[tuple[str, str]] = Counter()
@@ -58,49 +58,49 @@ def test_the_reduced_randomization_is_definition_23(k: int, r: int, n: int) -> N
 @pytest.mark.parametrize(("k", "r", "n"), SHAPES)
 def test_shuffling_commutes_with_any_randomizer_that_everybody_shares(k: int, r: int, n: int) -> None:
     person = channel(n, k, r)
-    full = small.randomized(person, n=n)
-    before, after = small.shuffled(k, n=n).then(full), full.then(small.shuffled(r, n=n))
+    full = small.full_randomizer(person, n=n)
+    before, after = small.full_shuffle(k, n=n).then(full), full.then(small.full_shuffle(r, n=n))
     assert (before.cells == after.cells).all()
-    left = full.then(small.counted(r, n=n))
-    right = small.counted(k, n=n).then(small.randomized_counts(person, n=n))
+    left = full.then(small.reduced_shuffle(r, n=n))
+    right = small.reduced_shuffle(k, n=n).then(small.reduced_randomizer(person, n=n))
     assert (left.cells == right.cells).all() and (left.inputs, left.outputs) == (right.inputs, right.outputs)
 
 
 def test_shuffling_does_not_commute_when_people_randomize_differently() -> None:
-    full = small.randomized_each([laws([[3, 1], [1, 3]]), laws([[9, 1], [1, 9]])])
-    before, after = small.shuffled(2, n=2).then(full), full.then(small.shuffled(2, n=2))
+    full = small.full_randomizer_each([normalize([[3, 1], [1, 3]]), normalize([[9, 1], [1, 9]])])
+    before, after = small.full_shuffle(2, n=2).then(full), full.then(small.full_shuffle(2, n=2))
     assert not (before.cells == after.cells).all()
     assert not equivalent(before, after)
 
 
 def test_a_table_is_a_channel_and_knows_what_fits() -> None:
     krr = KRRChannel(2, 3, 1)
-    table = small.randomized(krr, n=2)
-    assert isinstance(posterior_vulnerability(laws([1] * 4), table), Fraction)
+    table = small.full_randomizer(krr, n=2)
+    assert isinstance(posterior_vulnerability(normalize([1] * 4), table), Fraction)
     assert DenseChannel(table).epsilon == pytest.approx(2 * krr.epsilon)
-    assert (cascade(table, small.counted(2, n=2)) == table.then(small.counted(2, n=2)).cells).all()
+    assert (cascade(table, small.reduced_shuffle(2, n=2)) == table.then(small.reduced_shuffle(2, n=2)).cells).all()
     with pytest.raises(ParameterError, match="such as a:2,b:0, got inputs such as aa"):
-        small.counted(2, n=2).then(table)
+        small.reduced_shuffle(2, n=2).then(table)
     with pytest.raises(ParameterError, match="got the histogram a:2,b:0: it has no person 0"):
-        small.target(small.randomized_counts(krr, n=2))
+        small.target_gain(small.reduced_randomizer(krr, n=2))
 
 
 def test_more_noise_never_helps_in_full_channels_either() -> None:
-    prior = laws([1] * 8)
+    prior = normalize([1] * 8)
     values = []
     for keep in (1, 2, 5, 50):
-        table = small.randomized(KRRChannel(2, keep, 1), n=3).then(small.counted(2, n=3))
-        values.append(posterior_vulnerability(prior, table, gain=small.target(table)))
+        table = small.full_randomizer(KRRChannel(2, keep, 1), n=3).then(small.reduced_shuffle(2, n=3))
+        values.append(posterior_vulnerability(prior, table, gain=small.target_gain(table)))
     assert all(a < b for a, b in pairwise(values))
 
 
 def test_what_is_too_large_or_not_exact_is_refused_with_the_way_out() -> None:
     krr = KRRChannel(2, 3, 1)
     for call in (
-        lambda: small.randomized(krr, n=10),
-        lambda: small.shuffled(3, n=6),
-        lambda: small.counted(2, n=40),
-        lambda: small.randomized_counts(krr, n=10_000),
+        lambda: small.full_randomizer(krr, n=10),
+        lambda: small.full_shuffle(3, n=6),
+        lambda: small.reduced_shuffle(2, n=40),
+        lambda: small.reduced_randomizer(krr, n=10_000),
     ):
         with pytest.raises(
             UnsupportedError, match=r"the limit is 300,000; for more people use dovetail\.vulnerability"
@@ -108,29 +108,29 @@ def test_what_is_too_large_or_not_exact_is_refused_with_the_way_out() -> None:
             call()
     for bad in ([[0.75, 0.25], [0.25, 0.75]], DenseChannel([[0.5, 0.5]]), KRR(k=2, epsilon=1.0).channel().matrix()):
         with pytest.raises(ParameterError, match="must be a KRRChannel or hold Fractions"):
-            small.exact(bad)
+            small.exact_channel(bad)
     for wrong in (
-        lambda: small.randomized(krr, n=0),
-        lambda: small.shuffled(0, n=2),
-        lambda: small.counted(27, n=1),
-        lambda: small.randomized_each([]),
-        lambda: small.randomized_each([krr, KRRChannel(3, 3, 1)]),
-        lambda: small.randomized([["1/2", "1/2"]], n=1),
+        lambda: small.full_randomizer(krr, n=0),
+        lambda: small.full_shuffle(0, n=2),
+        lambda: small.reduced_shuffle(27, n=1),
+        lambda: small.full_randomizer_each([]),
+        lambda: small.full_randomizer_each([krr, KRRChannel(3, 3, 1)]),
+        lambda: small.full_randomizer([["1/2", "1/2"]], n=1),
     ):
         with pytest.raises(DovetailError, match="must be"):
             wrong()
 
 
 def test_tables_print_as_polynomials_that_have_the_right_values() -> None:
-    text = in_letters(lambda krr: small.randomized_counts(krr, n=3), k=3, n=3)
+    text = format_polynomials(lambda krr: small.reduced_randomizer(krr, n=3), k=3, n=3)
     cells = [line.split("  ") for line in text.splitlines()[1:]]
     krr = KRRChannel(3, 5, 2)
     p, q = Fraction(krr.keep, krr.total), Fraction(krr.lie, krr.total)
-    exact = small.randomized_counts(krr, n=3).cells
+    exact = small.reduced_randomizer(krr, n=3).cells
     for line, row in zip(cells, exact, strict=True):
         written = [cell.strip() for cell in line[1:] if cell.strip()]
         assert [value(cell, p, q) for cell in written] == row.tolist()
-    assert in_numbers(small.shuffled(2, n=2)).splitlines()[2].split() == ["ab", "0", "1/2", "1/2", "0"]
+    assert format_fractions(small.full_shuffle(2, n=2)).splitlines()[2].split() == ["ab", "0", "1/2", "1/2", "0"]
 
 
 def value(text: str, p: Fraction, q: Fraction) -> Fraction:
