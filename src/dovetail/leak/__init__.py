@@ -1,1 +1,9 @@
-"""What a Bayesian adversary can guess: exact vulnerabilities."""
+"""What a Bayesian adversary can guess: exact vulnerabilities.
+
+`vulnerability` is a name of `dovetail` itself; it gives a `Vulnerability`. Here: `exact_vulnerability`, in fractions.
+The core of quantitative information flow is in `dovetail.leak.qif`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,6 @@
+"""The public names of `dovetail.shuffle`, once, with their home."""
+
+from .reference_order.candidates import best_order as best_order
+from .saving import load as load, save as save
+
+__all__: list[str]
