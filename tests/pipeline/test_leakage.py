@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail import attack
 from dovetail.core.entropy import simulation
 from dovetail.pipeline.evaluate.leakage import leakage_lens
 from dovetail.report.document import Leakage, Missing
@@ -51,7 +52,7 @@ def test_reports_of_too_many_kinds_are_bounded_by_what_any_randomizer_gives(make
     # a guess by the likeliest value of each report must not beat the bound
     rng, values = simulation(3), np.arange(60_000) % 30
     randomizer = make(k=30, epsilon=2.0)
-    seen = dt.MajorityVote(randomizer, np.arange(60_000), np.arange(60_000)[:, None])
+    seen = attack.MajorityVote(randomizer, np.arange(60_000), np.arange(60_000)[:, None])
     right = (seen.guess(randomizer.randomize(values, rng), rng) == values).mean()
     assert right < found.randomized + 6.1 * (0.25 / 60_000) ** 0.5
 

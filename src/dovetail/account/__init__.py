@@ -1,3 +1,13 @@
-"""What may be guaranteed after shuffling: theorems turned into numbers that round against us; what an adversary can
-guess lives in `leak`, attacks that are run live in `attack`.
+"""What may be guaranteed after shuffling: theorems turned into numbers that round against us.
+
+What an adversary can guess lives in `leak`; attacks that are run live in `attack`.
+
+`amplify`, `max_epsilon`, `min_people` and `compose` are names of `dovetail` itself. Here: `list_bounds` and
+`closed_forms` (every published bound beside ours), `ShuffledRound`, `composed_delta` and `Composition` (rounds of
+several kinds), `renyi_curve` and `to_dp_accounting` (other accountants), `posterior_interval` and
+`reidentification_bound` (what an order guarantee means).
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

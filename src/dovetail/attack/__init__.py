@@ -1,1 +1,11 @@
-"""What attackers really get: measured success."""
+"""What attackers really get: measured success.
+
+Attackers on values: `MajorityVote` (of `voters`), `Correlation` (with a `Smoothness`, given or by `learn_smoothness`)
+and `DeFinetti`; your own is an `Attacker`. `mount` simulates releases and attacks them, `score` attacks what was
+released; both give `Attacked`. Attackers on people: `SubsetSearch` (`reidentify_subset`, `best_subset_success`,
+`subset_bound`) and `ForestAttack` (on `Records` of `release_rounds`, by `reidentify`).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,12 @@
-"""What the analyst does with the batch."""
+"""What the analyst does with the batch.
+
+`estimate_frequencies`, `estimate_mean`, `estimate_groups` and `estimate_group_means` are names of `dovetail` itself.
+Here: `estimate_sum`, `estimate_variance`, `estimate_count_above`, `estimate_quantile`, `estimate_median`,
+`estimate_classes` (devices of different budgets), `best_mean`, `bootstrap_mean`, `unmix` (invert the known mixing of
+a shuffle), `project_to_simplex`, and estimators that read the order: `GroupShares`, `CalibratedTrees` and `Debiased`
+(each a `LocalEstimator`), measured by `local_error` and `hit_rate`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,3 +1,11 @@
-"""What a Bayesian adversary can guess: vulnerabilities and leakage of channels and shuffled reports; what is
-guaranteed (epsilon, delta) lives in `account`, real attacks in `attack`.
+"""What a Bayesian adversary can guess: vulnerabilities and leakage of channels and shuffled reports.
+
+What is guaranteed (epsilon, delta) lives in `account`, real attacks in `attack`.
+
+`vulnerability` is a name of `dovetail` itself; it gives a `Vulnerability`. Here: `exact_vulnerability`, in fractions.
+The core of quantitative information flow is in `dovetail.leak.qif`.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,8 @@
-"""The main job: configuration, the run, the private release ledger."""
+"""The main job on tables and streams: randomize, shuffle, estimate, evaluate, publish.
+
+`run` is a name of `dovetail` itself. Here: a `Campaign` of devices that report again and again, and its `Rounds`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

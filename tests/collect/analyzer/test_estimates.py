@@ -8,6 +8,7 @@ from tests.collect.analyzer.world import KRR, LAPLACE, World, batch, campaign, r
 from tests.statistics import expect_coverage, rng_of
 
 import dovetail as dt
+from dovetail import estimate
 from dovetail.collect.analyzer.answers.estimates import window_estimates
 from dovetail.collect.analyzer.tallies import (
     add_tallies,
@@ -54,7 +55,7 @@ def test_frequencies_are_those_of_the_library_exactly(randomizer: str) -> None:
     low, high = wanted.interval()
     assert found["interval"] == [list(ends) for ends in zip(low.clip(0, 1), high.clip(0, 1), strict=True)]
     projected = world.answers.frequencies()["groups"][0]["projected"]
-    assert np.allclose(projected, dt.project_to_simplex(wanted).value, atol=1e-15)
+    assert np.allclose(projected, estimate.project_to_simplex(wanted).value, atol=1e-15)
 
 
 @pytest.mark.parametrize("randomizer", [LAPLACE, CLAMPED])
@@ -64,12 +65,12 @@ def test_means_medians_and_quantiles_are_those_of_the_library_exactly(randomizer
     analyst = from_device(world.campaign.mechanism)
     found = world.answers.document(world.answers.latest(), detail=True)
     same(found["groups"][0], dt.estimate_mean(analyst, reports))
-    median = dt.estimate_median(analyst, reports)
+    median = estimate.estimate_median(analyst, reports)
     assert found["median_of_reports"]["value"] == float(median.value)
     assert found["median_of_reports"]["bias_bound"] == float(median.bias_bound)
-    assert found["best"]["name"] == dt.best_mean(analyst, reports).name
+    assert found["best"]["name"] == estimate.best_mean(analyst, reports).name
     for each in found["quantiles"]:
-        wanted = dt.estimate_quantile(analyst, reports, share=each["share"])
+        wanted = estimate.estimate_quantile(analyst, reports, share=each["share"])
         assert (each["value"], each["low"], each["high"]) == (wanted.value, wanted.low, wanted.high)
     assert [each["share"] for each in found["quantiles"]] == [0.1, 0.25, 0.5, 0.75, 0.9]
 

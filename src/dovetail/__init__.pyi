@@ -1,0 +1,53 @@
+"""Every public name, once, with its home."""
+
+from . import (
+    account as account,
+    attack as attack,
+    datasets as datasets,
+    estimate as estimate,
+    leak as leak,
+    plan as plan,
+    shuffle as shuffle,
+)
+from .account.amplify import amplify as amplify
+from .account.calibrate import max_epsilon as max_epsilon, min_people as min_people
+from .account.compose import compose as compose
+from .core.bracket import Bracket as Bracket
+from .core.channel import Channel as Channel
+from .core.entropy import Entropy as Entropy, simulation as simulation, system_entropy as system_entropy
+from .core.errors import DovetailError as DovetailError
+from .core.estimate import Estimate as Estimate
+from .core.guarantee import CentralDP as CentralDP, LocalDP as LocalDP, OrderPrivacy as OrderPrivacy
+from .core.stages import (
+    Estimator as Estimator,
+    FrequencyRandomizer as FrequencyRandomizer,
+    NumericRandomizer as NumericRandomizer,
+    Randomizer as Randomizer,
+    Shuffler as Shuffler,
+)
+from .estimate.frequency import estimate_frequencies as estimate_frequencies
+from .estimate.grouped import estimate_group_means as estimate_group_means, estimate_groups as estimate_groups
+from .estimate.mean import estimate_mean as estimate_mean
+from .leak.vulnerability import vulnerability as vulnerability
+from .pipeline.run import run as run
+from .plan.planner import plan_collection as plan_collection
+from .randomize.budget_laplace import BudgetLaplace as BudgetLaplace
+from .randomize.hadamard import Hadamard as Hadamard
+from .randomize.krr import KRR as KRR
+from .randomize.laplace import Laplace as Laplace
+from .randomize.local_hashing import LocalHashing as LocalHashing
+from .randomize.unary import Unary as Unary
+from .report.document import PrivacyReport as PrivacyReport
+from .shuffle.best import best_shuffler as best_shuffler
+from .shuffle.groups.groups import Groups as Groups
+from .shuffle.mallows import Mallows as Mallows
+from .shuffle.noisy_sort import NoisySort as NoisySort
+from .shuffle.planar_laplace import PlanarLaplace as PlanarLaplace
+from .shuffle.rase import RASE as RASE
+from .shuffle.identity import Identity as Identity
+from .shuffle.load import load_shuffler as load_shuffler
+from .shuffle.uniform import Uniform as Uniform
+from .shuffle.within_groups import WithinGroups as WithinGroups
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,24 @@
+"""The public names of `dovetail.estimate`, once, with their home."""
+
+from .aggregates import (
+    estimate_count_above as estimate_count_above,
+    estimate_quantile as estimate_quantile,
+    estimate_sum as estimate_sum,
+    estimate_variance as estimate_variance,
+)
+from .best_mean import best_mean as best_mean
+from .bootstrap import bootstrap_mean as bootstrap_mean
+from .budget_classes import estimate_classes as estimate_classes
+from .grouped import unmix as unmix
+from .local import (
+    CalibratedTrees as CalibratedTrees,
+    Debiased as Debiased,
+    GroupShares as GroupShares,
+    LocalEstimator as LocalEstimator,
+    hit_rate as hit_rate,
+    local_error as local_error,
+)
+from .median import estimate_median as estimate_median
+from .simplex import project_to_simplex as project_to_simplex
+
+__all__: list[str]

@@ -1,0 +1,5 @@
+"""The public names of `dovetail.shuffle`, once, with their home."""
+
+from .reference_order.candidates import best_order as best_order
+
+__all__: list[str]
