@@ -244,7 +244,7 @@ class Mallows(FittedShuffler):
 
     def summary(self) -> dict[str, Any]:
         return summarize(
-            self, self.line, self.displacements(), rates=self.thetas, provenance=self.provenance,
+            self, self.line, self.displacements(), thetas=self.thetas, provenance=self.provenance,
             width=self.width, sensitivity=self.sensitivity,
         )  # fmt: skip
 

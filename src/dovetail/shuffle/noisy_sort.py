@@ -233,7 +233,7 @@ class NoisySort(FittedShuffler):
     def summary(self) -> dict[str, Any]:
         shift, width = self.displacements(), width_by_group(self.groups, self.line.places)
         return summarize(
-            self, self.line, shift, rates=1.0 / shift, provenance=self.provenance,
+            self, self.line, shift, thetas=1.0 / shift, provenance=self.provenance,
             width=int(width.max(initial=0)), sensitivity=self.sensitivity,
         )  # fmt: skip
 
