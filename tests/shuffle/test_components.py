@@ -109,13 +109,13 @@ def test_a_line_holds_components_and_atoms_together() -> None:
     for reference in (None, np.arange(10)[::-1]):
         line, provenance = partition_reference_order(groups, reference=reference)
         assert sorted(line.sizes.tolist()) == [1, 1, 1, 2, 5] and provenance.reference
-        atoms = {tuple(sorted(cell)) for cell in np.split(line.order, line.cells[1:-1])}
+        atoms = {tuple(sorted(cell)) for cell in np.split(line.order, line.atom_starts[1:-1])}
         assert atoms == {(0, 2), (4, 6), (8,), (1, 3), (5,), (7,), (9,)}
 
 
 def test_a_line_of_nothing_but_strangers_stays() -> None:
     line, _ = partition_reference_order(Groups.from_lists([], 4))
-    assert line.sizes.tolist() == [1, 1, 1, 1] and not line.mixed.any()
+    assert line.sizes.tolist() == [1, 1, 1, 1] and not line.has_several_atoms.any()
 
 
 def test_a_line_needs_a_permutation() -> None:
@@ -125,4 +125,4 @@ def test_a_line_needs_a_permutation() -> None:
 
 def test_nobody_moves_on_a_still_line() -> None:
     line = PartitionedOrder.singletons(5)
-    assert permute_within_blocks(line.cells, system_entropy()).tolist() == [0, 1, 2, 3, 4]
+    assert permute_within_blocks(line.atom_starts, system_entropy()).tolist() == [0, 1, 2, 3, 4]

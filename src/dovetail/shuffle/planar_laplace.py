@@ -25,6 +25,7 @@ from dovetail.shuffle.fitting.components import (
     refuse_crossing,
 )
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
 from dovetail.shuffle.groups.groups import Groups
@@ -33,7 +34,6 @@ from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.kd_order import kd_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
-from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
 from dovetail.shuffle.sensitivity.planar import (
     MOST_COORDINATE,
@@ -110,8 +110,8 @@ class PlanarLaplace(FittedShuffler):
         check_groups(self.groups, self.line)
         points = check_plane(self.points, self.line.n)
         scales = np.array(self.scales, dtype=np.float64)
-        if scales.shape != (self.line.parts.size - 1,) or not ((scales >= 0.0) & (scales < math.inf)).all():
-            raise DataError(f"`scales` must be {self.line.parts.size - 1:,} finite numbers, at least 0.")
+        if scales.shape != (self.line.components,) or not ((scales >= 0.0) & (scales < math.inf)).all():
+            raise DataError(f"`scales` must be {self.line.components:,} finite numbers, at least 0.")
         centres = np.array(self.centres, dtype=np.float64)
         if centres.shape != (len(self.groups), 2) or not np.isfinite(centres).all():
             raise DataError(f"`centres` must be {len(self.groups):,} points in the plane, got shape {centres.shape}.")
@@ -143,7 +143,7 @@ class PlanarLaplace(FittedShuffler):
                 np.zeros((len(groups), 2)),
             )
         line = partition_order(groups, np.arange(groups.n))
-        centres = choose_centres(groups, given, line.part_of(groups))
+        centres = choose_centres(groups, given, line.component_of(groups))
         return cls(groups, alpha, line, given, largest_scales(groups, line, given, centres, alpha), centres)
 
     @property

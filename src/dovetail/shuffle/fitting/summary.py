@@ -53,7 +53,7 @@ def summarize(
         "groups": len(groups),
         "ungrouped": int((~groups.grouped).sum()),
         "mean_displacement": float((moved * sizes).sum() / line.n),
-        "near_uniform": bool(line.mixed.any()) and theta_n < 1.0,
+        "near_uniform": bool(line.has_several_atoms.any()) and theta_n < 1.0,
     }
     if len(groups) and math.isfinite(alpha):
         kept = retained_share(groups, line, shift)
@@ -71,7 +71,7 @@ def smallest_theta_n(thetas: Thetas, line: PartitionedOrder) -> float:
 
     Nothing but a uniform shuffle is possible inside an atom.
     """
-    theta, mixed = smallest_theta(thetas, line), line.mixed
+    theta, mixed = smallest_theta(thetas, line), line.has_several_atoms
     if math.isinf(theta) or not mixed.any():
         return theta * line.n
     return float((thetas * line.sizes)[mixed].min())
@@ -84,6 +84,6 @@ def retained_share(groups: Groups, line: PartitionedOrder, shift: Thetas) -> NDA
 
     with d the mean displacement (2 log 2 / theta for Mallows), for a group that stands together.
     """
-    part, members = line.part_of(groups), groups.sizes
+    part, members = line.component_of(groups), groups.sizes
     with np.errstate(invalid="ignore"):
         return np.asarray(np.maximum(1.0 - shift[part] / members, members / line.sizes[part]))

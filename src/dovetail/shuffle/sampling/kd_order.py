@@ -16,7 +16,7 @@ def kd_order(points: Plane, line: PartitionedOrder, mixed: Permutation) -> Permu
     The number of points on each side of a cut fluctuates by a square root; eight parts make the sum over all levels
     as small as two parts do, in a third of the sorts.
     """
-    order, starts, axis = mixed[np.argsort(line.part[mixed], kind="stable")], line.parts, 0
+    order, starts, axis = mixed[np.argsort(line.component[mixed], kind="stable")], line.component_starts, 0
     while (sizes := np.diff(starts)).max() > 1:
         cell = np.repeat(np.arange(sizes.size), sizes)
         order = order[np.lexsort((points[order, axis], cell))]

@@ -18,12 +18,12 @@ MOST_COORDINATE = 2.0**60
 
 def scale_to_grid(points: Points, scales: Numbers, line: PartitionedOrder) -> Points:
     """Points (n, 2) times the scale of their component, rounded to whole numbers."""
-    return np.asarray(np.rint(points * scales[line.part[line.places], None]))
+    return np.asarray(np.rint(points * scales[line.component[line.places], None]))
 
 
 def largest_scales(groups: Groups, line: PartitionedOrder, points: Points, centres: Points, alpha: float) -> Numbers:
     """Scales, nearly the largest, whose rounded points keep alpha."""
-    reach = np.maximum.reduceat(np.abs(points[line.order]).max(axis=1), line.parts[:-1])
+    reach = np.maximum.reduceat(np.abs(points[line.order]).max(axis=1), line.component_starts[:-1])
     apart = uniform_distance(points[line.order], line) > 0.0
     scales = np.divide(MOST_COORDINATE / 2, reach, out=np.zeros(reach.size), where=apart & (reach > 0.0))
     for less in range(24):  # rounding to the grid moves Delta_2 by a few steps of 2^32: the second attempt holds
@@ -39,16 +39,16 @@ def largest_scales(groups: Groups, line: PartitionedOrder, points: Points, centr
 def uniform_distance(along: Points, line: PartitionedOrder) -> Numbers:
     """Root of the mean squared distance of two people of a component (components,): above the mean distance."""
     sizes = line.sizes[:, None]
-    mean = np.add.reduceat(along, line.parts[:-1], axis=0) / sizes
-    off = (along - mean[line.part]) ** 2
-    return np.asarray(np.sqrt(2.0 * (np.add.reduceat(off, line.parts[:-1], axis=0) / sizes).sum(axis=1)))
+    mean = np.add.reduceat(along, line.component_starts[:-1], axis=0) / sizes
+    off = (along - mean[line.component]) ** 2
+    return np.asarray(np.sqrt(2.0 * (np.add.reduceat(off, line.component_starts[:-1], axis=0) / sizes).sum(axis=1)))
 
 
 def planar_sensitivities(
     groups: Groups, line: PartitionedOrder, grid: NDArray[Any], centres: Points, scales: Numbers
 ) -> Numbers:
     """Largest Delta_2 in each component (components,), in grid steps, rounded up."""
-    part = line.part_of(groups)
-    result = np.zeros(line.parts.size - 1)
+    part = line.component_of(groups)
+    result = np.zeros(line.components)
     np.maximum.at(result, part, displacement_bounds(groups, grid.astype(np.float64), centres * scales[part, None]))
     return result
