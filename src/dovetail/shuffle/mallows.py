@@ -56,7 +56,7 @@ class Mallows(FittedShuffler):
     back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
     is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
     an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
-    count (`mallows_on_components` has the law, `kendall_between_atoms` has Delta). A component of one atom is shuffled
+    count (law: `mallows_on_components`, Delta: `kendall_between_atoms`). A component of one atom is shuffled
     uniformly; people in no group stay in place. For disjoint groups this is `WithinGroups`.
 
     `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
