@@ -17,15 +17,19 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import numba
 import numpy as np
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
+from dovetail.shuffle.sampling import lehmer_decode
 from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
+from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, Counts16, Counts32
 
 SEED = 1
 REPEATS = 5  # best of
@@ -64,6 +68,61 @@ def streamed(n: int, theta: float, rng: Entropy) -> int:
     """The same law, reading and releasing batches of 100,000."""
     batches = (np.arange(start, start + 100_000) for start in range(0, n, 100_000))
     return sum(map(len, shuffle_out_of_core(batches, theta, rng)))
+
+
+@numba.njit(nogil=True)
+def plain_take(counts: Counts16, first: int, rank: int) -> int:
+    """`simd_prefix_counts.take` without instructions written by hand."""
+    row, least, above = counts[first : first + LANES16], np.uint16(rank), 0
+    for lane in range(LANES16):
+        larger = np.uint16(row[lane] > least)
+        above += larger
+        row[lane] -= larger
+    child = np.int64(LANES16 - 1 - above)
+    return (child << 16) | np.int64(row[child])
+
+
+@numba.njit(nogil=True)
+def plain_lower(counts: Counts32, first: int, rank: int) -> int:
+    """`simd_prefix_counts.lower` without instructions written by hand."""
+    row, least, above = counts[first : first + LANES32], np.uint32(rank), 0
+    for lane in range(LANES32):
+        larger = np.uint32(row[lane] > least)
+        above += larger
+        row[lane] -= larger
+    return above
+
+
+def compile_plain(name: str) -> Callable[..., Any]:
+    """The function of `lehmer_decode` by this name, compiled with the plain loops in place of the instructions."""
+    replaced = vars(lehmer_decode) | {"take": plain_take, "lower": plain_lower}
+    for kernel in ("_window_block", "_windows_kernel", "_tiers_kernel"):
+        code = vars(lehmer_decode)[kernel].py_func.__code__
+        replaced[kernel] = numba.njit(nogil=True)(FunctionType(code, replaced))
+    for function in ("_decode_windows", "_decode_tiers", name):
+        replaced[function] = FunctionType(vars(lehmer_decode)[function].__code__, replaced)
+    plain: Callable[..., Any] = replaced[name]
+    return plain
+
+
+def instructions(n: int) -> None:
+    """What the hand-written vector instructions are worth for a whole permutation, measured in turns."""
+    plain, starts, rng = compile_plain("decode_lehmer_code"), np.array([0, n]), simulation(SEED)
+    print(f"\nn = {n:,}: a permutation without hand-written vector instructions, in units of one with them")
+    for theta in (1.0, 0.1, 0.01, 1e-3, 1e-5):
+        thetas = np.array([theta])
+
+        def whole(decode: Callable[..., Any], thetas: Any = thetas) -> object:
+            return decode(draw_lehmer_code(starts, thetas, rng), starts, thetas)
+
+        code = draw_lehmer_code(starts, thetas, rng)
+        if (plain(code, starts, thetas) != decode_lehmer_code(code, starts, thetas)).any():
+            raise SystemExit("the plain decoder disagrees")
+        pairs = [
+            (seconds(partial(whole, plain)), seconds(partial(whole, decode_lehmer_code))) for _ in range(2 * REPEATS)
+        ]
+        slow, fast = np.min(pairs, axis=0)
+        print(f"theta = {theta:<8g}{slow / fast:12.2f}")
 
 
 def provenance() -> str:
@@ -124,4 +183,5 @@ if __name__ == "__main__":
     print(provenance())
     for size in (100_000, 1_000_000, *((10_000_000,) if arguments.huge else ())):
         table(size)
+    instructions(1_000_000)
     peers(10_000)

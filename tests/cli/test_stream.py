@@ -132,7 +132,7 @@ def test_a_fitted_rase_is_saved_by_its_mechanism(capsys: pytest.CaptureFixture[s
     told = document(capsys, "plan-shuffle", "--labels", "survey.csv", "--columns", "town", "--alpha", "1",
                     "--shuffler", "rase", "--out", "fitted.npz")  # fmt: skip
     assert told["shuffler"] == "rase" and told["alpha"] == 0.0
-    assert dt.shuffle.load("fitted.npz").name == "within_groups"
+    assert dt.load_shuffler("fitted.npz").name == "within_groups"
 
 
 MISTAKES = {

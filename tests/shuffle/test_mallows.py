@@ -222,10 +222,10 @@ def test_a_theta_that_breaks_the_promise_is_refused() -> None:
 @pytest.mark.parametrize(
     ("parts", "cells", "named"),
     [
-        ([0, 2], [0, 1, 2, 3], "parts"),
-        ([0, 3], [0, 2, 2, 3], "cells"),
-        ([0, 1, 3], [0, 2, 3], "parts"),
-        ([3], [0, 3], "parts"),
+        ([0, 2], [0, 1, 2, 3], "component_starts"),
+        ([0, 3], [0, 2, 2, 3], "atom_starts"),
+        ([0, 1, 3], [0, 2, 3], "component_starts"),
+        ([3], [0, 3], "component_starts"),
     ],
 )
 def test_a_line_is_cut_into_whole_pieces(parts: list[int], cells: list[int], named: str) -> None:

@@ -107,7 +107,7 @@ def test_the_scale_keeps_the_promise_in_exact_arithmetic(
     shuffler = NoisySort.fit(groups, alpha=alpha, scores=scores)
     for group in groups:
         delta = footrule(shuffler.scores[group])
-        scale = int(shuffler.scales[shuffler.line.part[shuffler.line.places[group[0]]]])
+        scale = int(shuffler.scales[shuffler.line.component[shuffler.line.places[group[0]]]])
         assert RATE * scale * delta <= Fraction(alpha)
     assert shuffler.exact_alpha(groups) <= alpha
     here = np.arange(8) % 3 != 0

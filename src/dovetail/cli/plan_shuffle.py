@@ -16,8 +16,8 @@ from dovetail.core.errors import DataError, OutputError, ParameterError, Unsuppo
 from dovetail.pipeline.config.build import build_shuffler, mechanism_of
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.report.document import Missing, plain
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.saving import FittedShuffler
 
 
 def register(app: typer.Typer) -> None:

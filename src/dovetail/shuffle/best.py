@@ -80,9 +80,9 @@ def _along(
     shifts = mallows.displacements(), sort.displacements()
     means = tuple(_mean(np.minimum(shift, line.sizes / 3), line) for shift in shifts)
     wide = (mallows.thetas * _WIDE <= 1.0) & (shifts[1] < shifts[0])
-    people = line.sizes[line.mixed].sum()
+    people = line.sizes[line.has_several_atoms].sum()
     compared = f"{means[1]:.3g} places by Laplace noise against {means[0]:.3g} by Mallows, on average"
-    if 2 * line.sizes[line.mixed & wide].sum() > people:
+    if 2 * line.sizes[line.has_several_atoms & wide].sum() > people:
         return _with_reason(sort, f"noise on places moves people less: {compared}"), shifts[1]
     narrow = "noise on places is no better" if people else "nothing but a uniform shuffle is possible"
     return _with_reason(mallows, f"{narrow}: {compared}"), shifts[0]
@@ -100,8 +100,8 @@ def _mean(values: Numbers, line: PartitionedOrder) -> float:
 def _distance_along(along: Numbers, line: PartitionedOrder, shift: Numbers) -> Numbers:
     """Mean distance (components,) of two people whose places in the line differ by the mean displacement."""
     steps = np.minimum(np.ceil(shift), np.maximum(line.sizes // 3, line.sizes > 1)).astype(np.int64)
-    other = np.arange(line.n) + steps[line.part]
-    inside = other < line.parts[1:][line.part]
+    other = np.arange(line.n) + steps[line.component]
+    inside = other < line.component_starts[1:][line.component]
     distance = np.hypot(*(along - along[np.where(inside, other, np.arange(line.n))]).T)
-    sums = np.bincount(line.part, weights=distance * inside, minlength=steps.size)
-    return np.asarray(sums / np.maximum(np.bincount(line.part, weights=inside, minlength=steps.size), 1.0))
+    sums = np.bincount(line.component, weights=distance * inside, minlength=steps.size)
+    return np.asarray(sums / np.maximum(np.bincount(line.component, weights=inside, minlength=steps.size), 1.0))

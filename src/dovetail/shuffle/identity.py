@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
-from dovetail.shuffle.saving import FittedShuffler
 
 
 @dataclass(frozen=True)

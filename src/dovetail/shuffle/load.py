@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, read_archive
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar_laplace import PlanarLaplace
-from dovetail.shuffle.saving import FittedShuffler, read_archive
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

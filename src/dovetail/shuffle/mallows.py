@@ -25,6 +25,7 @@ from dovetail.shuffle.fitting.components import (
     refuse_crossing,
 )
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
 from dovetail.shuffle.fitting.summary import smallest_theta, summarize
@@ -34,7 +35,6 @@ from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling import mallows_on_components as mallows_law
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, Thetas
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
-from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.dispersion import largest_theta
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.kendall import kendall_between_atoms
@@ -56,8 +56,8 @@ class Mallows(FittedShuffler):
     back: sigma(s(k)) = s(kappa(k)). Groups that overlap directly or through others form a component; each component
     is shuffled by itself with its own theta = alpha / Delta, and nothing leaves it. People with the same groups form
     an atom; atoms stand together in s, the order inside them is uniform, and only inversions between different atoms
-    count (`words` has the law, `kendall_between_atoms` has Delta). A component of one atom is shuffled uniformly;
-    people in no group stay in place. For disjoint groups this is `WithinGroups`.
+    count (law: `mallows_on_components`, Delta: `kendall_between_atoms`). A component of one atom is shuffled
+    uniformly; people in no group stay in place. For disjoint groups this is `WithinGroups`.
 
     `Mallows.single` is the published mechanism, one order of everybody, with the exact Delta: worse for these groups,
     but it promises something finite to every other grouping (`exact_alpha`).
@@ -103,8 +103,8 @@ class Mallows(FittedShuffler):
         alpha = not_negative_or_infinite("alpha", self.alpha)
         check_groups(self.groups, self.line)
         thetas = np.array(self.thetas, dtype=np.float64)
-        if thetas.shape != (self.line.parts.size - 1,) or not ((thetas >= 0.0) & (thetas <= MOST_THETA)).all():
-            raise DataError(f"`thetas` must be {self.line.parts.size - 1:,} numbers in [0, {MOST_THETA:g}].")
+        if thetas.shape != (self.line.components,) or not ((thetas >= 0.0) & (thetas <= MOST_THETA)).all():
+            raise DataError(f"`thetas` must be {self.line.components:,} numbers in [0, {MOST_THETA:g}].")
         largest = np.zeros(thetas.size, dtype=np.int64)
         if math.isfinite(alpha):
             largest = _sensitivities(self.groups, self.line)
@@ -202,7 +202,7 @@ class Mallows(FittedShuffler):
         if crosses(groups, self.line).any():
             return math.inf
         return round_up_largest_product(
-            self.thetas[self.line.part_of(groups)], kendall_between_atoms(groups, self.line)
+            self.thetas[self.line.component_of(groups)], kendall_between_atoms(groups, self.line)
         )
 
     def restrict(self, present: ArrayLike) -> Self:
@@ -244,7 +244,7 @@ class Mallows(FittedShuffler):
 
     def summary(self) -> dict[str, Any]:
         return summarize(
-            self, self.line, self.displacements(), rates=self.thetas, provenance=self.provenance,
+            self, self.line, self.displacements(), thetas=self.thetas, provenance=self.provenance,
             width=self.width, sensitivity=self.sensitivity,
         )  # fmt: skip
 

@@ -26,6 +26,7 @@ from dovetail.shuffle.fitting.components import (
     refuse_crossing,
 )
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
 from dovetail.shuffle.fitting.summary import summarize
@@ -33,7 +34,6 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
-from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
@@ -103,7 +103,7 @@ class NoisySort(FittedShuffler):
         check_groups(self.groups, self.line)
         scores = check_scores(self.scores, self.line.n)
         scales = np.asarray(self.scales)
-        parts = self.line.parts.size - 1
+        parts = self.line.components
         if scales.shape != (parts,) or scales.dtype.kind not in "iu" or (scales < 0).any():
             raise DataError(f"`scales` must be {parts:,} whole numbers, at least 0, got {scales[:8].tolist()}.")
         reach = _spreads(self.line, scores).tolist()
@@ -145,7 +145,7 @@ class NoisySort(FittedShuffler):
         cls, line: PartitionedOrder, groups: Groups, *, alpha: float, provenance: FitProvenance | None = None
     ) -> Self:
         """The noisy sort of places along a given line; people of an atom share the mean of their places."""
-        doubled = (line.cells[:-1] + line.cells[1:] - 1)[line.cell]  # twice the mean, so that it is whole
+        doubled = (line.atom_starts[:-1] + line.atom_starts[1:] - 1)[line.atom]  # twice the mean, so that it is whole
         return cls._stretched(line, groups, alpha, doubled[line.places], provenance or FitProvenance())
 
     @classmethod
@@ -189,7 +189,7 @@ class NoisySort(FittedShuffler):
         if crosses(groups, self.line).any():
             return math.inf
         delta = footrule_by_group(groups, self.scores)
-        return round_up_largest_product(self.scales[self.line.part_of(groups)], delta, unit=RATE)
+        return round_up_largest_product(self.scales[self.line.component_of(groups)], delta, unit=RATE)
 
     def restrict(self, present: ArrayLike) -> Self:
         """As `Mallows.restrict`: the same scores and noise for the people that are `present` (n,)."""
@@ -211,9 +211,11 @@ class NoisySort(FittedShuffler):
                 f"The law of a noisy sort is integrated for components of at most {_MOST_EXACT} people, this one has "
                 f"{int(line.sizes.max()):,}; it has no closed form. Draw permutations, or use Mallows."
             )
-        if (line.part[kappa] != line.part).any():
+        if (line.component[kappa] != line.component).any():
             return -math.inf
-        blocks = [kappa[line.parts[part] : line.parts[part + 1]] for part in range(line.sizes.size)]
+        blocks = [
+            kappa[line.component_starts[part] : line.component_starts[part + 1]] for part in range(line.sizes.size)
+        ]
         chances = [
             log_order_probability(keys[block] * scale) for block, scale in zip(blocks, self.scales, strict=True)
         ]
@@ -233,7 +235,7 @@ class NoisySort(FittedShuffler):
     def summary(self) -> dict[str, Any]:
         shift, width = self.displacements(), width_by_group(self.groups, self.line.places)
         return summarize(
-            self, self.line, shift, rates=1.0 / shift, provenance=self.provenance,
+            self, self.line, shift, thetas=1.0 / shift, provenance=self.provenance,
             width=int(width.max(initial=0)), sensitivity=self.sensitivity,
         )  # fmt: skip
 
@@ -252,9 +254,9 @@ class NoisySort(FittedShuffler):
     def _draw(self, rng: Entropy) -> Permutation:
         """kappa (n,) in places of the line."""
         line = self.line
-        low = np.minimum.reduceat(self.scores[self.order], line.parts[:-1])
-        keys = (self.scores[self.order] - low[line.part]) * self.scales[line.part]
-        return sort_keys(keys + discrete_laplace(RATE, self.n, rng), line.part, rng)
+        low = np.minimum.reduceat(self.scores[self.order], line.component_starts[:-1])
+        keys = (self.scores[self.order] - low[line.component]) * self.scales[line.component]
+        return sort_keys(keys + discrete_laplace(RATE, self.n, rng), line.component, rng)
 
 
 def sort_keys(keys: Places, part: Places, rng: Entropy) -> Permutation:
@@ -274,7 +276,9 @@ def check_scores(scores: ArrayLike, n: int) -> Places:
 def _spreads(line: PartitionedOrder, scores: Places) -> Places:
     """Largest minus smallest score of each component (components,)."""
     along = scores[line.order]
-    return np.maximum.reduceat(along, line.parts[:-1]) - np.minimum.reduceat(along, line.parts[:-1])
+    return np.maximum.reduceat(along, line.component_starts[:-1]) - np.minimum.reduceat(
+        along, line.component_starts[:-1]
+    )
 
 
 def _sensitivities(groups: Groups, line: PartitionedOrder, scores: Places) -> Places:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
@@ -25,20 +25,25 @@ from dovetail.shuffle.fitting.components import (
     refuse_crossing,
 )
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
+from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.groups.ranges import Places
+from dovetail.shuffle.sampling.kd_order import kd_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
-from dovetail.shuffle.saving import FittedShuffler
 from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
+from dovetail.shuffle.sensitivity.planar import (
+    MOST_COORDINATE,
+    RATE,
+    largest_scales,
+    planar_sensitivities,
+    scale_to_grid,
+    uniform_distance,
+)
 
-RATE = Fraction(1, 1 << 32)  # of the noise, in grid steps; the plane is stretched to fit the promise
-
-_MOST_COORDINATE = 2.0**60
-_PIECES = 8
 _SOURCE = (
     "Laplace mechanism for sums of Euclidean distances, then post-processing by a matching that does not see who is "
     "who, component by component: discrete planar Laplace noise on a public grid, ties broken uniformly"
@@ -105,8 +110,8 @@ class PlanarLaplace(FittedShuffler):
         check_groups(self.groups, self.line)
         points = check_plane(self.points, self.line.n)
         scales = np.array(self.scales, dtype=np.float64)
-        if scales.shape != (self.line.parts.size - 1,) or not ((scales >= 0.0) & (scales < math.inf)).all():
-            raise DataError(f"`scales` must be {self.line.parts.size - 1:,} finite numbers, at least 0.")
+        if scales.shape != (self.line.components,) or not ((scales >= 0.0) & (scales < math.inf)).all():
+            raise DataError(f"`scales` must be {self.line.components:,} finite numbers, at least 0.")
         centres = np.array(self.centres, dtype=np.float64)
         if centres.shape != (len(self.groups), 2) or not np.isfinite(centres).all():
             raise DataError(f"`centres` must be {len(self.groups):,} points in the plane, got shape {centres.shape}.")
@@ -114,12 +119,12 @@ class PlanarLaplace(FittedShuffler):
             value.setflags(write=False)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "alpha", alpha)
-        if not (np.abs(_stretched(points, scales, self.line)) <= _MOST_COORDINATE).all():
+        if not (np.abs(scale_to_grid(points, scales, self.line)) <= MOST_COORDINATE).all():
             raise DataError("`scales` times `points` must stay below 2^60.")
         largest = np.zeros(scales.size)
         if math.isfinite(alpha):
             refuse_crossing(self.groups, self.line)
-            largest = _sensitivities(self.groups, self.line, self.grid, centres, scales)
+            largest = planar_sensitivities(self.groups, self.line, self.grid, centres, scales)
             if any(RATE * Fraction(delta) > Fraction(alpha) for delta in np.unique(largest).tolist()):
                 raise DataError(f"`scales` must keep alpha = {alpha:g} for the points of the groups.")
         object.__setattr__(self, "sensitivities", largest)
@@ -138,8 +143,8 @@ class PlanarLaplace(FittedShuffler):
                 np.zeros((len(groups), 2)),
             )
         line = partition_order(groups, np.arange(groups.n))
-        centres = choose_centres(groups, given, line.part_of(groups))
-        return cls(groups, alpha, line, given, _largest_scales(groups, line, given, centres, alpha), centres)
+        centres = choose_centres(groups, given, line.component_of(groups))
+        return cls(groups, alpha, line, given, largest_scales(groups, line, given, centres, alpha), centres)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -149,7 +154,7 @@ class PlanarLaplace(FittedShuffler):
     @cached_property
     def grid(self) -> Plane:
         """Whole coordinates (n, 2) of everybody, stretched component by component."""
-        return np.asarray(_stretched(self.points, self.scales, self.line).astype(np.int64))
+        return np.asarray(scale_to_grid(self.points, self.scales, self.line).astype(np.int64))
 
     @property
     def sensitivity(self) -> float:
@@ -260,7 +265,7 @@ class PlanarLaplace(FittedShuffler):
     @property
     def _across(self) -> Numbers:
         """Distance of two people of a component under a uniform shuffle, about (components,)."""
-        return _uniform_distance(self.points[self.line.order], self.line)
+        return uniform_distance(self.points[self.line.order], self.line)
 
     @cached_property
     def _homes(self) -> Permutation:
@@ -275,64 +280,9 @@ class PlanarLaplace(FittedShuffler):
         return kappa
 
 
-def kd_order(points: Plane, line: PartitionedOrder, mixed: Permutation) -> Permutation:
-    """Places cut by component, then into eight equal parts along one axis after the other, until each is alone.
-
-    Equal coordinates go by the place in `mixed` (n,), which must be a uniform permutation where places are secret.
-    The number of points on each side of a cut fluctuates by a square root; eight parts make the sum over all levels
-    as small as two parts do, in a third of the sorts.
-    """
-    order, starts, axis = mixed[np.argsort(line.part[mixed], kind="stable")], line.parts, 0
-    while (sizes := np.diff(starts)).max() > 1:
-        cell = np.repeat(np.arange(sizes.size), sizes)
-        order = order[np.lexsort((points[order, axis], cell))]
-        piece = (np.arange(line.n) - starts[cell]) * np.minimum(sizes, _PIECES)[cell] // sizes[cell]
-        begins = np.append(True, (np.diff(cell) != 0) | (np.diff(piece) != 0))
-        starts, axis = np.append(np.flatnonzero(begins), line.n), 1 - axis
-    return order
-
-
-def _stretched(points: Points, scales: Numbers, line: PartitionedOrder) -> Points:
-    """Points (n, 2) times the scale of their component, rounded to whole numbers."""
-    return np.asarray(np.rint(points * scales[line.part[line.places], None]))
-
-
 def check_plane(points: ArrayLike, n: int) -> Points:
     """`points` as finite coordinates (n, 2)."""
     given = check_points(points)
     if given.shape != (n, 2):
         raise DataError(f"`points` must be {n:,} points in the plane, got shape {given.shape}.")
     return np.array(given, dtype=np.float64)
-
-
-def _largest_scales(groups: Groups, line: PartitionedOrder, points: Points, centres: Points, alpha: float) -> Numbers:
-    """Scales, nearly the largest, whose rounded points keep alpha."""
-    reach = np.maximum.reduceat(np.abs(points[line.order]).max(axis=1), line.parts[:-1])
-    apart = _uniform_distance(points[line.order], line) > 0.0
-    trial = np.divide(_MOST_COORDINATE / 2, reach, out=np.zeros(reach.size), where=apart & (reach > 0.0))
-    for less in range(24):  # rounding to the grid moves Delta_2 by a few steps of 2^32: the second attempt holds
-        delta = _sensitivities(groups, line, _stretched(points, trial, line), centres, trial) * float(RATE)
-        above = delta * (1.0 + 1e-15) > alpha
-        if not above.any():
-            return trial
-        shrink = np.divide(alpha, delta, out=np.ones(delta.size), where=above) * (1.0 - 2.0 ** (less - 33))
-        trial = np.where(above, trial * shrink, trial)
-    return np.where(above, 0.0, trial)
-
-
-def _uniform_distance(along: Points, line: PartitionedOrder) -> Numbers:
-    """Root of the mean squared distance of two people of a component (components,): above the mean distance."""
-    sizes = line.sizes[:, None]
-    mean = np.add.reduceat(along, line.parts[:-1], axis=0) / sizes
-    off = (along - mean[line.part]) ** 2
-    return np.asarray(np.sqrt(2.0 * (np.add.reduceat(off, line.parts[:-1], axis=0) / sizes).sum(axis=1)))
-
-
-def _sensitivities(
-    groups: Groups, line: PartitionedOrder, grid: NDArray[Any], centres: Points, scales: Numbers
-) -> Numbers:
-    """Largest Delta_2 in each component (components,), in grid steps, rounded up."""
-    part = line.part_of(groups)
-    result = np.zeros(line.parts.size - 1)
-    np.maximum.at(result, part, displacement_bounds(groups, grid.astype(np.float64), centres * scales[part, None]))
-    return result

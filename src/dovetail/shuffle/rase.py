@@ -226,14 +226,14 @@ class RASE(Shuffler):
         return self.mechanism.mixing(labels)
 
     def summary(self) -> dict[str, Any]:
-        facts = self.mechanism.summary() | {"shuffler": self.name, "mechanism": self.mechanism.name}
+        found = self.mechanism.summary() | {"shuffler": self.name, "mechanism": self.mechanism.name}
         if self.refine is None:
-            return facts
-        facts |= {"refine": self.refine, "k": self.k, "reason": self.reason, "own_alpha": self.own_alpha}
+            return found
+        found |= {"refine": self.refine, "k": self.k, "reason": self.reason, "own_alpha": self.own_alpha}
         if isinstance(self.mechanism, Mallows):
             spread = kendall_by_group(self.groups, self.mechanism.line.places)
-            facts |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
-        return facts
+            found |= {"own_groups": len(self.groups), "own_sensitivity": int(spread.max(initial=0))}
+        return found
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

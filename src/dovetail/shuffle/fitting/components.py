@@ -32,22 +32,25 @@ class PartitionedOrder:
     ----------
     order : int array (n,)
         order[k] is the person at place k.
-    parts : int array (components + 1,)
-        Component c stands at places parts[c]..parts[c + 1] - 1. People in no group are components of their own.
-    cells : int array (atoms + 1,)
-        The same for atoms; every part is made of whole cells.
+    component_starts : int array (components + 1,)
+        Component c stands at places component_starts[c]..component_starts[c + 1] - 1. People in no group are
+        components of their own.
+    atom_starts : int array (atoms + 1,)
+        The same for atoms; every component is made of whole atoms.
     """
 
     order: Permutation
-    parts: BlockStarts
-    cells: BlockStarts
+    component_starts: BlockStarts
+    atom_starts: BlockStarts
 
     def __post_init__(self) -> None:
         order = check_permutation(self.order, np.size(self.order), "order")
-        parts, cells = (_check_starts(name, getattr(self, name), order.size) for name in ("parts", "cells"))
+        parts, cells = (
+            _check_starts(name, getattr(self, name), order.size) for name in ("component_starts", "atom_starts")
+        )
         if not np.isin(parts, cells, assume_unique=True).all():
-            raise DataError("`parts` must begin where `cells` begin.")
-        for name, array in (("order", order), ("parts", parts), ("cells", cells)):
+            raise DataError("`component_starts` must begin where `atom_starts` begin.")
+        for name, array in (("order", order), ("component_starts", parts), ("atom_starts", cells)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -73,35 +76,40 @@ class PartitionedOrder:
         return inverse(self.order)
 
     @property
-    def sizes(self) -> Places:
-        """People in each component (components,)."""
-        return np.diff(self.parts)
-
-    @cached_property
-    def part(self) -> Places:
-        """Component of each place (n,)."""
-        return np.repeat(np.arange(self.parts.size - 1), self.sizes)
-
-    @cached_property
-    def cell(self) -> Places:
-        """Atom of each place (n,)."""
-        return np.repeat(np.arange(self.cells.size - 1), np.diff(self.cells))
+    def components(self) -> int:
+        """Number of components."""
+        return self.component_starts.size - 1
 
     @property
-    def mixed(self) -> NDArray[np.bool_]:
-        """Which components have several atoms (components,)."""
-        return np.diff(np.searchsorted(self.cells, self.parts)) > 1
+    def sizes(self) -> Places:
+        """People in each component (components,)."""
+        return np.diff(self.component_starts)
 
-    def part_of(self, groups: Groups) -> Places:
+    @cached_property
+    def component(self) -> Places:
+        """Component of each place (n,)."""
+        return np.repeat(np.arange(self.component_starts.size - 1), self.sizes)
+
+    @cached_property
+    def atom(self) -> Places:
+        """Atom of each place (n,)."""
+        return np.repeat(np.arange(self.atom_starts.size - 1), np.diff(self.atom_starts))
+
+    @property
+    def has_several_atoms(self) -> NDArray[np.bool_]:
+        """Which components have several atoms (components,)."""
+        return np.diff(np.searchsorted(self.atom_starts, self.component_starts)) > 1
+
+    def component_of(self, groups: Groups) -> Places:
         """Component of the first member of each group (groups,)."""
-        return self.part[self.places[groups.rows.people[groups.rows.starts]]]
+        return self.component[self.places[groups.rows.people[groups.rows.starts]]]
 
     def restrict(self, present: NDArray[np.bool_]) -> tuple[PartitionedOrder, NDArray[np.bool_]]:
         """The line of the people that are present, renumbered, and which components are left."""
         here = present[self.order]
         before = np.concatenate(([0], np.cumsum(here)))
         number = np.cumsum(present) - 1
-        parts, cells = before[self.parts], before[self.cells]
+        parts, cells = before[self.component_starts], before[self.atom_starts]
         left = np.diff(parts) > 0
         return PartitionedOrder(number[self.order[here]], np.unique(parts), np.unique(cells)), left
 
@@ -135,7 +143,7 @@ def partition_order(groups: Groups, order: ArrayLike) -> PartitionedOrder:
 
 def crosses(groups: Groups, line: PartitionedOrder) -> NDArray[np.bool_]:
     """Which groups meet more than one component (groups,)."""
-    rows, part = groups.rows, line.part[line.places]
+    rows, part = groups.rows, line.component[line.places]
     if groups.contiguous:
         along = part[rows.people]
         changes = np.concatenate(([0], np.cumsum(along[1:] != along[:-1])))
@@ -151,8 +159,8 @@ def check_groups(groups: Groups, line: PartitionedOrder) -> None:
 
 def largest_by_component(values: Places, groups: Groups, line: PartitionedOrder) -> Places:
     """Largest value over the groups of each component (components,)."""
-    result = np.zeros(line.parts.size - 1, dtype=np.int64)
-    np.maximum.at(result, line.part_of(groups), values)
+    result = np.zeros(line.component_starts.size - 1, dtype=np.int64)
+    np.maximum.at(result, line.component_of(groups), values)
     return result
 
 

@@ -1,4 +1,4 @@
-"""What the shufflers that are fitted to groups along a line have in common: checks, roundings and summaries."""
+"""The summary of a shuffler that is fitted to groups along a reference order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import PartitionedOrder
@@ -17,9 +18,9 @@ from dovetail.shuffle.sensitivity.kendall import published_width_bound
 _LISTED = 8
 
 
-def smallest_theta(rates: Thetas, line: PartitionedOrder) -> float:
-    """The smallest rate above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
-    moving = rates[line.sizes > 1]
+def smallest_theta(thetas: Thetas, line: PartitionedOrder) -> float:
+    """The smallest theta above 0 of a component; 0 when all are uniform, infinite when nobody moves."""
+    moving = thetas[line.sizes > 1]
     return float(moving[moving > 0.0].min(initial=math.inf)) if (moving > 0.0).any() or not moving.size else 0.0
 
 
@@ -28,29 +29,15 @@ def summarize(
     line: PartitionedOrder,
     shift: Thetas,
     *,
-    rates: Thetas,
+    thetas: Thetas,
     provenance: FitProvenance,
     width: int,
     sensitivity: int,
 ) -> dict[str, Any]:
-    r"""Summary of a shuffler along a line whose components move people by `shift` (components,) on average.
-
-    Predicted share of a group of l people that keeps a report of the group, with d the mean displacement:
-
-    .. math:: \max\bigl(1 - d / l, \; l / n_c\bigr)
-
-    (d = 2 log 2 / theta for Mallows), for a group that stands together. theta n is that of the component with the
-    smallest one, components of a single atom apart: nothing but a uniform shuffle is possible inside an atom.
-    """
+    """Summary of a shuffler along a line whose components move people by `shift` (components,) on average."""
     groups: Groups = shuffler.groups  # type: ignore[attr-defined]
-    alpha = shuffler.guarantee.alpha
-    sizes, mixed = line.sizes, line.mixed
+    sizes, alpha, theta_n = line.sizes, shuffler.guarantee.alpha, smallest_theta_n(thetas, line)
     moved = np.minimum(shift, (sizes - 1 / sizes) / 3)
-    theta = smallest_theta(rates, line)
-    theta_n = float((rates * sizes)[mixed].min(initial=math.inf)) if mixed.any() else theta * line.n
-    theta_n = theta if math.isinf(theta) else theta_n
-    near_uniform = bool(mixed.any()) and theta_n < 1.0
-    several = rates[sizes > 1]
     found = {
         "shuffler": shuffler.name,
         "n": line.n,
@@ -58,24 +45,45 @@ def summarize(
         "width": width,
         "sensitivity": sensitivity,
         "paper_sensitivity": published_width_bound(width),
-        "theta": theta,
+        "theta": smallest_theta(thetas, line),
         "theta_n": theta_n,
-        "thetas": [float(rate) for rate in several[:_LISTED]],
+        "thetas": [float(theta) for theta in thetas[sizes > 1][:_LISTED]],
         "components": int(groups.components().max(initial=-1)) + 1,
         "largest_group": groups.largest,
         "groups": len(groups),
         "ungrouped": int((~groups.grouped).sum()),
         "mean_displacement": float((moved * sizes).sum() / line.n),
-        "near_uniform": near_uniform,
+        "near_uniform": bool(line.has_several_atoms.any()) and theta_n < 1.0,
     }
     if len(groups) and math.isfinite(alpha):
-        part, members = line.part_of(groups), groups.sizes
-        with np.errstate(invalid="ignore"):
-            kept = np.maximum(1.0 - shift[part] / members, members / sizes[part])
+        kept = retained_share(groups, line, shift)
         found |= {"retained_mean": float(kept.mean()), "retained_min": float(kept.min())}
-    if near_uniform:
+    if found["near_uniform"]:
         found["warning"] = (
             f"theta * n = {theta_n:.2g} is below 1: the shuffle is nearly uniform and little can be learned "
             "about places. Use smaller groups, a larger alpha, or Uniform, which amplifies differential privacy."
         )
     return found | provenance.summary()
+
+
+def smallest_theta_n(thetas: Thetas, line: PartitionedOrder) -> float:
+    """theta n of the component with the smallest one, components of a single atom apart.
+
+    Nothing but a uniform shuffle is possible inside an atom.
+    """
+    theta, mixed = smallest_theta(thetas, line), line.has_several_atoms
+    if math.isinf(theta) or not mixed.any():
+        return theta * line.n
+    return float((thetas * line.sizes)[mixed].min())
+
+
+def retained_share(groups: Groups, line: PartitionedOrder, shift: Thetas) -> NDArray[np.float64]:
+    r"""Predicted share (groups,) of a group of l people that keeps a report of the group.
+
+    .. math:: \max\bigl(1 - d / l, \; l / n_c\bigr)
+
+    with d the mean displacement (2 log 2 / theta for Mallows), for a group that stands together.
+    """
+    part, members = line.component_of(groups), groups.sizes
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.maximum(1.0 - shift[part] / members, members / line.sizes[part]))

@@ -46,10 +46,10 @@ def neighbourhoods(edges: Edges, n: int, *, hops: int, closed: bool) -> Ranges:
     hops = whole("hops", hops, least=1)
     both = np.concatenate((edges, edges[:, ::-1]))
     joined = Ranges.compress(both[:, 0], both[:, 1], shape=(n, n))
-    sizes = np.asarray(_reach(joined.people, joined.starts, joined.stops, hops, closed, MOST_ENTRIES))
+    sizes = np.asarray(_count_within_hops(joined.people, joined.starts, joined.stops, hops, closed, MOST_ENTRIES))
     refuse_beyond_memory(int(sizes.sum()))
     ends = np.cumsum(sizes)
-    people = np.asarray(_walk(joined.people, joined.starts, joined.stops, hops, closed, ends))
+    people = np.asarray(_list_within_hops(joined.people, joined.starts, joined.stops, hops, closed, ends))
     return Ranges(people, ends - sizes, ends)
 
 
@@ -78,14 +78,14 @@ def _from_networkx(graph: Any, n: int | None) -> tuple[Edges, int]:
 
 
 @njit(cache=True, nogil=True)
-def _reach(people: People, starts: Places, stops: Places, hops: int, closed: bool, most: int) -> Places:
+def _count_within_hops(people: People, starts: Places, stops: Places, hops: int, closed: bool, most: int) -> Places:
     """How many there are for each person; counting stops soon after the sum is above `most`."""
     n = starts.size
     sizes = np.zeros(n, dtype=np.int64)
     seen, queue = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
     total = 0
     for i in range(n):
-        sizes[i] = _spread(people, starts, stops, hops, i, seen, queue) - (not closed)
+        sizes[i] = _search_within_hops(people, starts, stops, hops, i, seen, queue) - (not closed)
         total += sizes[i]
         if total > most:
             sizes[i] += total * (n - 1 - i) // (i + 1)  # about as many for the others
@@ -94,19 +94,21 @@ def _reach(people: People, starts: Places, stops: Places, hops: int, closed: boo
 
 
 @njit(cache=True, nogil=True)
-def _walk(people: People, starts: Places, stops: Places, hops: int, closed: bool, ends: Places) -> People:
+def _list_within_hops(people: People, starts: Places, stops: Places, hops: int, closed: bool, ends: Places) -> People:
     n = starts.size
     result = np.empty(ends[-1], dtype=np.int32)
     seen, queue = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
     for i in range(n):
-        size = _spread(people, starts, stops, hops, i, seen, queue)
+        size = _search_within_hops(people, starts, stops, hops, i, seen, queue)
         found = np.sort(queue[(0 if closed else 1) : size])
         result[ends[i] - found.size : ends[i]] = found
     return result
 
 
 @njit(cache=True, nogil=True)
-def _spread(people: People, starts: Places, stops: Places, hops: int, root: int, seen: Places, queue: Places) -> int:
+def _search_within_hops(
+    people: People, starts: Places, stops: Places, hops: int, root: int, seen: Places, queue: Places
+) -> int:
     """Put everybody within `hops` steps of the root into the queue; how many."""
     seen[root] = root
     queue[0] = root

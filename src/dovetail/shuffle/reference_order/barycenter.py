@@ -31,7 +31,7 @@ def score_components(
 
     .. math:: \max_G \; \Delta(G) - c_G
 
-    with c_G = `within` the pairs of members of a common atom, 0 where atoms are not used (`atoms.pairs_within`), and
+    with c_G = `within` the pairs of members of a common atom, 0 where atoms are not used (`pairs_within_atoms`), and
     `part` the number 0..parts-1 of the connected component that holds each row. One pass over the members; a row is
     sorted only when the bound 2 h (w - h + 1) - h with h = floor(g / 2) could make it the largest of its part so far.
     """

@@ -1,4 +1,4 @@
-"""Breadth-first walks over people who share a group, from people to groups and back: no edge is ever listed."""
+"""Breadth-first search over people who share a group, from people to groups and back: no edge is ever listed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def cuthill_mckee(graph: PeopleGraph, *, peripheral: bool) -> Permutation:
     r"""Cuthill-McKee order: breadth first, neighbours by increasing degree, ties by index.
 
     Each component starts at its person of least degree, or at a pseudo-peripheral person: the far end of a
-    breadth-first walk, of which one walks again until it gets no farther. The reverse order has the same
+    breadth-first search, which starts again there until it gets no farther. The reverse order has the same
     sensitivities and widths, so reverse Cuthill-McKee needs no computation of its own.
 
     Source
@@ -108,26 +108,26 @@ def _degrees(steps: RowAdjacency) -> Places:
 def _search(graph: PeopleGraph, roots: Permutation, rank: Permutation, peripheral: bool) -> Permutation:
     n = roots.size
     order = np.empty(n, dtype=np.int64)  # both the queue and the result
-    state = (  # number of the last walk that saw this person, and opened these rows
+    state = (  # number of the last search that saw this person, and opened these rows
         np.zeros(n, dtype=np.int64),
         np.zeros(graph.out.people_from.size, dtype=np.int64),
         np.zeros(graph.back.people_from.size, dtype=np.int64),
     )
     unrank = np.empty(n, dtype=np.int64)
     unrank[rank] = np.arange(n)
-    tail = walk = 0
+    tail = search = 0
     for root in roots:
         if state[0][root] > 0:
             continue
-        walk += 1
-        end, height, last = _walk(graph, root, order, tail, state, walk, rank, unrank)
+        search += 1
+        end, height, last = _search_from(graph, root, order, tail, state, search, rank, unrank)
         while peripheral:
             far = order[last]
             for place in range(last, end):
                 if rank[order[place]] < rank[far]:
                     far = order[place]
-            walk += 1
-            end, higher, last = _walk(graph, far, order, tail, state, walk, rank, unrank)
+            search += 1
+            end, higher, last = _search_from(graph, far, order, tail, state, search, rank, unrank)
             if higher <= height:
                 break
             height = higher
@@ -136,13 +136,13 @@ def _search(graph: PeopleGraph, roots: Permutation, rank: Permutation, periphera
 
 
 @njit(cache=True, nogil=True)
-def _walk(
-    graph: PeopleGraph, root: int, order: Permutation, begin: int, state: tuple[Places, Places, Places], walk: int,
+def _search_from(
+    graph: PeopleGraph, root: int, order: Permutation, begin: int, state: tuple[Places, Places, Places], search: int,
     rank: Permutation, unrank: Permutation,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Fill `order` from place `begin` on; where the walk ends, its height, and where its last level begins."""
+    """Fill `order` from place `begin` on; where the search ends, its height, and where its last level begins."""
     seen, opened, called = state
-    seen[root] = walk
+    seen[root] = search
     order[begin] = root
     head, tail, height, level = begin, begin + 1, 0, begin
     end_of_level = tail
@@ -152,8 +152,8 @@ def _walk(
         i = order[head]
         head += 1
         first = tail
-        tail = _visit(graph.out, i, order, tail, seen, opened, walk)
-        tail = _visit(graph.back, i, order, tail, seen, called, walk)
+        tail = _visit(graph.out, i, order, tail, seen, opened, search)
+        tail = _visit(graph.back, i, order, tail, seen, called, search)
         if tail - first > 1:
             order[first:tail] = unrank[np.sort(rank[order[first:tail]])]
     return tail, height, level
@@ -161,16 +161,16 @@ def _walk(
 
 @njit(cache=True, nogil=True)
 def _visit(
-    steps: RowAdjacency, i: int, order: Permutation, tail: int, seen: Places, opened: Places, walk: int
+    steps: RowAdjacency, i: int, order: Permutation, tail: int, seen: Places, opened: Places, search: int
 ) -> int:
-    """Append the people next to i who were not seen on this walk."""
+    """Append the people next to i who were not seen in this search."""
     for g in steps.rows[steps.rows_from[i] : steps.rows_to[i]]:
-        if opened[g] == walk:
+        if opened[g] == search:
             continue
-        opened[g] = walk
+        opened[g] = search
         for j in steps.people[steps.people_from[g] : steps.people_to[g]]:
-            if seen[j] != walk:
-                seen[j] = walk
+            if seen[j] != search:
+                seen[j] = search
                 order[tail] = j
                 tail += 1
     return tail

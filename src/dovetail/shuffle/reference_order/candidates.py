@@ -38,7 +38,7 @@ _STARTS = 12  # candidates that are refined, the best first
 _SWEEPS = 30  # of each kind, for each start and each graph
 _PATIENCE = 12  # sweeps without an improvement
 _VISITS = 500_000_000  # looks at a member while refining
-_MOST_WALKED = 20_000_000  # members, beyond which only the quickest walks are taken
+_MOST_SEARCHED = 20_000_000  # members, beyond which only the quickest searches are done
 
 _ATTAINED = "the lower bound is attained already"
 
@@ -213,7 +213,7 @@ def _candidate_orders(
         if points.shape[1] > 1:
             yield "principal axis", partial(axes.sort_along_principal_axis, points), ""
     yield "breadth first, meetings", partial(graph_search.breadth_first, clique, roots), ""
-    far = _above(groups.rows.entries, _MOST_WALKED, "members")
+    far = _above(groups.rows.entries, _MOST_SEARCHED, "members")
     for name, graph in (("", star), (", meetings", clique)):
         yield (
             f"Cuthill-McKee{name}",

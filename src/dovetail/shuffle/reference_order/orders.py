@@ -66,7 +66,7 @@ def _search(
     roots: Places, people: People, starts: Places, stops: Places,
     owned: People, owned_starts: Places, owned_stops: Places,
 ) -> Permutation:  # fmt: skip
-    """The walk over windows: places that were looked at are skipped, so everybody is touched once."""
+    """The search over windows: places that were looked at are skipped, so everybody is touched once."""
     n = roots.size
     order = np.empty(n, dtype=np.int64)  # both the queue and the result
     seen = np.zeros(n, dtype=np.bool_)

@@ -17,10 +17,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
-from dovetail.shuffle.sampling.log_kernel import ERROR, minus_log
+from dovetail.shuffle.sampling.log_kernel import ERROR, minus_logs
 from dovetail_protocol.exact_thresholds import GeometricLaw
 
 LehmerCode = NDArray[np.int32]  # (n,)
+Numbers = NDArray[np.float64]
 BlockStarts = NDArray[np.int64]  # (blocks + 1,), from 0 to n
 Thetas = NDArray[np.float64]  # (blocks,), theta of each block
 
@@ -42,7 +43,7 @@ def draw_lehmer_code(starts: BlockStarts, thetas: Thetas, rng: Entropy, *, beyon
     `beyond` when as many places follow each block that are not asked for; bounds stay below 2^31.
     """
     result = np.zeros(int(starts[-1]), dtype=np.int32)
-    scratch = np.empty(_BATCH)
+    scratch = np.empty((2, _BATCH))  # logarithms, and room to compute them
     block = place = 0
     while block < thetas.size:
         words, used, doubt = rng.words(min(_CHUNK, 2 * (result.size - place) + 2)), 0, _INVERSION_OPEN
@@ -77,7 +78,7 @@ def _fill(
     beyond: int,
     thetas: Thetas,
     words: Words,
-    scratch: Thetas,
+    scratch: Numbers,
     block: int,
     place: int,
     used: int,
@@ -103,17 +104,18 @@ def _fill(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _by_inversion(
-    result: LehmerCode, theta: float, place: int, last: int, end: int, words: Words, scratch: Thetas, used: int
+    result: LehmerCode, theta: float, place: int, last: int, end: int, words: Words, scratch: Numbers, used: int
 ) -> tuple[int, int, int, np.uint64]:
     """Places below `last` by floor(-log(1 - U) / theta)."""
-    scale = 1.0 / theta
+    scale, logs = 1.0 / theta, scratch[0]
     flat = 2.0 * ERROR * scale
     while place < last and used < words.size:
-        batch = min(words.size - used, scratch.size, last - place + 8)
+        batch = min(words.size - used, logs.size, last - place + 8)
         for i in range(batch):
-            scratch[i] = minus_log(~words[used + i]) * scale
+            logs[i] = np.float64(~words[used + i])
+        minus_logs(logs, scratch[1], batch)
         for i in range(batch):
-            y, word = scratch[i], ~words[used + i]  # 1 - U lies in [word, word + 1] / 2^64
+            y, word = logs[i] * scale, ~words[used + i]  # 1 - U lies in [word, word + 1] / 2^64
             digit = np.int64(y)
             slack = flat + 2.0 * ERROR * y
             if y - digit < slack or digit + 1 - y < slack or word < _RARE:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Permutation, Words
 from dovetail.shuffle.sampling.lehmer_code import BlockStarts, LehmerCode, Thetas
-from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, lower, take
+from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, Counts16, Counts32, lower, take
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONES = np.uint64(0x0101010101010101)
@@ -24,8 +24,6 @@ _NODE = 64 * LANES16  # values under one row of the lowest tier
 _TREE = _NODE * LANES16  # values under one row of the middle tier
 _NEVER = 1 << 31  # above all ranks, and stays above them
 
-Counts16 = NDArray[np.uint16]
-Counts32 = NDArray[np.uint32]
 Chosen = NDArray[np.bool_]  # (blocks,)
 
 
@@ -106,7 +104,7 @@ def _window_block(
                 held += _count(words[base + lane])
         rank = np.int64(digits[start + t])
         if rank < held:
-            found = take(row.ctypes.data, rank)
+            found = take(row, 0, rank)
             word, rank = base + (found >> 16), rank - (found & 0xFFFF)
             held -= 1
         else:
@@ -131,18 +129,16 @@ def _tiers_kernel(
     top: Counts32,
     result: Permutation,
 ) -> None:
-    lows, middles, tops = low.ctypes.data, middle.ctypes.data, top.ctypes.data
-    row16, row32 = 2 * LANES16, 4 * LANES32  # bytes
     for t in range(start, stop):
         rank = np.int64(digits[t])
         tree = np.int64(top.size - 1)
         for row in range(top.size // LANES32):
-            tree -= lower(tops + row32 * row, rank)
+            tree -= lower(top, LANES32 * row, rank)
         rank -= np.int64(top[tree])
-        found = take(middles + row16 * tree, rank)
+        found = take(middle, LANES16 * tree, rank)
         rank -= found & 0xFFFF
         node = LANES16 * tree + (found >> 16)
-        found = take(lows + row16 * node, rank)
+        found = take(low, LANES16 * node, rank)
         rank -= found & 0xFFFF
         word = LANES16 * node + (found >> 16)
         place = _place(words[word], rank)

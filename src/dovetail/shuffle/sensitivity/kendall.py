@@ -67,15 +67,15 @@ def kendall_between_atoms(groups: Groups, line: PartitionedOrder) -> Places:
     Proven by enumeration (tests/oracles/test_order.py) and in docs/errata.md: inv(kappa) is the number of inversions
     of the word of atoms plus those inside atoms, and a uniform order inside atoms leaves only the first.
     """
-    rows, cells = groups.rows, line.cells
+    rows, cells = groups.rows, line.atom_starts
     if groups.contiguous and bool((np.abs(np.diff(line.places[rows.people])) == 1).all()):
         ends = line.places[rows.people[rows.starts]], line.places[rows.people[rows.stops - 1]]
-        first, last = line.cell[np.minimum(*ends)], line.cell[np.maximum(*ends)]
+        first, last = line.atom[np.minimum(*ends)], line.atom[np.maximum(*ends)]
         members = cells[last + 1] - cells[first]
         sizes = np.diff(cells)
         inside = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
         return np.asarray(members * (members - 1) // 2 - (inside[last + 1] - inside[first]))
-    return np.asarray(_closures(line.cell[line.places], cells, rows.people, rows.starts, rows.stops))
+    return np.asarray(_closures(line.atom[line.places], cells, rows.people, rows.starts, rows.stops))
 
 
 @njit(cache=True, nogil=True)
