@@ -11,7 +11,7 @@ import dovetail_device
 
 ROOT = Path(dovetail_device.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-ALLOWED = set(sys.stdlib_module_names) | {"cryptography", "dovetail_device"}
+ALLOWED = set(sys.stdlib_module_names) | {"cryptography", "dovetail_device", "dovetail_protocol"}
 OPTIONAL = {"mqtt.py": {"paho"}}  # the extra of the same name
 
 PROGRAM = """
