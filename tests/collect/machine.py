@@ -135,7 +135,7 @@ class Collection(RuleBasedStateMachine):
         self.fleet.flush(self.network, self.clock, sorted(numbers))
 
     def messages_arrive_again_at_once(self, which: list[int]) -> None:
-        sent = self.simulation.watch.messages
+        sent = self.simulation.audit.messages
         self.network.deliver([sent[place % len(sent)] for place in which if sent])
 
     def everything_late_arrives(self) -> None:
@@ -171,9 +171,9 @@ class Collection(RuleBasedStateMachine):
 
     @invariant()
     def every_counted_batch_is_counted_once_and_right(self) -> None:
-        watch, counted, campaign = self.simulation.watch, self.simulation.counted, self.world.campaign
-        assert watch.miscounted(counted) == 0
-        sent = {header.batch: members for header, members in watch.members()}
+        audit, counted, campaign = self.simulation.audit, self.simulation.counted, self.world.campaign
+        assert audit.count_miscounted(counted) == 0
+        sent = {header.batch: members for header, members in audit.members()}
         for batch in counted.batches(campaign.id):
             plain = [self._opener.open(e.inner, inner_info(campaign, e.round)) for e in sent[batch.id]]
             symbols = Counter(campaign.mechanism.decode(found[3:]) for found in plain if found)
@@ -224,14 +224,14 @@ class Collection(RuleBasedStateMachine):
 
     def _check_the_end(self) -> None:
         simulated, campaign = self.simulation, self.world.campaign
-        assert simulated.watch.uncounted(simulated.counted) == 0 and simulated.store.outgoing() == []
+        assert simulated.audit.count_uncounted(simulated.counted) == 0 and simulated.store.outgoing() == []
         left = [round for round in simulated.store.rounds(campaign.id) if round.state in ("open", "held")]
         assert all(round.count < MINIMUM for round in left)
         if campaign.batch.small != "wait" and campaign.schedule.period is not None:
             assert left == []
         if campaign.schedule.period is not None:
             assert all(not outbox.waiting(campaign.id) for outbox in self.fleet.outboxes)
-        shown = sum(sum(header.dropped.values()) for header, _ in simulated.watch.members())
+        shown = sum(sum(header.dropped.values()) for header, _ in simulated.audit.members())
         rounds = simulated.store.rounds(campaign.id)
         assert shown == sum(round.superseded for round in rounds if round.state == "delivered")
 

@@ -179,7 +179,7 @@ def _outbox(folder: Path, slot: int) -> Path:
 class Proxy:
     """Hands batches on, and the answers back; shows every batch to the watcher."""
 
-    watch: DeliveryAudit
+    audit: DeliveryAudit
     analyzer: str
     sent: int = 0
     _lock: Lock = field(default_factory=Lock)
@@ -205,7 +205,7 @@ class Proxy:
         head = head_bytes(wire[:PREFIX])
         with self._lock:
             self.sent += 1
-            self.watch.handed_over(wire[:head], wire[head:])
+            self.audit.record_batch(wire[:head], wire[head:])
         return await asyncio.to_thread(self._forward, wire)
 
     def _forward(self, wire: bytes) -> Response:
@@ -231,8 +231,8 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
     }
     site = Deployment.of(tables, folder, devices=count)
     assert site.world.shuffler.opening
-    watch = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
-    proxy = Proxy(watch, site.analyzer)
+    audit = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
+    proxy = Proxy(audit, site.analyzer)
     with proxy.serving() as url, ExitStack() as stack:
         site = replace(site, stores=stores, batches=url)
         site.write()
@@ -246,7 +246,7 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
         killed = _kill(processes, rng, kills)
         _calm_down(site, crowd)
         status = {process.name: process.stop() for process in reversed(processes[:2])}
-    return _check(site, watch, proxy.sent, killed, status, time.monotonic() - began)
+    return _check(site, audit, proxy.sent, killed, status, time.monotonic() - began)
 
 
 def _kill(processes: list[ServerProcess], rng: random.Random, kills: int) -> dict[str, int]:
@@ -281,22 +281,22 @@ def _calm_down(site: Deployment, crowd: ServerProcess) -> None:
 
 
 def _check(
-    site: Deployment, watch: DeliveryAudit, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
+    site: Deployment, audit: DeliveryAudit, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
 ) -> Found:
     """Everything that was sent and acknowledged beside what is stored."""
     messages = Counter[bytes]()
     for path in sorted(site.folder.glob("journal-*")):
         for kind, wire in Journal.read(path):
             messages[wire] += kind == b"S"
-            (watch.sent if kind == b"S" else watch.acknowledged)(wire)
+            (audit.record_sent if kind == b"S" else audit.record_acknowledged)(wire)
     kept = site.stores[0] or f"sqlite:///{site.folder / 'shuffler.sqlite'}"
     counts = site.stores[1] or f"sqlite:///{site.folder / 'analyzer.sqlite'}"
     unpaid, unanswered = _ledgers(site)
     with closing(open_shuffler_store(kept)) as store, closing(open_analyzer_store(counts)) as counted:
         return Found(
-            verdict=watch.verdict(store, FileLinkKeyStore(site.folder / "vault")),
-            miscounted=watch.miscounted(counted),
-            uncounted=watch.uncounted(counted) + len(store.outgoing()),
+            verdict=audit.verdict(store, FileLinkKeyStore(site.folder / "vault")),
+            miscounted=audit.count_miscounted(counted),
+            uncounted=audit.count_uncounted(counted) + len(store.outgoing()),
             unpaid=unpaid,
             unanswered=unanswered,
             status=status,

@@ -15,7 +15,7 @@ from dovetail_protocol.message import Rejected, inner_bytes
 CAMPAIGN, KEYS = campaign()
 SHUFFLER = KEYS.shuffler_signing.verifying_key()
 HEADER = Header("meters", CAMPAIGN.digest.hex(), "ab" * 16, (2, 3), 120, "cd" * 32, {"superseded": 1})
-SIGNED = HEADER.signed(KEYS.shuffler_signing)
+SIGNED = HEADER.sign(KEYS.shuffler_signing)
 
 
 def kind(head: bytes) -> str:
@@ -28,14 +28,14 @@ def kind(head: bytes) -> str:
 def test_a_signed_header_is_read_as_it_was_written() -> None:
     assert Header.read(SIGNED, SHUFFLER) == Header.peek(SIGNED) == HEADER
     assert head_bytes(SIGNED[:PREFIX]) == len(SIGNED)
-    assert HEADER.signed(KEYS.shuffler_signing) == SIGNED  # sent again byte for byte
+    assert HEADER.sign(KEYS.shuffler_signing) == SIGNED  # sent again byte for byte
 
 
 def test_any_changed_or_missing_byte_breaks_the_signature() -> None:
     for place in range(len(SIGNED)):
         assert kind(SIGNED[:place] + bytes([SIGNED[place] ^ 1]) + SIGNED[place + 1 :]) == "signature"
         assert kind(SIGNED[:place]) == "signature"
-    assert kind(HEADER.signed(KEYS.owner)) == "signature"
+    assert kind(HEADER.sign(KEYS.owner)) == "signature"
 
 
 def test_a_signature_of_a_report_or_campaign_is_none_of_a_batch() -> None:
@@ -72,7 +72,7 @@ def test_nothing_in_a_header_names_a_device_or_a_time() -> None:
     ],
 )
 def test_a_field_of_another_kind_is_refused_although_signed(changes: dict[str, Any]) -> None:
-    assert kind(replace(HEADER, **changes).signed(KEYS.shuffler_signing)) == "malformed"
+    assert kind(replace(HEADER, **changes).sign(KEYS.shuffler_signing)) == "malformed"
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b"{}", b"[" * 10_000, b'{"rounds": [1], "more": 1}', b"\xff"])

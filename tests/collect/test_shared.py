@@ -162,7 +162,7 @@ def roster() -> Roster:
 def test_a_roster_says_slots_and_revocations() -> None:
     found = roster()
     assert [found.slot(device) for device in DEVICES[:4]] == [4, 0, 2, None]
-    assert [found.revoked(device) for device in DEVICES[:4]] == [False, True, False, False]
+    assert [found.is_revoked(device) for device in DEVICES[:4]] == [False, True, False, False]
     assert len(found) == 3 and [entry.slot for entry in found] == [0, 2, 4]
 
 
@@ -178,7 +178,7 @@ def test_a_new_device_takes_the_slot_after_all_others_and_a_revoked_one_keeps_it
     found = roster().with_devices(DEVICES[3:4])
     assert found.slot(DEVICES[3]) == 5
     gone = found.without_devices(DEVICES[3:4])
-    assert gone.revoked(DEVICES[3]) and gone.slot(DEVICES[3]) == 5
+    assert gone.is_revoked(DEVICES[3]) and gone.slot(DEVICES[3]) == 5
     with pytest.raises(DataError, match="1 of these devices are in the roster already"):
         gone.with_devices(DEVICES[3:4])
     with pytest.raises(DataError, match="not in the roster"):
@@ -225,9 +225,9 @@ def test_a_revocation_counts_without_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     roster().save(path)
     live = LiveRoster(path)
-    assert live.current() is live.current() and not live.current().revoked(DEVICES[0])
+    assert live.current() is live.current() and not live.current().is_revoked(DEVICES[0])
     roster().without_devices(DEVICES[:1]).save(path)
-    assert live.current().revoked(DEVICES[0])
+    assert live.current().is_revoked(DEVICES[0])
 
 
 def test_a_roster_that_has_become_wrong_changes_nothing_and_says_so(tmp_path: Path) -> None:
@@ -239,4 +239,4 @@ def test_a_roster_that_has_become_wrong_changes_nothing_and_says_so(tmp_path: Pa
     path.unlink()
     assert len(live.current()) == 3 and live.fault
     roster().without_devices(DEVICES[:1]).save(path)
-    assert live.current().revoked(DEVICES[0]) and not live.fault
+    assert live.current().is_revoked(DEVICES[0]) and not live.fault

@@ -123,44 +123,46 @@ def test_the_watcher_finds_nothing_wrong_with_an_honest_collection() -> None:
     simulated = collected()
     verdict = simulated.verdict()
     assert verdict.sound and (verdict.batched, verdict.waiting, verdict.dropped) == (12, 5, 0)
-    assert simulated.watch.miscounted(simulated.counted) == simulated.watch.uncounted(simulated.counted) == 0
+    assert (
+        simulated.audit.count_miscounted(simulated.counted) == simulated.audit.count_uncounted(simulated.counted) == 0
+    )
 
 
 def test_the_watcher_sees_a_batch_that_is_handed_over_differently() -> None:
     simulated = collected()
-    ((header, body),) = simulated.watch._batches.values()
+    ((header, body),) = simulated.audit._batches.values()
     size = len(body) // header.count
     signing = simulated.world.shuffler.signing
     assert signing
-    simulated.watch.handed_over(header.signed(signing), body[size:] + body[:size])
+    simulated.audit.record_batch(header.sign(signing), body[size:] + body[:size])
     assert simulated.verdict().changed == 1
     renamed = replace(header, batch="0" * 32)
-    simulated.watch.handed_over(renamed.signed(signing), body)
-    assert simulated.verdict().doubled == 12 and simulated.watch.uncounted(simulated.counted) == 1
+    simulated.audit.record_batch(renamed.sign(signing), body)
+    assert simulated.verdict().doubled == 12 and simulated.audit.count_uncounted(simulated.counted) == 1
 
 
 def test_the_watcher_sees_a_lost_report() -> None:
     simulated = collected()
     simulated.store.drop("commute", 2)
     assert simulated.verdict().sound and simulated.verdict().dropped == 5  # said, and so not lost
-    simulated.watch.acknowledged(_sent_by_nobody_else(simulated))
+    simulated.audit.record_acknowledged(_sent_by_nobody_else(simulated))
     assert simulated.verdict().lost == 1
 
 
 def test_the_watcher_sees_batches_that_are_miscounted() -> None:
     simulated = collected()
-    simulated.watch._batches.clear()
-    assert simulated.watch.miscounted(simulated.counted) == 1  # counted, and never sent
+    simulated.audit._batches.clear()
+    assert simulated.audit.count_miscounted(simulated.counted) == 1  # counted, and never sent
 
 
 def _sent_by_nobody_else(simulated: Simulation) -> bytes:
     """A message that the network loses, and that somebody calls acknowledged."""
     fleet = SimulatedDevices.of(simulated.world, simulated.dying, SeededChance(1))
-    before = set(simulated.watch.messages)
+    before = set(simulated.audit.messages)
     simulated.network._fate = lambda: "lost"
     fleet.report(2, [11], simulated.network, simulated.clock)
     fleet.close()
-    (wire,) = set(simulated.watch.messages) - before
+    (wire,) = set(simulated.audit.messages) - before
     return wire
 
 

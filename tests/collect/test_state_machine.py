@@ -138,7 +138,7 @@ def test_a_shuffler_that_gives_a_batch_another_name_when_it_sends_again_is_caugh
 def signed_again(served: Simulation, header: bytes, **changes: Any) -> bytes:
     """The header of a batch with changes, under the shuffler's own signature."""
     assert served.world.shuffler.signing
-    return replace(Header.peek(header), **changes).signed(served.world.shuffler.signing)
+    return replace(Header.peek(header), **changes).sign(served.world.shuffler.signing)
 
 
 def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.Mon
         return True
 
     monkeypatch.setattr(DatabaseAnalyzerStore, "count", counting)
-    monkeypatch.setattr(DatabaseAnalyzerStore, "known", lambda store, batch: False)
+    monkeypatch.setattr(DatabaseAnalyzerStore, "has_counted", lambda store, batch: False)
     monkeypatch.setattr(Analyzer, "_refuse_again", lambda analyzer, arrived: None)
     caught("symbols")
 

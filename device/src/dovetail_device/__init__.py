@@ -1,3 +1,3 @@
-"""Randomize one value on a device and send one encrypted report: the standard library and `cryptography` only."""
+"""What only a device does: randomize one value, keep and send one sealed report; formats are `dovetail_protocol`."""
 
 __version__ = "0.1.0"

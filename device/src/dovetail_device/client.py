@@ -197,18 +197,18 @@ class Device:
 
     def _current(self) -> Campaign:
         """The campaign, which reports can still be drawn for."""
-        if self._expired():
+        if self._has_expired():
             self._follow()
         campaign = self._campaign
-        if self._outbox.superseded(campaign):
+        if self._outbox.is_superseded(campaign):
             raise ConfigError(
                 f"a newer version of the campaign {campaign.id} asks something else; give its file to take part."
             )
-        if self._expired():
+        if self._has_expired():
             raise ConfigError(f"the campaign {campaign.id} has expired; ask its owner for a newer version.")
         return campaign
 
-    def _expired(self) -> bool:
+    def _has_expired(self) -> bool:
         expires = self._campaign.expires
         return expires is not None and self._clock.now() >= expires.timestamp()
 
@@ -269,7 +269,7 @@ class Device:
         """Whether there is a version of the campaign for which the same report can be sealed again."""
         if entry.digest == self._campaign.digest:
             self._follow()
-        if entry.form != terms_of(self._campaign) or self._outbox.superseded(self._campaign):
+        if entry.form != terms_of(self._campaign) or self._outbox.is_superseded(self._campaign):
             return DeliveryEvent("final", "changed")
         return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", "campaign")
 

@@ -78,7 +78,7 @@ class HttpTransport:
             headers["Content-Type"] = "application/octet-stream"
         place = urlsplit(self.url)
         try:
-            with _connected(self._connection(place), self.timeout) as connection:
+            with _connect(self._connection(place), self.timeout) as connection:
                 connection.request(method, place.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
                 content = response.read(_MOST_BYTES + 1)
@@ -98,7 +98,7 @@ class HttpTransport:
 
 
 @contextmanager
-def _connected(connection: http.client.HTTPConnection, seconds: float) -> Iterator[http.client.HTTPConnection]:
+def _connect(connection: http.client.HTTPConnection, seconds: float) -> Iterator[http.client.HTTPConnection]:
     """A connection that is cut after `seconds`, whatever trickles in."""
     connection.connect()
     # The plain socket's own shutdown: an SSL socket's would take the session away from the thread that reads.

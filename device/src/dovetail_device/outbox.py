@@ -76,15 +76,15 @@ class Outbox:
             _make(path)
         except OSError as error:
             raise StorageError(f"the outbox {path} cannot be opened ({error.strerror}).") from None
-        return cls._prepared(str(path), device)
+        return cls._open_database(str(path), device)
 
     @classmethod
     def in_memory(cls, device: VerifyingKey) -> Self:
         """An outbox for simulations: it forgets when the process ends, so it protects nobody."""
-        return cls._prepared(":memory:", device)
+        return cls._open_database(":memory:", device)
 
     @classmethod
-    def _prepared(cls, name: str, device: VerifyingKey) -> Self:
+    def _open_database(cls, name: str, device: VerifyingKey) -> Self:
         try:
             connection = sqlite3.connect(name, timeout=_PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
@@ -162,7 +162,7 @@ class Outbox:
         with self._transaction() as run:
             run("UPDATE campaign SET newest = max(newest, ?) WHERE id = ?", campaign.version, campaign.id)
 
-    def superseded(self, campaign: Campaign) -> bool:
+    def is_superseded(self, campaign: Campaign) -> bool:
         """Whether a newer version than this one asks something else."""
         with self._faults():
             return bool(self._row("SELECT newest FROM campaign WHERE id = ?", campaign.id)[0] > campaign.version)

@@ -1,1 +1,1 @@
-"""The running service: devices send sealed reports, a shuffler that cannot read them mixes, an analyzer estimates."""
+"""The running service: devices report, a shuffler that cannot read mixes, an analyzer estimates; no device code."""

@@ -41,7 +41,7 @@ class Header:
     sha256: str  # of the body, hex
     dropped: dict[str, int]
 
-    def signed(self, key: SigningKey) -> bytes:
+    def sign(self, key: SigningKey) -> bytes:
         """Everything before the body."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
         head = MAGIC + bytes([VERSION]) + len(text).to_bytes(4, "big") + text

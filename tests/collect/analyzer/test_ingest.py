@@ -111,7 +111,7 @@ def test_a_batch_of_another_shuffler_is_refused(one: World) -> None:
     stranger = RoleKeys.generate("shuffler").signing
     assert stranger is not None
     header = Header.peek(GOOD[: len(GOOD) - sum(map(len, SEALED))])
-    assert refused(one, header.signed(stranger) + b"".join(SEALED)) == "signature"
+    assert refused(one, header.sign(stranger) + b"".join(SEALED)) == "signature"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_order_private_batches_keep_the_released_order_and_nothing_twice() -> No
     with pytest.raises(Rejected, match="ascend"):
         one.analyzer.receive(batch(asked, [entries[1], entries[0], entries[2]], id="a" * 32))
     one.analyzer.receive(batch(asked, entries, id="b" * 32))
-    assert list(one.store.placed("b" * 32)) == [(4, b"\3"), (7, b"\1"), (9, b"")]
+    assert list(one.store.reports_by_slot("b" * 32)) == [(4, b"\3"), (7, b"\1"), (9, b"")]
 
 
 def test_what_was_set_aside_is_forgotten_in_time(one: World) -> None:
@@ -263,7 +263,7 @@ def test_any_json_in_a_signed_header_is_refused_or_counted(value: Any) -> None:
     header = Header.peek(GOOD[: len(GOOD) - sum(map(len, SEALED))])
     assert world.SHUFFLER.signing is not None
     for name in ("campaign", "digest", "batch", "rounds", "count", "sha256", "dropped"):
-        changed = replace(header, **{name: value}).signed(world.SHUFFLER.signing)
+        changed = replace(header, **{name: value}).sign(world.SHUFFLER.signing)
         with suppress(Rejected):
             assert FUZZED.analyzer.receive(changed + b"".join(SEALED)) == "counted"
 

@@ -62,7 +62,7 @@ def test_groups_that_nothing_leaves_are_estimated_as_by_the_library(tmp_path: Pa
     answers = one.answers(asked.id)
     found = answers.latest().by_group
     assert list(found) == ["", "east", "west"]
-    placed = list(one.store.placed(answers.batches()[0].id))
+    placed = list(one.store.reports_by_slot(answers.batches()[0].id))
     reports = np.array([asked.mechanism.decode(report) for _, report in placed])
     labels = LABELS[[slot for slot, _ in placed]]
     wanted = dt.estimate_group_means(dt.Laplace(0.0, 100.0, epsilon=2.0, grid=1.0), reports, labels)
@@ -107,7 +107,7 @@ def test_a_report_that_is_repeated_at_another_slot_counts_at_its_first_one(tmp_p
     one.receive(batch(asked, entries))
     (counted,) = one.store.batches(asked.id)
     assert (counted.n, counted.rejected) == (2, {"copy": 1})
-    assert [slot for slot, report in one.store.placed(counted.id) if report] == [3, 4]
+    assert [slot for slot, report in one.store.reports_by_slot(counted.id) if report] == [3, 4]
 
 
 def test_a_slot_that_the_public_table_does_not_have_stops_no_query(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def batch(
         asked.id, asked.digest.hex(), id or sha256(body).hexdigest()[:32], tuple(rounds), len(sealed),
         sha256(body).hexdigest(), {},
     )  # fmt: skip
-    return replace(header, **changes).signed(SHUFFLER.signing) + body
+    return replace(header, **changes).sign(SHUFFLER.signing) + body
 
 
 def store() -> AnalyzerStore:

@@ -144,7 +144,7 @@ def test_rounds_that_close_by_the_clock_are_not_closed_by_hand():
         world.shuffler.close_round("commute", 1, bytes(64), world.clock.now())
 
 
-@pytest.mark.parametrize("step", ["begin_batch", "add_part", "finish_batch", "set_state", "delivered"])
+@pytest.mark.parametrize("step", ["begin_batch", "add_part", "finish_batch", "set_state", "mark_delivered"])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_of_a_release_loses_and_doubles_nothing(step, after, monkeypatch):
     world = World(campaign(minimum=5))

@@ -18,9 +18,9 @@ COUNTED = CountedBatch(BATCH, TALLIES, ASIDE, PLACED)
 
 
 def test_a_batch_is_counted_once(analyzer: AnalyzerStore) -> None:
-    assert not analyzer.known("b1")
+    assert not analyzer.has_counted("b1")
     assert analyzer.count(COUNTED)
-    assert analyzer.known("b1")
+    assert analyzer.has_counted("b1")
     assert not analyzer.count(replace(COUNTED, tallies=(GroupTally("", 99, ()),)))
     assert analyzer.tallies("buses", "b1") == list(TALLIES)
     assert analyzer.batches("buses") == [BATCH]
@@ -30,22 +30,22 @@ def test_a_round_is_counted_in_one_batch_only(analyzer: AnalyzerStore) -> None:
     analyzer.count(COUNTED)
     with pytest.raises(DataError, match="round 2 of buses has been counted"):
         analyzer.count(CountedBatch(replace(BATCH, id="b2", rounds=(2, 3)), ()))
-    assert not analyzer.known("b2")
+    assert not analyzer.has_counted("b2")
     assert analyzer.count(CountedBatch(replace(BATCH, id="b2", rounds=(3,)), ()))
     assert analyzer.count(CountedBatch(replace(BATCH, id="b3", campaign="trains", rounds=(2,)), ()))
 
 
 def test_what_a_batch_leaves_comes_back_as_it_was(analyzer: AnalyzerStore) -> None:
     analyzer.count(COUNTED)
-    assert list(analyzer.placed("b1")) == list(PLACED)
+    assert list(analyzer.reports_by_slot("b1")) == list(PLACED)
     assert list(analyzer.aside("b1")) == sorted(ASIDE)
     assert analyzer.tallies("trains", "b1") == []
-    assert list(analyzer.placed("b2")) == []
+    assert list(analyzer.reports_by_slot("b2")) == []
 
 
 def test_reports_are_placed_by_slot_in_whatever_order_they_came(analyzer: AnalyzerStore) -> None:
     analyzer.count(replace(COUNTED, placed=PLACED[::-1]))
-    assert list(analyzer.placed("b1")) == list(PLACED)
+    assert list(analyzer.reports_by_slot("b1")) == list(PLACED)
 
 
 def test_batches_come_by_their_first_round_and_belong_to_their_campaign(analyzer: AnalyzerStore) -> None:
@@ -68,7 +68,7 @@ def test_a_count_that_fails_leaves_nothing(analyzer: AnalyzerStore) -> None:
     twice = replace(COUNTED, placed=((1, b"a"), (1, b"b")))
     with pytest.raises(OSError, match="nothing was stored"):
         analyzer.count(twice)
-    assert not analyzer.known("b1")
+    assert not analyzer.has_counted("b1")
     assert analyzer.count(COUNTED)
 
 

@@ -191,8 +191,8 @@ def test_a_batch_goes_from_building_over_waiting_to_delivered(store: ShufflerSto
     assert (round.state, round.count, round.batch, store.tags(BUSES, [1])) == ("released", 3, "b1", [])
     assert list(store.parts("b1")) == [b"first", b"second"]
     assert list(store.parts("b1")) == [b"first", b"second"], "a failed delivery begins again"
-    store.delivered("b1")
-    store.delivered("b1")
+    store.mark_delivered("b1")
+    store.mark_delivered("b1")
     assert (state(store, 1), store.outgoing()) == ("delivered", [])
     assert store.accept([report(0), report(9)]) == ["duplicate", "closed"]
     with pytest.raises(StorageError, match="does not wait for delivery"):
@@ -236,7 +236,7 @@ def test_only_a_finished_batch_is_delivered(store: ShufflerStore) -> None:
     store.begin_batch(outgoing(1))
     for batch in ("b1", "b9"):
         with pytest.raises(StorageError, match=f"{batch} does not wait for delivery"):
-            store.delivered(batch)
+            store.mark_delivered(batch)
 
 
 def test_no_part_is_written_twice(store: ShufflerStore) -> None:
@@ -254,7 +254,7 @@ def test_a_body_that_is_deleted_while_it_is_read_does_not_look_complete(store: S
     release(store, 1)
     parts = store.parts("b1")
     next(parts)
-    store.delivered("b1")
+    store.mark_delivered("b1")
     with pytest.raises(StorageError, match="was delivered by another replica"):
         next(parts)
 
@@ -271,7 +271,7 @@ def test_purge_forgets_ended_rounds_and_nothing_that_still_counts(store: Shuffle
     for number in range(1, 6):
         fill(store, [number, number + 10], round=number)
     release(store, 1, id="b1")
-    store.delivered("b1")
+    store.mark_delivered("b1")
     release(store, 2, id="b2")  # waits
     store.drop(BUSES, 3)
     merged(store, 4, 5)  # round 5 is open
@@ -283,7 +283,7 @@ def test_purge_forgets_ended_rounds_and_nothing_that_still_counts(store: Shuffle
     assert [batch.id for batch in store.outgoing()] == ["b2"]
     assert [round.number for round in store.rounds(BUSES)] == [1, 2, 3, 4, 5]
     release(store, 5, id="b5")
-    store.delivered("b5")
+    store.mark_delivered("b5")
     assert store.purge(before=1000.0) == 2 + 2 + 1, "the merged round ends with the one it is in"
 
 
@@ -291,7 +291,7 @@ def test_a_batch_is_forgotten_with_the_last_of_its_rounds(store: ShufflerStore) 
     fill(store, [1], round=1)
     fill(store, [2], round=10)
     release(store, 1, 10)
-    store.delivered("b1")
+    store.mark_delivered("b1")
     assert store.purge(before=120.0) == 1
     assert store.purge(before=1000.0) == 2
 

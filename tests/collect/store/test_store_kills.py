@@ -40,7 +40,7 @@ def build(store: DatabaseShufflerStore) -> None:
 
 def deliver(store: DatabaseShufflerStore) -> None:
     release(store, 1, 2)
-    store.delivered("b1")
+    store.mark_delivered("b1")
 
 
 Act = Callable[[DatabaseShufflerStore], object]
@@ -53,7 +53,7 @@ OPERATIONS: dict[str, tuple[Act, Act]] = {  # what comes before, and what is kil
     "begin_batch": (nothing, lambda store: store.begin_batch(outgoing(1, 2))),
     "finish_batch": (build, lambda store: store.finish_batch("b1", b"header")),
     "abandon_batch": (build, lambda store: store.abandon_batch("b1")),
-    "delivered": (lambda store: release(store, 1, 2), lambda store: store.delivered("b1")),
+    "delivered": (lambda store: release(store, 1, 2), lambda store: store.mark_delivered("b1")),
     "purge": (deliver, lambda store: store.purge(before=1e9)),
 }
 

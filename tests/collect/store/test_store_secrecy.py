@@ -100,7 +100,7 @@ def test_no_file_holds_a_body_after_delivery_or_what_was_set_aside_after_purge(t
     store.add_part("b1", 0, CANARY)
     store.finish_batch("b1", b"header")
     assert CANARY in bytes_of(tmp_path)
-    store.delivered("b1")
+    store.mark_delivered("b1")
     assert CANARY not in bytes_of(tmp_path)
     store.close()
     analyzer = open_analyzer_store(f"sqlite:///{tmp_path / 'analyzer.sqlite'}")

@@ -27,7 +27,7 @@ def test_people_of_one_version_hide_among_themselves_only() -> None:
     few, many = seal(older, [0] * 40, round=1), seal(newer, [1] * 160, round=1)
     mixed.analyzer.receive(batch(newer, [*few, *many]))
     pure.analyzer.receive(batch(newer, many[:40]))
-    (found,), (alone,) = mixed.answers.released(), pure.answers.released()
+    (found,), (alone,) = mixed.answers.released_batches(), pure.answers.released_batches()
     assert (found.n, found.smallest) == (200, 40)
     assert alone.smallest == 40
     promised = [world.answers.guarantees().weakest for world in (mixed, pure)]
@@ -38,4 +38,4 @@ def test_of_one_version_everybody_hides_among_all() -> None:
     _, newer = versions()
     world = World((newer,))
     world.analyzer.receive(batch(newer, seal(newer, [1] * 60, round=1)))
-    assert world.answers.released()[0].smallest == 60
+    assert world.answers.released_batches()[0].smallest == 60

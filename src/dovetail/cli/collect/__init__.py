@@ -1,4 +1,4 @@
-"""`dovetail collect`: the running service, one verb per role and step."""
+"""`dovetail collect`: one file per verb of the running service; options and printing, no protocol."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dovetail.cli.collect.simulate import compared, print_rounds
+from dovetail.cli.collect.simulate import comparison_document, print_rounds
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.checks import positive, whole
@@ -82,7 +82,7 @@ def _wait(url: str) -> None:
 
 
 def _print(shown: DemoResult, *, as_json: bool) -> None:
-    rounds = [compared(each) for each in shown.results]
+    rounds = [comparison_document(each) for each in shown.results]
     if as_json:
         counts = {"drawn": shown.drawn, "acknowledged": shown.heard, "counted": shown.counted}
         print_json({"reports": counts, "guarantee": shown.guarantee, "level": shown.level, "rounds": rounds})

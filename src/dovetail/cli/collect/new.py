@@ -79,7 +79,7 @@ def _new(
         "keys": keys.section(),
         "endpoints": endpoints.section(),
     }
-    body = _annotated(top, sections).encode()
+    body = _annotate(top, sections).encode()
     made = draft(body)
     write_whole(out, lambda scratch: write(body, scratch), force=force)
     if as_json:
@@ -88,7 +88,7 @@ def _new(
         typer.echo(f"{out}: explain it with `dovetail collect check`, then sign it with `dovetail collect sign`")
 
 
-def _annotated(top: Section, sections: dict[str, Section]) -> str:
+def _annotate(top: Section, sections: dict[str, Section]) -> str:
     """The file, with a comment above each section; empty sections are left out."""
     document = tomlkit.document()
     for line in HEAD:

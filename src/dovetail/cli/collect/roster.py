@@ -41,7 +41,7 @@ def _add(file: File, devices: Devices, as_json: Json = False) -> None:
     dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
     """
     before = Roster.load(file) if file.exists() else Roster([])
-    after = _changed(file, before.with_devices, devices)
+    after = _change(file, before.with_devices, devices)
     _show(file, after, as_json)
 
 
@@ -52,7 +52,7 @@ def _revoke(file: File, devices: Devices, as_json: Json = False) -> None:
     Examples:
     dovetail collect roster revoke roster.csv ed25519:...
     """
-    after = _changed(file, Roster.load(file).without_devices, devices)
+    after = _change(file, Roster.load(file).without_devices, devices)
     _show(file, after, as_json)
 
 
@@ -70,7 +70,7 @@ def _list(file: File, as_json: Json = False) -> None:
     _show(file, found, as_json)
 
 
-def _changed(file: Path, change: Callable[[list[VerifyingKey]], Roster], devices: list[str]) -> Roster:
+def _change(file: Path, change: Callable[[list[VerifyingKey]], Roster], devices: list[str]) -> Roster:
     """The roster after a change, which is saved; errors name the file."""
     try:
         after = change([_device(text) for text in devices])

@@ -85,11 +85,11 @@ def _document(id: str, found: SimulationResult) -> dict[str, Any]:
         "messages": found.messages,
         "crashes": found.crashes,
         "level": found.level,
-        "rounds": [compared(each) for each in found.results],
+        "rounds": [comparison_document(each) for each in found.results],
     }
 
 
-def compared(each: RoundResult) -> dict[str, Any]:
+def comparison_document(each: RoundResult) -> dict[str, Any]:
     """A counted batch beside the truth, for JSON."""
     return {
         "rounds": list(each.rounds),

@@ -72,7 +72,7 @@ class Analyzer:
         """Open and keep a batch, once: a batch that is known already is acknowledged alike."""
         header, started = arrived.header, time.monotonic()
         with self._lock:  # batches are opened one after the other, so that memory stays bounded
-            if self.store.known(header.batch):
+            if self.store.has_counted(header.batch):
                 return "counted"
             self._refuse_again(arrived)
             counted = open_batch(arrived, self.campaigns.versions_of(arrived.campaign), now=self.clock.now())
@@ -81,7 +81,7 @@ class Analyzer:
                     return "counted"
             except DataError as error:  # another analyzer on the same store was first
                 raise Rejected("round", str(error)) from None
-        self.metrics.counted(counted, time.monotonic() - started)
+        self.metrics.record_batch(counted, time.monotonic() - started)
         _LOG.info("batch counted", campaign=header.campaign, round=header.rounds[-1], batch=header.batch,
                   count=header.count, accepted=counted.batch.n)  # fmt: skip
         return "counted"

@@ -58,10 +58,10 @@ def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = Fals
     campaign = "/v1/campaigns/{campaign}"
     routes = [
         Route("/v1/batches", _batches(analyzer), methods=["POST"]),
-        Route("/v1/campaigns", _guarded(tokens, _list(analyzer))),
-        *(Route(f"{campaign}/{name}", _guarded(tokens, _ask(analyzer, find))) for name, find in asked.items()),
+        Route("/v1/campaigns", _require_token(tokens, _list(analyzer))),
+        *(Route(f"{campaign}/{name}", _require_token(tokens, _ask(analyzer, find))) for name, find in asked.items()),
         *(
-            Route(f"{campaign}/export.{name}", _guarded(tokens, _file(analyzer, write, kind)))
+            Route(f"{campaign}/export.{name}", _require_token(tokens, _file(analyzer, write, kind)))
             for name, (write, kind) in files.items()
         ),
         Route(f"{campaign}/requirement", _ask(analyzer, lambda answers, _: answers.requirement())),
@@ -164,7 +164,7 @@ def _live(analyzer: Analyzer) -> Endpoint:
     return refresh
 
 
-def _guarded(tokens: Tokens, endpoint: Endpoint) -> Endpoint:
+def _require_token(tokens: Tokens, endpoint: Endpoint) -> Endpoint:
     """The endpoint behind a bearer token."""
 
     async def guarded(request: Request) -> Response:

@@ -26,7 +26,7 @@ class AnalyzerMetrics:
             "dovetail_analyzer_last_batch_seconds", "Time to open and count the last batch.", registry=self._registry
         )
 
-    def counted(self, counted: CountedBatch, seconds: float) -> None:
+    def record_batch(self, counted: CountedBatch, seconds: float) -> None:
         """Note a batch that has been counted just now."""
         batch = counted.batch
         self._batches.labels(batch.campaign).inc()

@@ -65,7 +65,7 @@ class Roster:
         """The device's public slot; None if it is not listed."""
         return self._slots.get(device.public)
 
-    def revoked(self, device: VerifyingKey) -> bool:
+    def is_revoked(self, device: VerifyingKey) -> bool:
         """Whether the device is listed, and must not send any more."""
         return device.public in self._revoked
 

@@ -45,12 +45,12 @@ def strict_app(
 ) -> Starlette:
     """An app of these routes and `/healthz`, `/readyz`; `Refusal`, `Rejected` and faults become problem documents."""
     handlers: dict[Any, Any] = {
-        Refusal: _refused,
-        Rejected: _rejected,
-        HTTPException: _http,
-        ClientDisconnect: _gone,
-        StorageError: _unstored,
-        Exception: _fault,
+        Refusal: _answer_refusal,
+        Rejected: _answer_rejected,
+        HTTPException: _answer_http,
+        ClientDisconnect: _answer_disconnect,
+        StorageError: _answer_storage_error,
+        Exception: _answer_fault,
     }
     app = Starlette(
         routes=[*routes, *health(ready)],
@@ -76,28 +76,28 @@ def health(ready: Callable[[], bool]) -> list[Route]:
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
-async def _refused(_: Request, error: Refusal) -> Response:
+async def _answer_refusal(_: Request, error: Refusal) -> Response:
     return problem(error.kind, error.detail, retry_after=error.retry_after)
 
 
-async def _rejected(_: Request, error: Rejected) -> Response:
+async def _answer_rejected(_: Request, error: Rejected) -> Response:
     return problem(error.kind, str(error))
 
 
-async def _http(_: Request, error: HTTPException) -> Response:
+async def _answer_http(_: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         return problem("method", "this place takes other methods.")
     return problem("not_found" if error.status_code == 404 else "malformed", "there is nothing here.")
 
 
-async def _unstored(_: Request, __: StorageError) -> Response:
+async def _answer_storage_error(_: Request, __: StorageError) -> Response:
     """A store that fails has stored nothing: the sender comes back later."""
     return problem("unavailable", "nothing can be stored or read; come back later.", retry_after=PAUSE)
 
 
-async def _gone(_: Request, __: ClientDisconnect) -> Response:
+async def _answer_disconnect(_: Request, __: ClientDisconnect) -> Response:
     return problem("malformed", "the client left before its request had arrived.")
 
 
-async def _fault(_: Request, __: Exception) -> Response:
+async def _answer_fault(_: Request, __: Exception) -> Response:
     return problem("fault", "a fault inside the server; its log names the place.")

@@ -21,7 +21,7 @@ class ServedVersion:
     signing: SigningKey = field(repr=False)
     length: int  # of its messages, bytes
 
-    def lives(self, now: float) -> bool:
+    def takes_reports(self, now: float) -> bool:
         """Whether reports made under this version are still taken."""
         return self.campaign.expires is None or now < self.campaign.expires.timestamp()
 

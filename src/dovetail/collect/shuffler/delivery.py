@@ -98,7 +98,7 @@ class DeliveryQueue:
 
     def forget(self, batch: str) -> None:
         """The analyzer has counted the batch."""
-        self._store.delivered(batch)
+        self._store.mark_delivered(batch)
         self._tries.pop(batch, None)
         self._due.pop(batch, None)
 

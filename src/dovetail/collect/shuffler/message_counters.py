@@ -18,7 +18,7 @@ class MessageCounters:
         self._unsaved = Counter[tuple[str, str]]()  # refusals that the store has not been told yet
         self._lock = Lock()
 
-    def came(self, campaign: str, kind: str) -> None:
+    def count(self, campaign: str, kind: str) -> None:
         """A message came, and was accepted, known already (duplicate), or refused as `kind`."""
         with self._lock:
             self._total[campaign, kind] += 1

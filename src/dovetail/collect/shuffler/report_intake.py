@@ -107,7 +107,7 @@ class ReportIntake:
             answer = Reply(error.kind, str(error))
         except Refusal as error:
             answer = Reply(error.kind, error.detail, error.retry_after)
-        self._counters.came(campaign, answer.kind)
+        self._counters.count(campaign, answer.kind)
         return answer
 
     def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
@@ -121,13 +121,13 @@ class ReportIntake:
             for place, outcome in zip(closed, again, strict=True):
                 outcomes[place] = outcome
         for report, outcome in zip(reports, outcomes, strict=True):
-            self._counters.came(report.campaign.id, _COUNTED_AS[outcome])
+            self._counters.count(report.campaign.id, _COUNTED_AS[outcome])
         return [_REPLIES[outcome] for outcome in outcomes]
 
     def _version(self, message: bytes, now: float) -> ServedVersion:
         head = read_head(message)
         version = self._campaigns.versions.get(head.digest)
-        if version is None or not version.lives(now):
+        if version is None or not version.takes_reports(now):
             raise Rejected("campaign", "the report was made for a campaign, or a version of it, not served here.")
         return version
 
@@ -158,17 +158,17 @@ class ReportIntake:
         slot = roster.slot(device)
         if slot is None or slot >= self._slots.get(campaign.id, _ANY):
             raise Refusal("unknown_device", "the device is not in the roster of this campaign.")
-        if roster.revoked(device):
+        if roster.is_revoked(device):
             raise Refusal("revoked_device", "the device has been revoked, and its reports are not taken.")
         return slot
 
     def _store(self, reports: Sequence[CheckedReport], now: float) -> list[StoreResult]:
         keys: dict[tuple[str, int], RoundKey | None] = {}  # looked up once for each transaction, and never kept
-        sealed = [self._sealed(report, keys, now) for report in reports]
+        sealed = [self._seal(report, keys, now) for report in reports]
         outcomes = iter(self._rounds.store.accept([report for report in sealed if report is not None]))
         return ["lost" if report is None else next(outcomes) for report in sealed]
 
-    def _sealed(
+    def _seal(
         self, report: CheckedReport, keys: dict[tuple[str, int], RoundKey | None], now: float
     ) -> SealedReport | None:
         """The report under the key of the round where it counts; None if that key cannot be had.

@@ -108,7 +108,7 @@ class ShufflerRole:
                 store.abandon_batch(batch.id)
                 _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
         for version in self.campaigns.versions.values():
-            if not version.lives(now):
+            if not version.takes_reports(now):
                 _LOG.warning(
                     "expired, no reports are taken", campaign=version.campaign.id, version=version.campaign.version
                 )
@@ -256,14 +256,14 @@ class ShufflerRole:
         campaign = version.campaign.id
         into = self._held_rounds(campaign)[-1]
         key = self._key(campaign, into)
-        superseded = self._closed(campaign, number).merge(into, key)
+        superseded = self._closed_round(campaign, number).merge(into, key)
         _LOG.info("round merged", campaign=campaign, round=number, superseded=superseded)
 
     def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
         merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
         batch = shuffled_batch.build_batch(
-            self._closed(campaign, number),
+            self._closed_round(campaign, number),
             version,
             (*sorted(merged), number),
             shuffler=self._fitted.get(campaign),
@@ -274,7 +274,7 @@ class ShufflerRole:
             self.rounds.refresh(campaign)
             self._advance(version, number, "built", now, batch)
 
-    def _closed(self, campaign: str, number: int) -> ClosedRound:
+    def _closed_round(self, campaign: str, number: int) -> ClosedRound:
         return ClosedRound(self.rounds.store, self.rounds.of(campaign)[number], self._key(campaign, number))
 
     def _key(self, campaign: str, number: int) -> RoundKey:

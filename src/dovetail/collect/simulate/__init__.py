@@ -1,1 +1,1 @@
-"""All roles in one process under a frozen clock, with everything that goes wrong in a real fleet."""
+"""All roles on one machine, with what goes wrong in a real fleet, and an audit; nothing that a collection runs."""

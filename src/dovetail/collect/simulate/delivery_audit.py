@@ -1,4 +1,4 @@
-"""The watcher: sees every message and every batch, holds every key, and says whether something was lost or doubled.
+"""The audit: sees every message and every batch, holds every key, and says whether something was lost or doubled.
 
 It exists in simulations and tests only: nobody in a real collection holds both keys.
 """
@@ -83,17 +83,17 @@ class DeliveryAudit:
 
     # what it sees
 
-    def sent(self, wire: bytes) -> None:
+    def record_sent(self, wire: bytes) -> None:
         """A message leaves a device."""
         if wire not in self._envelopes:
             envelope = open_envelope(self.campaign, wire, self._opener)
             self._envelopes[wire] = self._by_inner[envelope.inner] = envelope
 
-    def acknowledged(self, wire: bytes) -> None:
+    def record_acknowledged(self, wire: bytes) -> None:
         """Somebody is told that it has arrived."""
         self._acknowledged.add(self._envelopes[wire].inner)
 
-    def handed_over(self, head: bytes, body: bytes) -> None:
+    def record_batch(self, head: bytes, body: bytes) -> None:
         """A batch leaves the shuffler, perhaps again."""
         header = Header.read(head, self.campaign.shuffler_signing)
         if self._batches.setdefault(header.batch, (header, body)) != (header, body):
@@ -111,7 +111,7 @@ class DeliveryAudit:
         for header, body in self._batches.values():
             yield header, [self._by_inner[inner] for inner in self._entries(body)]
 
-    def miscounted(self, counted: AnalyzerStore) -> int:
+    def count_miscounted(self, counted: AnalyzerStore) -> int:
         """Batches that the analyzer has not counted as they are: once, whole, and with every report valid."""
         known = {batch.id: batch for batch in counted.batches(self.campaign.id)}
         wrong = len(known.keys() - self._batches.keys())
@@ -124,7 +124,7 @@ class DeliveryAudit:
                 wrong += found != (n, n, n, header.rounds, {})
         return wrong
 
-    def uncounted(self, counted: AnalyzerStore) -> int:
+    def count_uncounted(self, counted: AnalyzerStore) -> int:
         """Batches that were handed over and are not counted, yet."""
         return len(self._batches.keys() - {batch.id for batch in counted.batches(self.campaign.id)})
 
@@ -136,7 +136,7 @@ class DeliveryAudit:
         batches = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
         batched = Counter(inner for entries in batches.values() for inner in entries)
         waiting = Counter(self._waiting(store, link_keys))
-        stored, dropped = self._stored(store), self._dropped(store)
+        stored, dropped = self._stored_reports(store), self._count_dropped(store)
         places = batched + waiting
         accounted = len(places.keys() & stored) + dropped
         devices = [
@@ -178,14 +178,14 @@ class DeliveryAudit:
                 for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
                     yield key.open(sealed, tag)[_KEY + _SLOT :]
 
-    def _stored(self, store: ShufflerStore) -> set[bytes]:
+    def _stored_reports(self, store: ShufflerStore) -> set[bytes]:
         """The reports that the store knows: asked as retries that count nowhere, which change nothing."""
         sent = list(self._by_inner.items())
         asked = [SealedReport(self.campaign.id, 0, bytes(32), sha256(e.report_id).digest(), b"") for _, e in sent]
         told = store.accept(asked)
         return {inner for (inner, _), outcome in zip(sent, told, strict=True) if outcome == "duplicate"}
 
-    def _dropped(self, store: ShufflerStore) -> int:
+    def _count_dropped(self, store: ShufflerStore) -> int:
         """Reports that the campaign's rules left out, by the store's own count; a merged round hands its count on."""
         rounds = [round for round in store.rounds(self.campaign.id) if round.state != "merged"]
         return sum(round.superseded + (round.count if round.state == "dropped" else 0) for round in rounds)

@@ -73,13 +73,15 @@ class Deployment:
     def _shuffler(self) -> dict[str, Any]:
         files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
         places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
-        return self._shared() | files | places | _given("store", self.stores[0]) | {"limits": _UNLIMITED}
+        return self._shared_settings() | files | places | _optional("store", self.stores[0]) | {"limits": _UNLIMITED}
 
     def _analyzer(self) -> dict[str, Any]:
         files = {"keys": "analyzer.key", "tokens": "tokens", "public_page": True}
-        return self._shared() | files | {"listen": _listen(self.analyzer)} | _given("store", self.stores[1])
+        return (
+            self._shared_settings() | files | {"listen": _listen(self.analyzer)} | _optional("store", self.stores[1])
+        )
 
-    def _shared(self) -> dict[str, Any]:
+    def _shared_settings(self) -> dict[str, Any]:
         owner = str(self.world.campaign.owner)
         return {"schema_version": 1, "campaigns": ["campaign.toml"], "owner": owner}
 
@@ -176,7 +178,7 @@ def _listen(url: str) -> str:
     return url.removeprefix("http://")
 
 
-def _given(name: str, value: str | None) -> dict[str, str]:
+def _optional(name: str, value: str | None) -> dict[str, str]:
     return {} if value is None else {name: value}
 
 

@@ -1,4 +1,4 @@
-"""The network between devices and shuffler: loses, repeats and delays messages, and tells the watcher."""
+"""The network between devices and shuffler: loses, repeats and delays messages, and tells the audit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class ShufflerConnection(Protocol):
 class FaultyNetwork:
     """A `dovetail_device` transport for every device; `late` holds what has not arrived yet."""
 
-    def __init__(self, server: ShufflerConnection, watch: DeliveryAudit, fate: Callable[[], MessageFate]) -> None:
-        self._server, self._watch, self._fate = server, watch, fate
+    def __init__(self, server: ShufflerConnection, audit: DeliveryAudit, fate: Callable[[], MessageFate]) -> None:
+        self._server, self._audit, self._fate = server, audit, fate
         self.late: list[bytes] = []
 
     def send(self, wire: bytes) -> DeliveryEvent:
         """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""
-        self._watch.sent(wire)
+        self._audit.record_sent(wire)
         fate = self._fate()
         if fate in ("delayed", "repeated"):
             self.late.append(wire)
@@ -55,7 +55,7 @@ class FaultyNetwork:
         told = self._server.answer(messages)
         for wire, answer in zip(messages, told or (), strict=False):
             if answer.kind == ACCEPTED:
-                self._watch.acknowledged(wire)
+                self._audit.record_acknowledged(wire)
         return told
 
     def deliver_late(self) -> None:

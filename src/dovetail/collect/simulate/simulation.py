@@ -95,11 +95,11 @@ class Simulation:
         self.world, self._dies, self._fate, self._rng = world, dies, fate, rng
         self.clock = FrozenClock((world.campaign.schedule.start or START).timestamp())
         assert world.shuffler.opening is not None
-        self.watch = DeliveryAudit(world.campaign, world.shuffler.opening)
+        self.audit = DeliveryAudit(world.campaign, world.shuffler.opening)
         self.store, self.link_keys = open_shuffler_store(stores[0]), MemoryLinkKeyStore()
         self.counted = open_analyzer_store(stores[1])
         self.crashes, self.messages = Counter[Role](), Counter[str]()
-        self.network = FaultyNetwork(self, self.watch, lambda: fate("device"))
+        self.network = FaultyNetwork(self, self.audit, lambda: fate("device"))
         self.late: list[bytes] = []  # batches
         self._roster = world.roster()
         self.restart_analyzer()
@@ -121,7 +121,7 @@ class Simulation:
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         """The shuffler's transport to the analyzer."""
         wire, fate = header + b"".join(parts), self._fate("shuffler")
-        self.watch.handed_over(header, wire[len(header) :])
+        self.audit.record_batch(header, wire[len(header) :])
         if fate in ("delayed", "repeated"):
             self.late.append(wire)
         if fate in ("delayed", "lost"):
@@ -182,13 +182,13 @@ class Simulation:
     def _alive(self, work: Callable[[ShufflerRole], Any]) -> Any:
         try:
             if self.shuffler is None:
-                self.shuffler = self._started()
+                self.shuffler = self._start()
             return work(self.shuffler)
         except Crash:
             self.shuffler = None
             return None
 
-    def _started(self) -> ShufflerRole:
+    def _start(self) -> ShufflerRole:
         shuffler = ShufflerRole(
             CampaignRegistry.of([self.world.campaign], [self.world.shuffler]),
             store=self.dying(self.store, "shuffler"),
@@ -205,7 +205,7 @@ class Simulation:
 
     def verdict(self) -> AuditResult:
         """What has become of all reports so far."""
-        return self.watch.verdict(self.store, self.link_keys)
+        return self.audit.verdict(self.store, self.link_keys)
 
     def close(self) -> None:
         """Let go of the stores."""
@@ -255,7 +255,8 @@ def simulate(
         results=tuple(_round_results(simulation, fleet)),
         crashes={role: simulation.crashes[role] for role in ("device", "shuffler", "analyzer")},
         messages=dict(sorted(simulation.messages.items())),
-        miscounted=simulation.watch.miscounted(simulation.counted) + simulation.watch.uncounted(simulation.counted),
+        miscounted=simulation.audit.count_miscounted(simulation.counted)
+        + simulation.audit.count_uncounted(simulation.counted),
     )
     fleet.close()
     simulation.close()
@@ -264,7 +265,7 @@ def simulate(
 
 def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[RoundResult]:
     slot = {device.signing.verifying_key(): n for n, device in enumerate(simulation.world.devices) if device.signing}
-    members = {header.batch: envelopes for header, envelopes in simulation.watch.members()}
+    members = {header.batch: envelopes for header, envelopes in simulation.audit.members()}
     answers = CampaignAnswers(simulation.world.campaign, simulation.counted)
     for batch, counted in zip(answers.batches(), answers.rounds(), strict=True):
         estimate = counted.by_group[""]

@@ -56,7 +56,7 @@ class DatabaseAnalyzerStore:
         nothing = {"total": 0, "n": 0, "smallest": 0, "counted_at": 0}
         return self._database.ready(COUNTED, id="", campaign="", digest="", **nothing)
 
-    def known(self, batch: str) -> bool:
+    def has_counted(self, batch: str) -> bool:
         statement = select(COUNTED.c.id).where(COUNTED.c.id == batch)
         return self._database.read(lambda connection: connection.scalar(statement)) is not None
 
@@ -121,7 +121,7 @@ class DatabaseAnalyzerStore:
 
         return self._database.read(work)
 
-    def placed(self, batch: str) -> Iterator[tuple[int, bytes]]:
+    def reports_by_slot(self, batch: str) -> Iterator[tuple[int, bytes]]:
         columns = select(PLACED.c.slot, PLACED.c.report).where(PLACED.c.batch == batch)
         return ((slot, report) for slot, report in self._pages(columns, PLACED.c.slot))
 

@@ -44,7 +44,7 @@ def finish(connection: Connection, batch: str, header: bytes) -> None:
 
 def abandon(connection: Connection, batch: str) -> None:
     """Take back a batch that was not finished."""
-    campaign = _locked(connection, batch, "building")
+    campaign = _lock_batch(connection, batch, "building")
     if campaign is None:
         return
     mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
@@ -55,7 +55,7 @@ def abandon(connection: Connection, batch: str) -> None:
 
 def deliver(connection: Connection, batch: str) -> None:
     """From "waiting" to "delivered"; nothing if another replica has said so already."""
-    campaign = _locked(connection, batch, "waiting", "delivered")
+    campaign = _lock_batch(connection, batch, "waiting", "delivered")
     if campaign is None:
         raise StorageError(f"the batch {batch} does not wait for delivery.")
     mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
@@ -82,7 +82,7 @@ def outgoing(connection: Connection) -> list[OutgoingBatch]:
 
 def part_count(connection: Connection, batch: str) -> int:
     """How many parts the body of a finished batch has."""
-    if _locked(connection, batch, "waiting") is None:
+    if _lock_batch(connection, batch, "waiting") is None:
         raise StorageError(f"the batch {batch} does not wait for delivery.")
     return connection.scalar(select(func.count()).where(PART.c.batch == batch)) or 0
 
@@ -121,14 +121,14 @@ def _purge_batches(connection: Connection, batches: Sequence[str], before: float
     return gone
 
 
-def _locked(connection: Connection, batch: str, *states: str) -> CampaignId | None:
+def _lock_batch(connection: Connection, batch: str, *states: str) -> CampaignId | None:
     """The campaign of a batch in one of these states, and nobody else's until the transaction ends."""
     wanted = and_(BATCH.c.id == batch, BATCH.c.state.in_(states))
     return connection.scalar(select(BATCH.c.campaign).where(wanted).with_for_update())
 
 
 def _building(connection: Connection, batch: str) -> CampaignId:
-    campaign = _locked(connection, batch, "building")
+    campaign = _lock_batch(connection, batch, "building")
     if campaign is None:
         raise StorageError(
             f"the batch {batch} is not under construction: another replica took it back or finished it."

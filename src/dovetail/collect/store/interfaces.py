@@ -111,7 +111,7 @@ class ShufflerStore(Protocol):
     def parts(self, batch: str) -> Iterator[bytes]:
         """The body of a batch, in its order, part by part, in bounded memory."""
 
-    def delivered(self, batch: str) -> None:
+    def mark_delivered(self, batch: str) -> None:
         """The analyzer has it: mark batch and rounds "delivered", delete the body."""
 
     def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
@@ -165,7 +165,7 @@ class AnalyzerStore(Protocol):
     def ready(self) -> bool:
         """Whether a transaction can be made now."""
 
-    def known(self, batch: str) -> bool:
+    def has_counted(self, batch: str) -> bool:
         """Whether this batch has been counted."""
 
     def count(self, counted: CountedBatch) -> bool:
@@ -180,7 +180,7 @@ class AnalyzerStore(Protocol):
     def tallies(self, campaign: CampaignId, batch: str) -> list[GroupTally]:
         """Tallies of a batch, by group."""
 
-    def placed(self, batch: str) -> Iterator[tuple[int, bytes]]:
+    def reports_by_slot(self, batch: str) -> Iterator[tuple[int, bytes]]:
         """Reports of an order-private batch by roster slot."""
 
     def aside(self, batch: str) -> Iterator[tuple[str, bytes]]:

@@ -87,7 +87,7 @@ def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) 
 def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
     """What becomes of each report, as if they came one after the other."""
     open_rounds = lock(connection, (report.campaign for report in reports), "open")
-    known, taken = _known(connection, reports), _taken(connection, reports)
+    known, taken = _known_digests(connection, reports), _taken_devices(connection, reports)
     outcomes: list[AcceptOutcome] = []
     new = []
     for report in reports:
@@ -124,7 +124,7 @@ def move(connection: Connection, place: RoundId, into: int, reports: Sequence[Se
     if len(reports) != found[place].total:
         raise StorageError(f"round {number} of {campaign} has changed while it was merged; try again.")
     reports = [replace(report, round=into) for report in reports]
-    taken = _taken(connection, reports)
+    taken = _taken_devices(connection, reports)
     kept = [report for report in reports if (campaign, into, report.tag) not in taken]
     _store(connection, kept)
     superseded = len(reports) - len(kept)
@@ -162,7 +162,7 @@ def change(connection: Connection, place: RoundId, **values: Any) -> None:
     connection.execute(update(ROUND).where(here).values(**values))
 
 
-def sealed(connection: Connection, place: RoundId, tags: Sequence[bytes]) -> dict[bytes, bytes]:
+def fetch_sealed(connection: Connection, place: RoundId, tags: Sequence[bytes]) -> dict[bytes, bytes]:
     """Sealed reports of a round by tag, of those tags that have one."""
     found: dict[bytes, bytes] = {}
     for part in _chunks(tags):
@@ -193,7 +193,7 @@ def _store(connection: Connection, reports: Sequence[SealedReport]) -> None:
         connection.execute(_MORE, {"of": campaign, "at": number, "more": more})
 
 
-def _known(connection: Connection, reports: Sequence[SealedReport]) -> set[bytes]:
+def _known_digests(connection: Connection, reports: Sequence[SealedReport]) -> set[bytes]:
     """Digests among these that are in the store."""
     known: set[bytes] = set()
     for part in _chunks([report.report for report in reports]):
@@ -201,7 +201,7 @@ def _known(connection: Connection, reports: Sequence[SealedReport]) -> set[bytes
     return known
 
 
-def _taken(connection: Connection, reports: Sequence[SealedReport]) -> set[DeviceInRound]:
+def _taken_devices(connection: Connection, reports: Sequence[SealedReport]) -> set[DeviceInRound]:
     """Devices among these that have a report in the round."""
     tags = defaultdict(list)
     for report in reports:

@@ -95,7 +95,7 @@ class DatabaseShufflerStore:
             return {
                 (number, tag): sealed
                 for number, all_tags in tags.items()
-                for tag, sealed in report_transactions.sealed(connection, (campaign, number), all_tags).items()
+                for tag, sealed in report_transactions.fetch_sealed(connection, (campaign, number), all_tags).items()
             }
 
         found = self._database.read(work)
@@ -143,7 +143,7 @@ class DatabaseShufflerStore:
         for number in range(self._database.read(partial(batch_transactions.part_count, batch=batch))):
             yield self._database.read(partial(batch_transactions.part, batch=batch, number=number))
 
-    def delivered(self, batch: str) -> None:
+    def mark_delivered(self, batch: str) -> None:
         self._database.write(lambda connection: batch_transactions.deliver(connection, batch))
         self._database.forget(PART)
 

@@ -89,9 +89,9 @@ class CampaignAnswers:
 
     def guarantees(self) -> CampaignGuarantees:
         """What all counted batches promise."""
-        return campaign_guarantees(self.campaign, self.released())
+        return campaign_guarantees(self.campaign, self.released_batches())
 
-    def released(self) -> list[ReleasedBatch]:
+    def released_batches(self) -> list[ReleasedBatch]:
         """The batches in the numbers that guarantees depend on, in order of their rounds."""
         return [self._released(batch) for batch in self.batches()]
 
@@ -151,7 +151,7 @@ class CampaignAnswers:
     def guarantee(self, t: int | None = None) -> Document:
         """Everything that is promised, or with `t` what is for the batch of that round."""
         if t is not None:
-            for each in self.released():
+            for each in self.released_batches():
                 if each.t == t:
                     return _guarantee_document(batch_guarantee(self.campaign, each))
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
@@ -193,7 +193,11 @@ class CampaignAnswers:
         if batch.id not in self._rounds:
             randomizer: Any = from_device(self.campaign.mechanism)
             tallies = tuple(self._store.tallies(self.campaign.id, batch.id))
-            placed = {} if self._slots is None else self._slots.estimates(self.campaign, self._store.placed(batch.id))
+            placed = (
+                {}
+                if self._slots is None
+                else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
+            )
             self._rounds[batch.id] = RoundEstimates(batch.rounds[-1], batch.rounds, randomizer, tallies, placed)
         return self._rounds[batch.id]
 

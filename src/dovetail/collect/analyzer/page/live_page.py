@@ -99,13 +99,13 @@ def _figures(documents: Sequence[Document]) -> list[CaptionedChart]:
     latest = documents[-1]
     labels, unit = latest["groups"][0]["labels"], Unit.of(latest["measure"])
     found = [_bars(latest)] if latest["measure"] == "share" else []
-    found += [_course(documents, place) for place in _shown(labels)]
+    found += [_course(documents, place) for place in _charted_answers(labels)]
     if len(latest["groups"]) > 2:  # everybody, and more than one public group
-        found += [_groups(latest, place, unit) for place in _shown(labels)]
+        found += [_groups(latest, place, unit) for place in _charted_answers(labels)]
     return found
 
 
-def _shown(labels: Sequence[str]) -> range:
+def _charted_answers(labels: Sequence[str]) -> range:
     """Answers whose course is drawn: of two the second, because the first is what remains."""
     return range(1, 2) if len(labels) == 2 else range(min(len(labels), MOST_SERIES))
 
@@ -119,7 +119,7 @@ def _bars(latest: Document) -> CaptionedChart:
     chart = bar_chart(
         rows,
         title=title,
-        description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports: {_said(rows, latest)}",
+        description=f"{percent(latest['level'])} intervals, {latest['n']:,} reports: {_describe(rows, latest)}",
         tick=percent,
     )
     return CaptionedChart(title, chart)
@@ -130,7 +130,7 @@ def _groups(latest: Document, place: int, unit: Unit) -> CaptionedChart:
     rows = [_interval(each, place, unit)._replace(label=f"{each['group']} (n = {each['n']:,})") for each in named]
     title = f"{_name(named[0]['labels'][place])} by public group in round {latest['round']:,}"
     draw = bar_chart if latest["measure"] == "share" else interval_chart
-    return CaptionedChart(title, draw(rows, title=title, description=_said(rows, latest), tick=_tick(latest)))
+    return CaptionedChart(title, draw(rows, title=title, description=_describe(rows, latest), tick=_tick(latest)))
 
 
 def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
@@ -146,7 +146,8 @@ def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
     chart = series_chart(
         points,
         title=title,
-        description=f"{percent(latest['level'])} intervals; in round {latest['round']:,}: {_said([last], latest)}",
+        description=f"{percent(latest['level'])} intervals; in round {latest['round']:,}: "
+        f"{_describe([last], latest)}",
         tick=_tick(latest),
         names=(f"estimate with {percent(latest['level'])} interval", ""),
         across="round",
@@ -169,7 +170,7 @@ def _interval(shares: Document, place: int, unit: Unit) -> Interval:
     return Interval(shares["labels"][place], words, value, float(low), float(high))
 
 
-def _said(rows: Sequence[Interval], document: Document) -> str:
+def _describe(rows: Sequence[Interval], document: Document) -> str:
     """Estimates in words, for people who do not see the picture."""
     ends: Format = percent if document["measure"] == "share" else (lambda value: f"{value:,.3g}")
     return "; ".join(f"{row.label} {row.text}, {ends(row.lower)} to {ends(row.upper)}" for row in rows) + "."

@@ -42,10 +42,10 @@ class MqttSubscriber:
         if self._place.scheme == "mqtts":
             self._client.tls_set()
         self._client.reconnect_delay_set(1, 60)
-        self._client.on_connect = self._connected
+        self._client.on_connect = self._on_connect
         self._client.on_connect_fail = lambda *_: _LOG.warning("the broker cannot be reached")
-        self._client.on_disconnect = self._lost
-        self._client.on_message = self._came
+        self._client.on_disconnect = self._on_disconnect
+        self._client.on_message = self._on_message
 
     def start(self) -> None:
         """Connect, now or as soon as the broker is there."""
@@ -59,18 +59,18 @@ class MqttSubscriber:
         self._client.disconnect()
         self._client.loop_stop()
 
-    def _connected(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+    def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         if reason.is_failure:
             _LOG.warning("the broker refuses the shuffler")
             return
         client.subscribe([(topic, _QOS) for topic in self._topics])
         _LOG.info("subscribed at the broker", count=len(self._topics))
 
-    def _lost(self, *_: object) -> None:
+    def _on_disconnect(self, *_: object) -> None:
         if not self._stopped.is_set():
             _LOG.warning("the broker is gone")
 
-    def _came(self, _: Client, __: Any, message: MQTTMessage) -> None:
+    def _on_message(self, _: Client, __: Any, message: MQTTMessage) -> None:
         self._submit(bytes(message.payload), message.mid, message.qos)
 
     def _submit(self, payload: bytes, mid: int, qos: int) -> None:

@@ -18,9 +18,9 @@ def current_round(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int
     if campaign.schedule.period is not None:
         return campaign.schedule.round_at(now)
     number = max(rounds, default=1)
-    while number > 1 and not _closed(rounds, number - 1):
+    while number > 1 and not _is_closed(rounds, number - 1):
         number -= 1
-    return number + 1 if _closed(rounds, number) else number
+    return number + 1 if _is_closed(rounds, number) else number
 
 
 def round_to_open(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int | None:
@@ -32,7 +32,7 @@ def round_to_open(campaign: Campaign, rounds: RoundsByNumber, now: float) -> int
 def is_over(campaign: Campaign, round: RoundRecord, now: float) -> bool:
     """Whether an open round ends by itself: its time has passed, or it is full. An owner's close needs no reason."""
     full = campaign.batch.close_at
-    return _past(campaign, round.number, now) or (full is not None and round.count >= full)
+    return _is_past(campaign, round.number, now) or (full is not None and round.count >= full)
 
 
 def later_round_can_close(campaign: Campaign, rounds: RoundsByNumber, now: float) -> bool:
@@ -40,7 +40,7 @@ def later_round_can_close(campaign: Campaign, rounds: RoundsByNumber, now: float
     if any(round.state == "open" for round in rounds.values()):
         return True
     last = campaign.schedule.count
-    return last not in rounds and not _past(campaign, last, now)
+    return last not in rounds and not _is_past(campaign, last, now)
 
 
 def receiving_round(
@@ -57,7 +57,7 @@ def receiving_round(
         return "too_early"
     if _takes(campaign, number, rounds, now):
         return number
-    if campaign.batch.late == "next" and _began(campaign, number, rounds) > known:
+    if campaign.batch.late == "next" and _began_at(campaign, number, rounds) > known:
         for later in (running, running + 1):
             if later > number and _takes(campaign, later, rounds, now):
                 return later
@@ -67,20 +67,20 @@ def receiving_round(
 def _takes(campaign: Campaign, number: int, rounds: RoundsByNumber, now: float) -> bool:
     if number in rounds:
         return rounds[number].state == "open"
-    return 1 <= number <= campaign.schedule.count and not _past(campaign, number, now)
+    return 1 <= number <= campaign.schedule.count and not _is_past(campaign, number, now)
 
 
-def _began(campaign: Campaign, number: int, rounds: RoundsByNumber) -> float:
+def _began_at(campaign: Campaign, number: int, rounds: RoundsByNumber) -> float:
     """When a round before the current one began, at the latest."""
     schedule = campaign.schedule
     opened = rounds[number].opened if number in rounds else math.inf
     return opened if schedule.period is None else min(opened, schedule.ends(number) - schedule.period)
 
 
-def _closed(rounds: RoundsByNumber, number: int) -> bool:
+def _is_closed(rounds: RoundsByNumber, number: int) -> bool:
     return number in rounds and rounds[number].state != "open"
 
 
-def _past(campaign: Campaign, number: int, now: float) -> bool:
+def _is_past(campaign: Campaign, number: int, now: float) -> bool:
     schedule = campaign.schedule
     return schedule.period is not None and now >= schedule.ends(number) + schedule.grace

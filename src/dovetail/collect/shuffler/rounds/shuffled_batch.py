@@ -49,7 +49,7 @@ class ClosedRound:
     def tags(self) -> Tags:
         return self.store.tags(self.round.campaign, [self.round.number])
 
-    def packed(self, tags: Tags) -> list[bytes]:
+    def read_packed(self, tags: Tags) -> list[bytes]:
         """The packed reports of these tags."""
         sealed = self.store.fetch(self.round.campaign, tags)
         return [self.key.open(report, tag) for report, (_, tag) in zip(sealed, tags, strict=True)]
@@ -58,7 +58,7 @@ class ClosedRound:
         """The roster slots (n,) of these tags."""
         found = np.empty(len(tags), dtype=np.int64)
         for start in range(0, len(tags), _CHUNK):
-            chunk = self.packed(tags[start : start + _CHUNK])
+            chunk = self.read_packed(tags[start : start + _CHUNK])
             found[start : start + len(chunk)] = [int.from_bytes(p[_KEY : _KEY + _SLOT], "big") for p in chunk]
         return found
 
@@ -66,7 +66,7 @@ class ClosedRound:
         """Seal the reports again under the key of round `into`; how many gave way to a report that is there."""
         tags, moved = self.tags(), list[SealedReport]()
         for start in range(0, len(tags), _CHUNK):
-            for packed in self.packed(tags[start : start + _CHUNK]):
+            for packed in self.read_packed(tags[start : start + _CHUNK]):
                 tag = key.tag(packed[:_KEY])
                 moved.append(SealedReport(self.round.campaign, into, tag, b"", key.seal(packed, tag)))
         return self.store.move(self.round.campaign, self.round.number, into, moved)
@@ -118,7 +118,7 @@ def build_batch(
     dropped = {"superseded": closed.round.superseded, "same slot": len(tags) - n}
     some = {reason: count for reason, count in dropped.items() if count}
     header = Header(campaign.id, campaign.digest.hex(), id, rounds, n, digest.hexdigest(), some)
-    return replace(batch, header=header.signed(version.signing))
+    return replace(batch, header=header.sign(version.signing))
 
 
 def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder) -> Iterator
     part = list[bytes]()
     for start in range(0, released.order.size, _CHUNK):
         chosen = [tags[report] for report in released.order[start : start + _CHUNK]]
-        for packed in closed.packed(chosen):
+        for packed in closed.read_packed(chosen):
             entry = packed[_KEY + _SLOT :]
             if released.slots is not None:
                 entry = int(released.slots[place]).to_bytes(_SLOT, "big") + entry
