@@ -42,10 +42,10 @@ from .shuffle.best import best_shuffler as best_shuffler
 from .shuffle.groups.groups import Groups as Groups
 from .shuffle.mallows import Mallows as Mallows
 from .shuffle.noisy_sort import NoisySort as NoisySort
-from .shuffle.planar_laplace import PlanarLaplace as PlanarLaplace
+from .shuffle.planar import PlanarLaplace as PlanarLaplace
 from .shuffle.rase import RASE as RASE
 from .shuffle.identity import Identity as Identity
-from .shuffle.load import load_shuffler as load_shuffler
+from .shuffle.fitting.load import load_shuffler as load_shuffler
 from .shuffle.uniform import Uniform as Uniform
 from .shuffle.within_groups import WithinGroups as WithinGroups
 

@@ -19,7 +19,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import Points
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.reference_order.axes import sort_along_axis
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows

@@ -22,6 +22,7 @@ from dovetail.core.channel import Channel, DenseChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, OrderPrivacy
 from dovetail.core.stages import Shuffler
+from dovetail.shuffle.comparison.sattolo import Sattolo
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
@@ -291,8 +292,8 @@ def test_a_fitted_shuffler_keeps_its_own_alpha() -> None:
 
 
 def test_a_shuffler_without_a_theorem_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"Theorem 4.4 .* object is none"):
-        exact_alpha(type("Plain", (), {"name": "object", "n": 3})(), everybody(3))
+    with pytest.raises(UnsupportedError, match=r"Theorem 4.4 .* sattolo is none"):
+        exact_alpha(Sattolo(3), everybody(3))
 
 
 def test_independent_releases_add_and_the_sum_is_exact_for_one_group() -> None:

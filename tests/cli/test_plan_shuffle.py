@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
-from dovetail.shuffle.load import load_shuffler
+from dovetail.shuffle.fitting.load import load_shuffler
 
 KEYS = {"alpha", "width", "sensitivity", "theta", "theta_n", "components", "largest_group", "shuffler"}
 

@@ -37,7 +37,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core

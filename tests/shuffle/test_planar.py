@@ -16,7 +16,7 @@ from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
 from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.sampling.kd_order import kd_order
 from dovetail.shuffle.sampling.planar_noise import _decide_exactly, planar_laplace
 from dovetail.shuffle.sensitivity.planar import RATE

@@ -12,12 +12,12 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, DovetailError, StorageError, UnsupportedError
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.fitting.fitted_shuffler import FORMAT, FittedShuffler
+from dovetail.shuffle.fitting.load import load_shuffler
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.load import load_shuffler
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

@@ -12,7 +12,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

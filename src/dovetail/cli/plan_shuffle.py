@@ -13,7 +13,7 @@ import typer
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import nearest as nearest_name
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
-from dovetail.pipeline.config.build import build_shuffler, mechanism_of
+from dovetail.pipeline.config.build import build_shuffler
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.report.document import Missing, plain
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
@@ -81,7 +81,7 @@ def _plan(
     if out is not None:
         if out.exists() and not force:
             raise OutputError(f"{out}: exists already; use --force to replace it.")
-        mechanism = mechanism_of(fitted)
+        mechanism = fitted.acting
         if not isinstance(mechanism, FittedShuffler):
             raise UnsupportedError(f"a {mechanism.name} shuffler cannot be saved; leave out --out.")
         mechanism.save(out)

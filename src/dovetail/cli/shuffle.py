@@ -21,7 +21,7 @@ from dovetail.cli.console.output import (
     write_reports,
 )
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.config.build import build_groups, build_shuffler, mechanism_of, public_points
+from dovetail.pipeline.config.build import build_groups, build_shuffler, public_points
 from dovetail.pipeline.config.run_config import parse_section
 from dovetail.pipeline.config.sections import ShuffleSection
 from dovetail.pipeline.files.report_columns import described_columns
@@ -84,7 +84,7 @@ def _shuffle(
     public = table.drop(columns)
     fitted = _fit(section, public, table.height)
     moved = table.select(columns)[fitted.permutation(rng)]
-    released = moved if mechanism_of(fitted).name == "uniform" else pl.concat([public, moved], how="horizontal")
+    released = moved if not fitted.keeps_places else pl.concat([public, moved], how="horizontal")
     description = {**description_of(reports), "shuffle": section.model_dump(mode="json")}
     simulated = "simulation" in (rng.provenance, description.get("entropy"))
     description["entropy"] = "simulation" if simulated else "device"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -17,6 +17,14 @@ Share = Annotated[float, Gt(0), Lt(1)]
 Epsilon = Annotated[float, Gt(0), Le(700)]  # nats
 Alpha = Annotated[float, Ge(0)]  # nats; infinite for no promise
 Count = Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True)
+class _File:
+    """Marks the path of a file to read; in a configuration file it is relative to that file."""
+
+
+InputFile = Annotated[str, _File()]
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,11 @@ class Parameter:
     help: str
 
     REQUIRED = MISSING
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it names a file to read."""
+        return _is_file(self.annotation)
 
     @property
     def required(self) -> bool:
@@ -79,3 +92,7 @@ def help_of(kind: type) -> dict[str, str]:
         for name in names.split(","):
             found[name.strip()] = sentence.group(0) if sentence else " ".join(body.split())
     return found
+
+
+def _is_file(annotation: Any) -> bool:
+    return isinstance(annotation, _File) or any(_is_file(part) for part in get_args(annotation))

@@ -7,7 +7,7 @@ on the device and at the analyst. Randomness is the operating system's unless `s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -221,14 +221,61 @@ class NumericRandomizer(Randomizer):
         return 64
 
 
-class Shuffler(ABC):
+@dataclass(frozen=True, eq=False)
+class PublicData:
+    """All that a shuffler may be fitted to.
+
+    Parameters
+    ----------
+    n : int
+        People.
+    groups : Groups, optional
+        Who must be indistinguishable by order.
+    points : float array (n, d), optional
+        Public coordinates, where the groups are made of some.
+    graph : sparse array (n, n), optional
+        Public relationships.
+    """
+
+    n: int
+    groups: Any = None
+    points: NDArray[np.float64] | None = None
+    graph: Any = None
+
+
+class ShufflerKind(Declared):
+    """What a configuration may name as a shuffler: one that is fitted to public data, or a choice among them."""
+
+    needs_groups: ClassVar[bool] = True
+    needs_alpha: ClassVar[bool] = True
+    moves_reports: ClassVar[bool] = True  # False: everybody's report stays in place, for comparison only
+
+    @classmethod
+    @abstractmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Shuffler:
+        """The shuffler fitted to public data; `settings` are the declared ones."""
+
+    @classmethod
+    def objection(cls, *, alpha: float | None, coordinates: int | None, settings: dict[str, Any]) -> str:
+        """Why it cannot be fitted to what a configuration gives, in one sentence without a full stop; or nothing.
+
+        Parameters
+        ----------
+        coordinates : int or None
+            Columns of coordinates that the groups are made of, 0 for labels; None without groups.
+        """
+        if cls.needs_groups and coordinates is None:
+            return f"shuffler {cls.name!r} needs `groups`"
+        return f"shuffler {cls.name!r} needs `alpha`" if cls.needs_alpha and alpha is None else ""
+
+
+class Shuffler(ShufflerKind):
     """Reorders a batch of reports.
 
     Laws: z[i] = y[permutation[i]]; `log_weight` is the exact log probability of a permutation; shuffling never
     looks at the reports; `guarantee` holds for that law. Fitted shufflers are made from public data alone.
     """
 
-    name: ClassVar[str]
     n: int
 
     @property
@@ -264,6 +311,35 @@ class Shuffler(ABC):
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
         """Small instances on which the laws are tested."""
+
+    @property
+    def acting(self) -> Shuffler:
+        """What reorders the batch: itself, or the shuffler that it has decided for."""
+        return self
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether a place still says something about its sender, so that public columns may stand beside."""
+        return True
+
+    def uniform_blocks(self) -> Labels | None:
+        """Number (n,) of the block of places that are uniformly mixed among each other; None for other laws."""
+        return None
+
+    def exact_alpha(self, groups: Any) -> float:
+        """alpha of the order for other groups of the same people, rounded up; infinite where nothing is promised."""
+        raise UnsupportedError(
+            f"Theorem 4.4 gives the alpha of other groups for Mallows orders; {self.name} is none. "
+            "Its own guarantee holds for every group inside one of its groups."
+        )
+
+    def restrict(self, present: ArrayLike) -> Shuffler:
+        """This shuffler for the people that are `present` (n,), in their order, with the same guarantee."""
+        raise UnsupportedError(f"shuffler {self.name!r} cannot do with people missing.")
+
+    def facts(self) -> dict[str, Any]:
+        """What a report on repeated collections says of it besides its guarantee, of one round."""
+        return {}
 
     @final
     def shuffle(self, reports: ArrayLike, rng: Entropy | None = None) -> Reports:

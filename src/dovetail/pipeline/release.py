@@ -14,7 +14,6 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.config.build import mechanism_of
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.files.report_columns import from_columns, to_columns
 from dovetail.pipeline.files.table import Survey, as_text, canonical
@@ -22,7 +21,6 @@ from dovetail.pipeline.release_ledger import Ledger, Request
 from dovetail.pipeline.release_ledger import Release as Entry
 from dovetail.report.document import Lenses, Missing
 from dovetail.report.number_format import upward
-from dovetail.shuffle.uniform import Uniform
 
 
 class HasOrder(Protocol):
@@ -86,7 +84,7 @@ def release(
     new_release: bool,
 ) -> Released:
     """The recorded release of this table under these terms, or a fresh one."""
-    keeps_order = not isinstance(mechanism_of(shuffler), Uniform)
+    keeps_order = shuffler.keeps_places
     categories = None if survey.categories is None else list(survey.categories)
 
     def draw() -> pl.DataFrame:

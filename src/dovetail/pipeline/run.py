@@ -11,7 +11,7 @@ import polars as pl
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, StorageError
-from dovetail.pipeline.config.build import build_randomizer, fresh, mechanism_of
+from dovetail.pipeline.config.build import build_randomizer, fresh
 from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_config
 from dovetail.pipeline.evaluate.evaluate import beside, fitted, look, report_of
 from dovetail.pipeline.files.publish import check_target, publish
@@ -24,7 +24,6 @@ from dovetail.pipeline.release_ledger import Ledger
 from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.report.document import Missing, PrivacyReport
 from dovetail.report.render.html import render_html
-from dovetail.shuffle.uniform import Uniform
 
 
 def run(
@@ -111,7 +110,7 @@ def _release(
     progress("draw the release", 0, 1)
     released = release(settings, survey, randomizer, shuffler, rng, book, new_release=new_release)
     progress("draw the release", 1, 1)
-    if not isinstance(mechanism_of(shuffler), Uniform):  # the recorded rows have their own order: fit to that
+    if shuffler.keeps_places:  # the recorded rows have their own order: fit to that
         shuffler = fitted(settings.shuffle.shuffler, settings, replace(survey, public=released.public))
     lenses = look(settings, randomizer, shuffler, released.reports, beside(released.public, shuffler),
                    survey.categories, truth=None, provenance=rng.provenance)  # fmt: skip

@@ -45,6 +45,7 @@ class Unary(FrequencyRandomizer):
         Number of symbols; values are 0..k-1.
     epsilon : float, above 0 and at most 700, nats
     encoding : "optimized" or "symmetric"
+        Optimized has the smaller variance; symmetric is basic RAPPOR.
 
     Notes
     -----

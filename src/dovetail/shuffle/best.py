@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite
+from dovetail.core.stages import PublicData, ShufflerKind
 from dovetail.shuffle.fitting.components import PartitionedOrder, partition_reference_order
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.sensitivity.centres import Numbers
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -69,6 +70,19 @@ def best_shuffler(
     if here < there:
         return _with_reason(planar, f"planar noise keeps reports nearer home: {compared}")
     return _with_reason(chosen, f"{chosen.provenance.reason}; planar noise is no better: {compared}")
+
+
+class Best(ShufflerKind):
+    """The choice of `best_shuffler`, by its name in configurations."""
+
+    name: ClassVar[str] = "best"
+    label: ClassVar[str] = "the best shuffler for the groups"
+
+    @classmethod
+    def from_public(
+        cls, public: PublicData, *, alpha: float | None = None, **settings: Any
+    ) -> WithinGroups | Mallows | NoisySort | PlanarLaplace:
+        return best_shuffler(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
 
 
 def _along(

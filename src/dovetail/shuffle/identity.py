@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
@@ -28,6 +29,10 @@ class Identity(FittedShuffler):
     """
 
     name: ClassVar[str] = "identity"
+    label: ClassVar[str] = "no shuffle"
+    needs_groups: ClassVar[bool] = False
+    needs_alpha: ClassVar[bool] = False
+    moves_reports: ClassVar[bool] = False
     n: int
 
     def __post_init__(self) -> None:
@@ -37,6 +42,16 @@ class Identity(FittedShuffler):
     def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
         """The identity for as many people; no alpha can be kept, and the guarantee says so."""
         return cls(groups.n)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls(public.n)
+
+    def uniform_blocks(self) -> Labels:
+        return np.arange(self.n)
+
+    def exact_alpha(self, groups: Groups) -> float:
+        return math.inf
 
     @property
     def guarantee(self) -> OrderPrivacy:

@@ -16,6 +16,7 @@ from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -92,6 +93,7 @@ class Mallows(FittedShuffler):
     """
 
     name: ClassVar[str] = "mallows"
+    label: ClassVar[str] = "Mallows"
     groups: Groups
     alpha: float
     line: PartitionedOrder = field(repr=False)
@@ -115,6 +117,10 @@ class Mallows(FittedShuffler):
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "thetas", thetas)
         object.__setattr__(self, "sensitivities", largest)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls.fit(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
 
     @classmethod
     def fit(

@@ -16,6 +16,7 @@ from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_largest_product
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -90,6 +91,7 @@ class NoisySort(FittedShuffler):
     """
 
     name: ClassVar[str] = "noisy_sort"
+    label: ClassVar[str] = "noisy sort"
     groups: Groups
     alpha: float
     line: PartitionedOrder = field(repr=False)
@@ -120,6 +122,10 @@ class NoisySort(FittedShuffler):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "sensitivities", largest)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls.fit(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
 
     @classmethod
     def fit(

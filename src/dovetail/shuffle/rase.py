@@ -14,7 +14,8 @@ from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Reports, Shuffler
+from dovetail.core.settings import Count, InputFile
+from dovetail.core.stages import PublicData, Reports, Shuffler
 from dovetail.shuffle.comparison.sattolo import UNPROTECTED
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
@@ -110,11 +111,65 @@ class RASE(Shuffler):
     """
 
     name: ClassVar[str] = "rase"
+    label: ClassVar[str] = "RASE"
+    needs_groups: ClassVar[bool] = False  # a graph does as well
+    needs_alpha: ClassVar[bool] = False  # only where groups are refined
+
+    @dataclass(frozen=True)
+    class Settings:
+        """How the contributors' groups come about.
+
+        Parameters
+        ----------
+        graph : path of a table, optional
+            Public edge list of people, two columns; instead of groups, for streams.
+        refine : "blocks" or "agglomerative", optional
+            Refine the groups, as published.
+        k : int, at least 1
+            Number of refined groups.
+        """
+
+        graph: InputFile | None = None
+        refine: Refinement | None = None
+        k: Count | None = None
+
     groups: Groups
     mechanism: WithinGroups | Mallows | Uniform
     refine: Refinement | None = None
     k: int | None = None
     reason: str = field(default="", repr=False)
+
+    @classmethod
+    def objection(cls, *, alpha: float | None, coordinates: int | None, settings: dict[str, Any]) -> str:
+        if settings["graph"] is not None and coordinates is not None:
+            return "give either `groups` or `graph`, an edge list of people, not both"
+        if (settings["refine"] is None) != (settings["k"] is None):
+            return "`refine` and `k`, the number of refined groups, go together"
+        if settings["graph"] is None and coordinates is None:
+            return f"shuffler {cls.name!r} needs `groups` or `graph`"
+        return f"shuffler {cls.name!r} needs `alpha`" if settings["refine"] is not None and alpha is None else ""
+
+    @classmethod
+    def from_public(
+        cls, public: PublicData, *, alpha: float | None = None, refine: Refinement | None = None,
+        k: int | None = None, **settings: Any,
+    ) -> Self:  # fmt: skip
+        groups = public.graph if public.groups is None else public.groups
+        return cls.fit(groups, alpha=alpha or 0.0, refine=refine, k=k)
+
+    @property
+    def acting(self) -> Shuffler:
+        return self.mechanism
+
+    @property
+    def keeps_places(self) -> bool:
+        return self.mechanism.keeps_places
+
+    def uniform_blocks(self) -> Labels | None:
+        return self.mechanism.uniform_blocks()
+
+    def facts(self) -> dict[str, Any]:
+        return {"own_alpha": self.own_alpha}
 
     @classmethod
     def fit(

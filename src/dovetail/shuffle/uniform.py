@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
@@ -30,6 +31,9 @@ class Uniform(FittedShuffler):
     """
 
     name: ClassVar[str] = "uniform"
+    label: ClassVar[str] = "uniform shuffle"
+    needs_groups: ClassVar[bool] = False
+    needs_alpha: ClassVar[bool] = False
     n: int
 
     def __post_init__(self) -> None:
@@ -39,6 +43,20 @@ class Uniform(FittedShuffler):
     def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
         """The uniform shuffle of as many people; it keeps alpha = 0, whatever is asked."""
         return cls(groups.n)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls(public.n)
+
+    @property
+    def keeps_places(self) -> bool:
+        return False
+
+    def uniform_blocks(self) -> Labels:
+        return np.zeros(self.n, dtype=np.int64)
+
+    def exact_alpha(self, groups: Groups) -> float:
+        return 0.0
 
     @property
     def guarantee(self) -> OrderPrivacy:

@@ -14,6 +14,7 @@ from scipy.special import gammaln
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
@@ -44,6 +45,8 @@ class WithinGroups(FittedShuffler):
     """
 
     name: ClassVar[str] = "within_groups"
+    label: ClassVar[str] = "uniform shuffle inside each group"
+    needs_alpha: ClassVar[bool] = False
     groups: Groups
     provenance: FitProvenance = field(default_factory=FitProvenance, repr=False, compare=False)
 
@@ -59,6 +62,17 @@ class WithinGroups(FittedShuffler):
     def fit(cls, groups: Groups, *, alpha: float | None = None) -> Self:
         """The shuffle inside these groups; it keeps alpha = 0, whatever is asked."""
         return cls(groups)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls(public.groups)
+
+    def uniform_blocks(self) -> Labels:
+        component = self.groups.components()
+        return np.where(component < 0, -1 - np.arange(self.n), component)  # alone, each by itself
+
+    def exact_alpha(self, groups: Groups) -> float:
+        return 0.0 if self.groups.covers(groups) else math.inf
 
     @property
     def n(self) -> int:  # type: ignore[override]

@@ -1,23 +1,8 @@
 """The alpha of a shuffler for other groups than those that it was fitted for."""
 
-import math
-from typing import Protocol, runtime_checkable
-
-from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
-
-
-@runtime_checkable
-class HasExactAlpha(Protocol):
-    """A shuffler that knows what its order promises to any grouping."""
-
-    def exact_alpha(self, groups: Groups) -> float:
-        """alpha for these groups, rounded up; infinite where nothing is promised."""
-        ...
 
 
 def exact_alpha(shuffler: Shuffler, groups: Groups) -> float:
@@ -57,15 +42,4 @@ def exact_alpha(shuffler: Shuffler, groups: Groups) -> float:
     """
     if shuffler.n != groups.n:
         raise DataError(f"`groups` must be of {shuffler.n:,} people, as the shuffler, got {groups.n:,}.")
-    if isinstance(shuffler, Uniform) or not len(groups):
-        return 0.0
-    if isinstance(shuffler, Identity):
-        return math.inf
-    if isinstance(shuffler, WithinGroups):
-        return 0.0 if shuffler.groups.covers(groups) else math.inf
-    if isinstance(shuffler, HasExactAlpha):
-        return shuffler.exact_alpha(groups)
-    raise UnsupportedError(
-        f"Theorem 4.4 gives the alpha of other groups for Mallows orders; {shuffler.name} is none. "
-        "Its own guarantee holds for every group inside one of its groups."
-    )
+    return shuffler.exact_alpha(groups) if len(groups) else 0.0

@@ -27,7 +27,7 @@ from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar_laplace import PlanarLaplace
+from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.rase import RASE, Refinement
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
@@ -117,11 +117,6 @@ def build_shuffler(
         "best": best_shuffler,
     }
     return fits[name](groups, alpha=wanted, points=points)
-
-
-def mechanism_of(shuffler: Shuffler) -> Shuffler:
-    """What reorders the batch: RASE decides for one of the others."""
-    return shuffler.mechanism if isinstance(shuffler, RASE) else shuffler
 
 
 def public_points(section: GroupsSection | None, survey: Survey) -> Points | None:

@@ -16,15 +16,11 @@ from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.config.build import mechanism_of
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.config.sections import AttackName, AttackSection, GroupsSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
 from dovetail.report.document import Measured, Missing
-from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
 
 MOST_TEXTS = 100
 NEIGHBOURS = 50  # whose reports the correlation attack weighs for each target
@@ -157,17 +153,12 @@ def attacker(
 
 def _blocks(shuffler: Shuffler) -> Labels:
     """Sets of places that each keep their people's reports and mix them."""
-    mechanism, places = mechanism_of(shuffler), np.arange(shuffler.n)
-    if isinstance(mechanism, Uniform):
-        return np.zeros_like(places)
-    if isinstance(mechanism, Identity):
-        return places
-    if isinstance(mechanism, WithinGroups):
-        component = mechanism.groups.components()
-        return np.where(component < 0, -1 - places, component)
-    raise UnsupportedError(
-        "the de Finetti attack needs places whose reports are mixed evenly; this order is released"
-    )
+    blocks = shuffler.uniform_blocks()
+    if blocks is None:
+        raise UnsupportedError(
+            "the de Finetti attack needs places whose reports are mixed evenly; this order is released"
+        )
+    return blocks
 
 
 def attacks(

@@ -9,7 +9,7 @@ import polars as pl
 from dovetail import __version__
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.config.build import build_groups, build_shuffler, mechanism_of, public_points
+from dovetail.pipeline.config.build import build_groups, build_shuffler, public_points
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.estimates import estimates
 from dovetail.pipeline.evaluate.guarantees import central_lens, order_lens
@@ -19,7 +19,6 @@ from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.release import Released
 from dovetail.report.document import Lenses, Missing, PrivacyReport
-from dovetail.shuffle.uniform import Uniform
 
 Analyst = FrequencyRandomizer | NumericRandomizer
 
@@ -36,7 +35,7 @@ def fitted(name: str, settings: RunConfig, survey: Survey) -> Shuffler:
 
 def beside(public: pl.DataFrame, shuffler: Shuffler) -> pl.DataFrame | Missing:
     """Public columns, where the shuffler keeps enough order for them to stand beside the reports."""
-    if isinstance(mechanism_of(shuffler), Uniform):
+    if not shuffler.keeps_places:
         return Missing("a uniform shuffle keeps no order, so no report belongs to a group")
     return public
 

@@ -5,14 +5,12 @@ Amplification and shuffled leakage hold for a uniform shuffle of exchangeable re
 
 from __future__ import annotations
 
+import numpy as np
+
 from dovetail.account.amplify import amplify
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
-from dovetail.pipeline.config.build import mechanism_of
 from dovetail.report.document import Missing, Order
-from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
 
 _NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
 _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffles only; this order is released"
@@ -20,14 +18,10 @@ _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffl
 
 def smallest_batch(shuffler: Shuffler) -> int | Missing:
     """Number of reports that are shuffled uniformly with each person's own, in the worst case."""
-    mechanism = mechanism_of(shuffler)
-    if isinstance(mechanism, Uniform):
-        return mechanism.n
-    if isinstance(mechanism, WithinGroups):
-        sizes = mechanism.groups.sizes
-        alone = mechanism.n > int(sizes.sum())  # people outside every group keep their place
-        return 1 if alone else int(sizes.min())
-    return Missing(_NOT_SHUFFLED if isinstance(mechanism, Identity) else _NOT_UNIFORM)
+    blocks = shuffler.uniform_blocks()
+    if blocks is None or not shuffler.acting.moves_reports:
+        return Missing(_NOT_UNIFORM if blocks is None else _NOT_SHUFFLED)
+    return int(np.unique(blocks, return_counts=True)[1].min())
 
 
 def central_lens(

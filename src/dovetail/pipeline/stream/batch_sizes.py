@@ -16,10 +16,8 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
-from dovetail.pipeline.config.build import mechanism_of
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.report.document import Missing
-from dovetail.shuffle.within_groups import WithinGroups
 
 ALONE = "in some round somebody is shuffled with nobody else: there the local guarantee is all there is"
 
@@ -46,11 +44,8 @@ class Batches:
         size = smallest_batch(shuffler)
         if isinstance(size, Missing):
             return size
-        mechanism, places = mechanism_of(shuffler), np.arange(shuffler.n)
-        label = np.zeros_like(places)
-        if isinstance(mechanism, WithinGroups):
-            component = mechanism.groups.components()
-            label = np.where(component < 0, -1 - places, component)  # alone, each by itself
+        label = shuffler.uniform_blocks()
+        assert label is not None  # there is a smallest batch
         group = pl.Series("group", label[sent["place"].to_numpy()])
         sizes = sent.with_columns(group).group_by("group", "time").agg(n=pl.len())
         return cls(sizes, shuffler.n, shuffler.n if honest is None else honest)

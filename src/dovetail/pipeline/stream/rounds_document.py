@@ -17,7 +17,6 @@ from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.pipeline.stream.stream import Stream
 from dovetail.report.document import Missing, central_document
-from dovetail.shuffle.rase import RASE
 
 NO_CAP = "no cap was set: a device may report in every round"
 SILENT = "every device that had a value has spent its budget"
@@ -49,7 +48,7 @@ def rounds_document(
         central = batches.of_a_round(campaign.randomizer, delta=settings.promise.delta)
         central = central if isinstance(central, Missing) else central.drawn_from(provenance)
     first, last = rounds.rounds[0].t, rounds.last
-    own = {"own_alpha_of_a_round": shuffler.own_alpha} if isinstance(shuffler, RASE) else {}
+    own = {f"{name}_of_a_round": value for name, value in shuffler.facts().items()}
     return {
         **facts,
         **own,

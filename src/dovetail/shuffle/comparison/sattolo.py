@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.stages import Shuffler
+from dovetail.core.stages import PublicData, Shuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 
@@ -55,6 +55,10 @@ class Sattolo(Shuffler):
 
     def __post_init__(self) -> None:
         whole("n", self.n, least=2)
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        return cls(public.n)
 
     @property
     def guarantee(self) -> OrderPrivacy:

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
-from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.rounding import round_up_to_double
+from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,
     check_groups,
@@ -96,6 +97,7 @@ class PlanarLaplace(FittedShuffler):
     """
 
     name: ClassVar[str] = "planar"
+    label: ClassVar[str] = "planar Laplace"
     groups: Groups
     alpha: float
     line: PartitionedOrder = field(repr=False)
@@ -128,6 +130,19 @@ class PlanarLaplace(FittedShuffler):
             if any(RATE * Fraction(delta) > Fraction(alpha) for delta in np.unique(largest).tolist()):
                 raise DataError(f"`scales` must keep alpha = {alpha:g} for the points of the groups.")
         object.__setattr__(self, "sensitivities", largest)
+
+    @classmethod
+    def objection(cls, *, alpha: float | None, coordinates: int | None, settings: dict[str, Any]) -> str:
+        general = super().objection(alpha=alpha, coordinates=coordinates, settings=settings)
+        return general or (
+            "" if coordinates == 2 else f"shuffler {cls.name!r} needs groups of `points` with two coordinates"
+        )
+
+    @classmethod
+    def from_public(cls, public: PublicData, *, alpha: float | None = None, **settings: Any) -> Self:
+        if public.points is None:
+            raise ParameterError("shuffler planar moves points in the plane: it needs two columns of coordinates.")
+        return cls.fit(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
 
     @classmethod
     def fit(cls, groups: Groups, *, alpha: float, points: ArrayLike) -> Self:
