@@ -301,7 +301,7 @@ MISTAKES = {
     "groups for a uniform shuffle": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "uniform",
                                       "--labels", "age"], "takes no groups"),
     "best without alpha": (["shuffle", "survey.csv", "--out", "z.parquet", "--labels", "age"], "needs `alpha`"),
-    "options without a randomizer": (["estimate", "survey.csv", "--epsilon", "1"], "go with --randomizer"),
+    "options without a randomizer": (["estimate", "survey.csv", "--epsilon", "1"], "goes with --randomizer"),
     "categories missing": (["estimate", "survey.csv", "--randomizer", "krr", "--epsilon", "1"], "needs --categories"),
     "duplicate person": ([*RANDOMIZE, "--epsilon", "1", "--categories", "no,yes", "--person", "age"], "stand in"),
     "groups missing": (["shuffle", "survey.csv", "--out", "z.parquet", "--shuffler", "within_groups"],

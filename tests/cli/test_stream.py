@@ -137,7 +137,7 @@ def test_a_fitted_rase_is_saved_by_its_mechanism(capsys: pytest.CaptureFixture[s
 
 MISTAKES = {
     "beta": (["--beta", "1.5", "--rho", "0.9"], "must be less than 1"),
-    "rho missing": (["--beta", "0.5"], "needs the precision requirement"),
+    "rho missing": (["--beta", "0.5"], "`randomize.rho` is missing"),
     "a range that holds zero": (["--beta", "0.5", "--rho", "0.9", "--lower=-1"], "No epsilon guarantees"),
     "outside the range": (["--beta", "0.5", "--rho", "0.9", "--upper", "50"], "outside the declared [4, 50]"),
 }

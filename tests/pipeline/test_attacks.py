@@ -12,7 +12,7 @@ from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
 from dovetail.estimate.local import Debiased, GroupShares
 from dovetail.pipeline.config.sections import GroupsSection
-from dovetail.pipeline.evaluate.attacks import Knowledge
+from dovetail.pipeline.evaluate.attacks import ColumnKnowledge
 from dovetail.pipeline.evaluate.learnability import local_shares
 from dovetail.pipeline.files.table import Survey
 from dovetail.report.document import Learnability, Lenses, Measured, Missing
@@ -117,7 +117,7 @@ def places(similar: list[str], **columns: Any) -> Any:
     """Places that vote on the first ten people, within equal ages."""
     table = survey().with_columns(**columns)
     people = Survey.of(table.select("age", *similar))
-    known = Knowledge(people, GroupsSection(labels="age"), similar)
+    known = ColumnKnowledge(people, GroupsSection(labels="age"), similar)
     return known.places(np.arange(10), votes=25, rng=simulation(5))
 
 

@@ -35,7 +35,10 @@ MISTAKES = {
     "epsilon infinite": (rehearsal(randomize={"epsilon": float("inf")}), r"`randomize\.epsilon` must be"),
     "epsilon not a number": (rehearsal(randomize={"epsilon": float("nan")}), r"`randomize\.epsilon` must be"),
     "delta": (rehearsal(promise={"delta": 1.5}), r"`promise\.delta` must be less than 1"),
-    "unknown randomizer": (rehearsal(randomize={"randomizer": "rr"}), r"`randomize\.randomizer` must be 'krr'"),
+    "unknown randomizer": (
+        rehearsal(randomize={"randomizer": "rr"}),
+        r"\[randomize\] `randomizer` must be one of .*krr.*, got 'rr'; did you mean 'krr'\?$",
+    ),
     "missing key": ({"schema_version": 1, "mode": "release"}, r"`data` is missing"),
     "schema": (rehearsal(schema_version=2), r"`schema_version` must be 1, got 2"),
     "by not public": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,8 @@ from dovetail.attack.experiment.result import Guesses, People, columns, most, pe
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.settings import Count
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
 
 Points = NDArray[np.float64]  # (n, d)
 
@@ -56,7 +57,7 @@ class Smoothness:
 
 
 @dataclass(frozen=True, eq=False)
-class Correlation:
+class Correlation(Attack):
     r"""Guesses by the best linear prediction of the indicators of the values: exact Gaussian-process regression.
 
     .. math:: \hat{f} = \bar{u} + C (C + \rho I)^{-1} (u - \bar{u}), \qquad \hat{x}_i = \arg\max_v \hat{f}_{iv}
@@ -81,6 +82,20 @@ class Correlation:
     """
 
     name: ClassVar[str] = "correlation"
+    label: ClassVar[str] = "correlation"
+
+    @dataclass(frozen=True)
+    class Settings:
+        """What the attacker may choose.
+
+        Parameters
+        ----------
+        neighbours : int, at least 1
+            People whose reports are weighed for each target.
+        """
+
+        neighbours: Count = 50
+
     randomizer: FrequencyRandomizer
     targets: People
     weights: csr_array
@@ -89,7 +104,7 @@ class Correlation:
     def fit(
         cls, randomizer: FrequencyRandomizer, points: ArrayLike, *, targets: ArrayLike, smoothness: Smoothness,
         neighbours: int | None = 50,
-    ) -> Correlation:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Solve for the weights.
 
         Parameters
@@ -125,6 +140,19 @@ class Correlation:
         rows = np.concatenate([_weights(places[found[part]], seat[part], smoothness, noise) for part in parts])
         ends = np.arange(0, found.size + 1, count)
         return cls(randomizer, who, csr_array((rows.ravel(), found.ravel(), ends), shape=(who.size, n)))
+
+    @classmethod
+    def prepare(
+        cls, known: Knowledge, randomizer: FrequencyRandomizer, shuffler: Shuffler, *, targets: People, rng: Entropy,
+        neighbours: int = 50, **settings: Any,
+    ) -> Self:  # fmt: skip
+        points, seen = known.points(), known.release(randomizer, shuffler, rng)
+        smoothness = learn_smoothness(randomizer, points, seen, rng=rng)
+        return cls.fit(randomizer, points, targets=targets, smoothness=smoothness, neighbours=neighbours)
+
+    @classmethod
+    def weighed(cls, n: int, settings: dict[str, Any]) -> int:
+        return int(min(settings["neighbours"], n))
 
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
         rng = entropy_or_system(rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from dovetail.attack.experiment.result import Guesses, People, most, people
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, Reports
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
 from dovetail.estimate.simplex import nearest_shares
 from dovetail.shuffle.groups.neighbours import encode_labels
 
@@ -23,7 +23,7 @@ MOST_CLASSES = 3_000
 
 
 @dataclass(frozen=True, eq=False)
-class DeFinetti:
+class DeFinetti(Attack):
     r"""Guesses from what public data tell about values, learned from the shuffled batch itself.
 
     People of one class (equal public data t) have values with the same unknown law theta_c; a block is a set of
@@ -64,7 +64,9 @@ class DeFinetti:
     regression are ours.
     """
 
-    name: ClassVar[str] = "de Finetti"
+    name: ClassVar[str] = "definetti"
+    label: ClassVar[str] = "de Finetti"
+    asks_what_is_mixed: ClassVar[bool] = True
     randomizer: FrequencyRandomizer
     targets: People
     classes: Codes
@@ -74,9 +76,7 @@ class DeFinetti:
     gain: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls, randomizer: FrequencyRandomizer, public: ArrayLike, *, blocks: ArrayLike, targets: ArrayLike
-    ) -> DeFinetti:
+    def of(cls, randomizer: FrequencyRandomizer, public: ArrayLike, *, blocks: ArrayLike, targets: ArrayLike) -> Self:
         """From labels of any kind.
 
         Parameters
@@ -114,6 +114,18 @@ class DeFinetti:
         inside = csr_array((ones, (block, np.arange(block.size))))
         who = people("targets", targets, n=classes.size)
         return cls(randomizer, who, classes, block, inside, mix, np.linalg.inv(normal))
+
+    @classmethod
+    def prepare(
+        cls, known: Knowledge, randomizer: FrequencyRandomizer, shuffler: Shuffler, *, targets: People, rng: Entropy,
+        **settings: Any,
+    ) -> Self:  # fmt: skip
+        blocks = shuffler.uniform_blocks()
+        if blocks is None:
+            raise UnsupportedError(
+                "the de Finetti attack needs places whose reports are mixed evenly; this order is released"
+            )
+        return cls.of(randomizer, known.classes(), blocks=blocks, targets=targets)
 
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
         rng = entropy_or_system(rng)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from annotated_types import Ge, Le
 from numba import njit
 from numpy.typing import NDArray
 
@@ -13,12 +14,11 @@ from dovetail.attack.experiment.result import Guesses, People
 from dovetail.attack.experiment.voters import Places
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError
-from dovetail.core.stages import FrequencyRandomizer, Reports, Support
-from dovetail.randomize.krr import KRR
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler, Support
 
 
 @dataclass(frozen=True, eq=False)
-class MajorityVote:
+class MajorityVote(Attack):
     r"""Guesses the value that most of the reports at a target's places support.
 
     .. math:: \hat{x}_i = \arg\max_v \#\{ j \in \mathrm{places}(i) : z_j \text{ supports } v \} \quad
@@ -44,7 +44,21 @@ class MajorityVote:
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5.
     """
 
-    name: ClassVar[str] = "majority vote"
+    name: ClassVar[str] = "majority"
+    label: ClassVar[str] = "majority vote"
+
+    @dataclass(frozen=True)
+    class Settings:
+        """What the attacker may choose.
+
+        Parameters
+        ----------
+        votes : int, 1 to 1000
+            Reports that vote on each target.
+        """
+
+        votes: Annotated[int, Ge(1), Le(1000)] = 25
+
     randomizer: FrequencyRandomizer
     targets: People
     places: Places
@@ -57,13 +71,24 @@ class MajorityVote:
         if places.min(initial=-1) < -1 or not (places >= 0).any(axis=1).all():
             raise DataError("`places` must hold at least one place for each target, and -1 where there are fewer.")
 
+    @classmethod
+    def prepare(
+        cls, known: Knowledge, randomizer: FrequencyRandomizer, shuffler: Shuffler, *, targets: People, rng: Entropy,
+        votes: int = 25, **settings: Any,
+    ) -> Self:  # fmt: skip
+        return cls(randomizer, targets, known.places(targets, votes=votes, rng=rng))
+
+    @classmethod
+    def weighed(cls, n: int, settings: dict[str, Any]) -> int:
+        return int(min(settings["votes"], n))
+
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
         rng = entropy_or_system(rng)
         given = self.randomizer.check_reports(reports)
         if self.places.max() >= len(given):
             raise DataError(f"`reports` must have a row for each of {self.places.max() + 1:,} places.")
         words = rng.words(len(self.places))
-        if isinstance(self.randomizer, KRR):
+        if self.randomizer.names_values:
             return np.asarray(_vote(given, self.places, self.randomizer.k, words))
         return np.asarray(_vote_support(self.randomizer.support(given), self.places, words))
 

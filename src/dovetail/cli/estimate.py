@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+import polars as pl
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dovetail.cli.console.options import Beta, Precision, Rho, given
+from dovetail.cli.console.mechanism_options import RandomizerSettings, chosen
+from dovetail.cli.console.option_groups import flatten
+from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Json, description_of, print_json
-from dovetail.cli.shuffle import _fit as fit_shuffler
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.pipeline.config.build import build_randomizer
-from dovetail.pipeline.config.run_config import parse_config, parse_section
-from dovetail.pipeline.config.sections import NUMERIC, EstimateSection, ShuffleSection
+from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.pipeline.config.build import build_randomizer, fit_beside
+from dovetail.pipeline.config.parse import parse_section
+from dovetail.pipeline.config.sections import DataSection, EstimateSection, RandomizeSection, ShuffleSection
 from dovetail.pipeline.evaluate.estimates import estimates
 from dovetail.pipeline.files.report_columns import from_columns, report_columns
 from dovetail.pipeline.files.table import read_table
@@ -25,27 +30,48 @@ from dovetail.report.document import Missing, Shares, plain
 from dovetail.shuffle.identity import Identity
 
 
+@dataclass(frozen=True)
+class MadeOptions:
+    """How the reports were made, for tables that do not say so."""
+
+    randomizer: Annotated[
+        str | None,
+        typer.Option(help=f"For tables that do not say how they were made: {', '.join(RANDOMIZERS.names())}."),
+    ] = None
+    epsilon: Annotated[float | None, typer.Option(help="With --randomizer.")] = None
+    categories: Annotated[str | None, typer.Option(help="With --randomizer: separated by commas.")] = None
+    lower: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+    upper: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+    grid: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None
+
+    def told(self, settings: Any) -> dict[str, Any]:
+        """What the options say; empty without --randomizer."""
+        found = given(asdict(self) | {"categories": split_names(self.categories) or None}) | chosen(settings)
+        if self.randomizer is None:
+            if found:
+                raise ParameterError(
+                    f"--{next(iter(found))} goes with --randomizer, for tables that do not say how they were made."
+                )
+            return {}
+        question = RANDOMIZERS[self.randomizer].question
+        if question == "frequency" and not self.categories:
+            raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
+        if question == "mean" and (self.lower is None or self.upper is None):
+            raise ParameterError(f"--randomizer {self.randomizer} needs --lower and --upper.")
+        return found
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("estimate")(_estimate)
+    app.command("estimate")(flatten(_estimate))
 
 
 def _estimate(
     reports: Annotated[Path, typer.Argument(help="Parquet from `randomize`, `shuffle` or `run`; or any table.")],
+    options: MadeOptions,
+    settings: RandomizerSettings,
     by: Annotated[str, typer.Option(help="Public columns to estimate by, separated by commas.")] = "",
     min_group_size: Annotated[int, typer.Option(min=2, help="Smaller groups are withheld.")] = 50,
-    randomizer: Annotated[
-        Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"] | None,
-        typer.Option(help="For tables that do not say how they were made."),
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="With --randomizer.")] = None,
-    categories: Annotated[str | None, typer.Option(help="With --randomizer: separated by commas.")] = None,
-    lower: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
-    upper: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
-    grid: Annotated[float | None, typer.Option(help="With --randomizer: numbers.")] = None,
-    beta: Beta = None,
-    rho: Rho = None,
-    precision: Precision = None,
     as_json: Json = False,
 ) -> None:
     """Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.
@@ -55,44 +81,19 @@ def _estimate(
     table = read_table(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
-    made = description_of(reports)
-    numbers = {"lower": lower, "upper": upper, "grid": grid, "beta": beta, "rho": rho, "precision": precision}
-    if randomizer is None and given({"epsilon": epsilon, "categories": categories, **numbers}):
-        raise ParameterError("--epsilon, --categories and the options of numbers go with --randomizer.")
-    if randomizer is not None:
-        listed = [name.strip() for name in categories.split(",")] if categories else None
-        told = {"randomizer": randomizer, "epsilon": epsilon, "categories": listed, **numbers}
-        for name, value in given(told).items():
-            if name in made and made[name] != value:
-                raise ParameterError(
-                    f"{reports}: says that its reports were made with {name} {made[name]!r}, not {value!r}; drop "
-                    "--randomizer and what goes with it."
-                )
-        made = {**told, "shuffle": made.get("shuffle")}
-    if randomizer is not None and randomizer not in NUMERIC and not categories:
-        raise ParameterError("--randomizer needs --categories, the declared categories in their order.")
-    if randomizer in NUMERIC and (lower is None or upper is None):
-        raise ParameterError(f"--randomizer {randomizer} needs --lower and --upper.")
-    if "randomizer" not in made:
-        raise DataError(
-            f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
-        )
-    config = _config(made)
-    known = config.data.categories
-    plan = build_randomizer(config, None if known is None else tuple(known))
-    public = table.drop(report_columns(table))
-    wanted = [name.strip() for name in by.split(",") if name.strip()]
+    made = _made(reports, options.told(settings))
+    known, randomizer = made.get("categories"), _randomizer(made)
+    public, wanted = table.drop(report_columns(table)), split_names(by)
     for name in wanted:
         if name not in public.columns:
             raise DataError(f"{reports}: column {name!r} does not stand beside the reports; there: {public.columns}.")
-    section = parse_section(ShuffleSection, made["shuffle"], name=str(reports)) if made.get("shuffle") else None
-    shuffler = (
-        Identity(table.height) if section is None or not wanted else fit_shuffler(section, public, table.height)
-    )
+    shuffle = given(made.get("shuffle") or {})
+    section = parse_section(ShuffleSection, shuffle, name=str(reports)) if shuffle and wanted else None
+    beside: pl.DataFrame | Missing = public if wanted else Missing("no grouping column was asked for")
     answer = estimates(
-        plan, from_columns(plan, table, known), public if wanted else Missing("no grouping column was asked for"),
-        shuffler, wanted=EstimateSection(by=wanted, min_group_size=min_group_size),
-        labels=list(known or ["mean"]), truth=None,
+        randomizer, from_columns(randomizer, table, known), beside,
+        Identity(table.height) if section is None else fit_beside(section, public, n=table.height),
+        wanted=EstimateSection(by=wanted, min_group_size=min_group_size), labels=known or ["mean"], truth=None,
     )  # fmt: skip
     if as_json:
         print_json(plain(answer))
@@ -100,18 +101,29 @@ def _estimate(
         _print(answer.overall, answer.groups, answer.withheld)
 
 
-def _config(made: dict[str, Any]) -> Any:
+def _made(reports: Path, told: dict[str, Any]) -> dict[str, Any]:
+    """How the reports were made: by the file, or by options that do not contradict it."""
+    made = description_of(reports)
+    for name, value in told.items():
+        if name in made and made[name] != value:
+            raise ParameterError(
+                f"{reports}: says that its reports were made with {name} {made[name]!r}, not {value!r}; drop "
+                "--randomizer and what goes with it."
+            )
+    if not told and "randomizer" not in made:
+        raise DataError(
+            f"{reports}: does not say how its reports were made; give --randomizer, --epsilon and domain."
+        )
+    return {**told, "shuffle": made.get("shuffle")} if told else made
+
+
+def _randomizer(made: dict[str, Any]) -> FrequencyRandomizer | NumericRandomizer:
     domain = given({key: made.get(key) for key in ("categories", "lower", "upper", "grid")})
-    asked = given({key: made.get(key) for key in ("randomizer", "epsilon", "beta", "rho", "precision")})
-    return parse_config(
-        {
-            "schema_version": 1,
-            "mode": "rehearsal",
-            "data": {"private": "report", **domain},
-            "randomize": asked,
-        },
-        name="options",
-    )
+    own = [one.name for one in RANDOMIZERS[made["randomizer"]].settings()]
+    asked = given({key: made.get(key) for key in ("randomizer", "epsilon", *own)})
+    data = parse_section(DataSection, {"private": "report", **domain}, name="options")
+    section = parse_section(RandomizeSection, asked, name="options", at="randomize")
+    return build_randomizer(section, data, tuple(data.categories) if data.categories else None)
 
 
 def _print(overall: Shares, groups: Any, withheld: list[dict[str, Any]]) -> None:

@@ -13,7 +13,8 @@ import typer
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import nearest as nearest_name
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
-from dovetail.pipeline.config.build import build_shuffler
+from dovetail.core.registries import SHUFFLERS
+from dovetail.core.stages import PublicData
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.report.document import Missing, plain
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
@@ -70,7 +71,7 @@ def _plan(
     kind, path = chosen[0]
     table = _columns(path, columns, header=header, wanted={"labels": 1, "groups": 2, "edges": 2}.get(kind))
     spread, grouping = _groups(kind, table, radius=radius, nearest=nearest, metric=metric, hops=hops, n=n)
-    fitted = build_shuffler(shuffler, n=grouping.n, groups=grouping, alpha=alpha, points=spread)
+    fitted = SHUFFLERS[shuffler].from_public(PublicData(grouping.n, grouping, spread), alpha=alpha)
     summary = fitted.summary()
     none = Missing(f"{fitted.name} has no such parameter")
     document: dict[str, Any] = {key: summary.get(key, none) for key in _KEYS} | {

@@ -1,7 +1,7 @@
 """The registries: what there is of each kind, by name."""
 
 from dovetail.core.registry import Registry
-from dovetail.core.stages import Randomizer, ShufflerKind
+from dovetail.core.stages import Attack, Randomizer, ShufflerKind
 
 RANDOMIZERS: Registry[Randomizer] = Registry(
     "randomizer", Randomizer, package="dovetail.randomize", group="dovetail.randomizers"
@@ -9,3 +9,4 @@ RANDOMIZERS: Registry[Randomizer] = Registry(
 SHUFFLERS: Registry[ShufflerKind] = Registry(
     "shuffler", ShufflerKind, package="dovetail.shuffle", group="dovetail.shufflers"
 )
+ATTACKS: Registry[Attack] = Registry("attack", Attack, package="dovetail.attack", group="dovetail.attacks")

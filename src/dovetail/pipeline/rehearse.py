@@ -2,50 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from dovetail.core.entropy import Entropy
-from dovetail.core.stages import Reports, Shuffler
-from dovetail.pipeline.config.build import build_randomizer
-from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.core.entropy import Entropy, entropy_or_system
+from dovetail.core.stages import Reports
+from dovetail.pipeline.collection import Collection, Fit
+from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
-from dovetail.pipeline.evaluate.evaluate import Analyst, beside, fitted, look, report_of
+from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.evaluate.learnability import learnability
-from dovetail.pipeline.files.table import Survey
-from dovetail.pipeline.progress import Progress
-from dovetail.report.document import Lenses, PrivacyReport
+from dovetail.pipeline.progress import Progress, silent
+from dovetail.report.document import Lenses, Missing, PrivacyReport
+
+NOTHING = Missing("a rehearsal releases nothing")
+NO_TABLE = Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')
 
 
-def rehearse(settings: RunConfig, survey: Survey, rng: Entropy, progress: Progress) -> PrivacyReport:
-    """Truth is known: every shuffler that is compared gets the same reports, the estimates stand beside the truth."""
-    randomizer = build_randomizer(settings, survey.categories)
-    reports = randomizer.randomize(survey.values, rng)
-    names = dict.fromkeys([settings.shuffle.shuffler, *settings.shuffle.compare])
-    shufflers = [fitted(name, settings, survey) for name in names]
-    learned = learnability(settings.estimate, survey, randomizer, shufflers, rng)
-    every = [
+def rehearse(
+    collection: Collection,
+    *,
+    compare: Sequence[Fit] = (),
+    estimate: EstimateSection | None = None,
+    attack: AttackSection | None = None,
+    seed: int | None = None,
+    rng: Entropy | None = None,
+    progress: Progress = silent,
+) -> PrivacyReport:
+    """Truth is known: every shuffler that is compared gets the same reports, the estimates stand beside the truth.
+
+    Parameters
+    ----------
+    compare : functions of the public columns
+        Further shufflers, as `Collection.of` takes one.
+    estimate, attack : sections of a configuration, optional
+        What the analyst wants, and which attacks are mounted.
+    seed : int, optional
+        For the report: what `rng` was made from.
+
+    Examples
+    --------
+    >>> import dovetail as dt
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> krr = dt.KRR(k=2, epsilon=1.0)
+    >>> asked = Collection.of(table, private="answer", randomizer=krr, rng=dt.simulation(1))
+    >>> rehearse(asked, rng=dt.simulation(2)).lenses.central.epsilon < 1.0
+    True
+    """
+    rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
+    reports = collection.randomizer.randomize(collection.survey.values, rng)
+    every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
+    learned = learnability(
+        wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
+    )
+    found = [
         replace(
-            _one(shuffler, settings, survey, randomizer, reports, rng, progress), learnability=learned[shuffler.name]
+            _one(one, reports, wanted, attack or AttackSection.choose({}), rng, progress),
+            learnability=learned[one.shuffler.name],
         )
-        for shuffler in shufflers
+        for one in every.values()
     ]
-    comparison = {lenses.shuffler: lenses for lenses in every[1:] + every[:1]}
-    ordered = tuple(comparison.values()) if settings.shuffle.compare else ()
-    return report_of(settings, survey, randomizer, every[0], rng, comparison=ordered)
+    comparison = {lenses.shuffler: lenses for lenses in found[1:] + found[:1]}
+    return privacy_report(
+        collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=seed, release=NOTHING,
+        sanitized=NO_TABLE, comparison=tuple(comparison.values()) if compare else (),
+    )  # fmt: skip
 
 
 def _one(
-    shuffler: Shuffler,
-    settings: RunConfig,
-    survey: Survey,
-    randomizer: Analyst,
+    collection: Collection,
     reports: Reports,
+    estimate: EstimateSection,
+    attack: AttackSection,
     rng: Entropy,
     progress: Progress,
 ) -> Lenses:
+    shuffler = collection.shuffler
     progress(f"shuffle: {shuffler.name}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
     progress(f"shuffle: {shuffler.name}", 1, 1)
-    lenses = look(settings, randomizer, shuffler, batch, beside(survey.public, shuffler), survey.categories,
-                   truth=survey.values, provenance=rng.provenance)  # fmt: skip
-    return replace(lenses, attacks=attacks(settings, survey, randomizer, shuffler, rng, progress))
+    lenses = evaluate(collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance)
+    return replace(lenses, attacks=attacks(collection, attack, rng, progress))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -10,16 +9,19 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from dovetail.core.entropy import Entropy
+from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.core.stages import Reports
+from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.config.sections import EstimateSection
+from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.files.report_columns import from_columns, to_columns
-from dovetail.pipeline.files.table import Survey, as_text, canonical
+from dovetail.pipeline.files.table import as_text, canonical
+from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.release_ledger import Ledger, Request
 from dovetail.pipeline.release_ledger import Release as Entry
-from dovetail.report.document import Lenses, Missing
+from dovetail.report.document import Lenses, Missing, PrivacyReport
 from dovetail.report.number_format import upward
 
 
@@ -31,7 +33,7 @@ class HasOrder(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedTable:
     """The released table, its reports, and every release of these people so far."""
 
     table: pl.DataFrame
@@ -74,47 +76,79 @@ class Released:
 
 
 def release(
-    settings: RunConfig,
-    survey: Survey,
-    randomizer: FrequencyRandomizer | NumericRandomizer,
-    shuffler: Shuffler,
-    rng: Entropy,
-    ledger: Ledger,
+    collection: Collection,
     *,
-    new_release: bool,
-) -> Released:
+    ledger: Ledger | None = None,
+    estimate: EstimateSection | None = None,
+    new_release: bool = False,
+    progress: Progress = silent,
+) -> PrivacyReport:
+    """What leaves the house, drawn from the operating system; from then on nothing looks at the private column.
+
+    Parameters
+    ----------
+    ledger : Ledger, optional
+        The private release ledger; default: DOVETAIL_LEDGER or the user's application folder.
+    estimate : section of a configuration, optional
+        What the analyst wants.
+    new_release : bool
+        Draw afresh although these people and values have been released before; budgets add.
+
+    Raises
+    ------
+    UnsupportedError
+        Where nobody is shuffled, categories were inferred, or the table was released under other terms.
+    """
+    if collection.inferred:
+        raise UnsupportedError("a release must declare its categories: those of the table are private.")
+    rng, wanted = system_entropy(), estimate or EstimateSection()
+    refuse_still(collection.shuffler)
+    progress("draw the release", 0, 1)
+    released = draw_release(collection, rng, ledger or Ledger.default(), new_release=new_release)
+    progress("draw the release", 1, 1)
+    if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
+        collection = collection.along(released.public)
+    lenses = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
+    return privacy_report(
+        collection, released.compose(lenses), mode="release", provenance=rng.provenance, seed=None, comparison=(),
+        release=released.document(), sanitized=released.table,
+    )  # fmt: skip
+
+
+def draw_release(collection: Collection, rng: Entropy, ledger: Ledger, *, new_release: bool) -> ReleasedTable:
     """The recorded release of this table under these terms, or a fresh one."""
-    keeps_order = shuffler.keeps_places
-    categories = None if survey.categories is None else list(survey.categories)
+    survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
 
     def draw() -> pl.DataFrame:
         batch = shuffler.shuffle(randomizer.randomize(survey.values, rng), rng)
-        columns = to_columns(randomizer, batch, categories)
-        return pl.DataFrame([*survey.public, *columns]) if keeps_order else columns
+        columns = to_columns(randomizer, batch, collection.categories)
+        return pl.DataFrame([*survey.public, *columns]) if shuffler.keeps_places else columns
 
-    section = settings.shuffle.groups
-    grouped = [] if section is None or not keeps_order else section.columns
-    spec = "everybody" if section is None or not keeps_order else section.model_dump_json()
-    request = Request(
-        table=canonical(survey.identity),
-        terms=terms(settings) + canonical(pl.DataFrame([*survey.people, *survey.public])),
-        groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
-        people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
-        epsilon=settings.randomize.epsilon,
-        alpha=shuffler.guarantee.alpha,
-        n=survey.n,
-        shuffler=shuffler.name,
-    )
-    answer = ledger.answer(request, new_release=new_release, draw=draw)
+    answer = ledger.answer(_request(collection), new_release=new_release, draw=draw)
     table = answer.reports
-    public = table.select(survey.public.columns) if keeps_order else survey.public.clear()
-    return Released(
+    return ReleasedTable(
         table=table,
-        reports=from_columns(randomizer, table, categories),
-        public=public,
+        reports=from_columns(randomizer, table, collection.categories),
+        public=table.select(survey.public.columns) if shuffler.keeps_places else survey.public.clear(),
         history=answer.history,
         number=answer.number,
         reproduced=answer.reproduced,
+    )
+
+
+def _request(collection: Collection) -> Request:
+    survey, shuffler, section = collection.survey, collection.shuffler, collection.groups
+    grouped = [] if section is None or not shuffler.keeps_places else section.columns
+    spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
+    return Request(
+        table=canonical(survey.identity),
+        terms=collection.terms + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
+        people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
+        epsilon=collection.randomizer.guarantee.epsilon,
+        alpha=shuffler.guarantee.alpha,
+        n=survey.n,
+        shuffler=shuffler.name,
     )
 
 
@@ -125,12 +159,3 @@ def refuse_still(shuffler: HasOrder) -> None:
             "nobody would be shuffled with anybody else, so this release would publish who sent what: use larger "
             'groups, a finite alpha, or shuffler = "uniform".'
         )
-
-
-def terms(settings: RunConfig) -> bytes:
-    """Everything that shapes the reports; estimates and promises are read off afterwards and may change."""
-    chosen = settings.model_dump(mode="json", include={"data", "randomize", "shuffle"})
-    chosen["data"].pop("path")
-    chosen["shuffle"].pop("graph")  # its content counts, not where it lies
-    chosen["promise"] = {"cap": settings.promise.cap}
-    return json.dumps(chosen, sort_keys=True).encode()

@@ -29,7 +29,7 @@ class Attacker(Protocol):
     """Guesses values from a released batch and public data."""
 
     @property
-    def name(self) -> str:
+    def label(self) -> str:
         """What the result is called."""
         ...
 
@@ -141,7 +141,7 @@ def mount(
         for column in range(randomizations):
             right[row] += attacker.guess(randomizer.randomize(held, rng)[order], rng) == truth
             progress(row * randomizations + column + 1, shuffles * randomizations)
-    return Attacked.of(attacker.name, right / randomizations, chance=commonest(truth), randomizations=randomizations)
+    return Attacked.of(attacker.label, right / randomizations, chance=commonest(truth), randomizations=randomizations)
 
 
 def score(
@@ -166,7 +166,7 @@ def score(
     whole("batches", len(batches), least=1)
     truth = np.asarray(values)[people("targets", attacker.targets, n=np.size(values))]
     right = np.array([attacker.guess(batch, rng) == truth for batch in batches], dtype=np.float64)
-    found = Attacked.of(attacker.name, right, chance=commonest(truth), randomizations=1)
+    found = Attacked.of(attacker.label, right, chance=commonest(truth), randomizations=1)
     return replace(found, vulnerable=float((found.by_person >= VULNERABLE_AT).mean()))
 
 

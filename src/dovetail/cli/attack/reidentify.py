@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     group = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
     attack_values.register(group)
-    group.command("released")(attack_released.released)
+    attack_released.register(group)
     group.command("reidentify")(_reidentify)
     app.add_typer(group, name="attack")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,17 +10,19 @@ import polars as pl
 import typer
 
 from dovetail.attack.experiment.result import score
-from dovetail.cli.attack import values
-from dovetail.cli.console.options import given
-from dovetail.cli.console.output import Force, Json, Seed, description_of, entropy_of
-from dovetail.cli.shuffle import _fit as fit_shuffler
+from dovetail.cli.attack.values import KnownOptions, OutputOptions, Private, Targets, check_place, tell
+from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSettings, chosen, settings_group
+from dovetail.cli.console.option_groups import flatten
+from dovetail.cli.console.options import given, split_names
+from dovetail.cli.console.output import description_of, entropy_of
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.stages import Reports, Shuffler
-from dovetail.pipeline.attack_experiment import Scene
-from dovetail.pipeline.config.run_config import parse_section
-from dovetail.pipeline.config.sections import NUMERIC, AttackName, ShuffleSection
-from dovetail.pipeline.evaluate.attacks import attacker
+from dovetail.core.registries import ATTACKS, RANDOMIZERS
+from dovetail.core.stages import Attack, Reports, Shuffler
+from dovetail.pipeline.attack_experiment import AttackExperiment
+from dovetail.pipeline.config.build import fit_beside
+from dovetail.pipeline.config.parse import parse_section
+from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
 from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
 from dovetail.pipeline.files.report_columns import described_columns, from_columns
 from dovetail.pipeline.files.table import read_table
@@ -28,33 +31,48 @@ from dovetail.shuffle.identity import Identity
 
 ONE = Missing("one release tells nothing about others; give several released files")
 
+AttackSettings: Any = settings_group("AttackSettings", ATTACKS)
 
-def released(
+
+@dataclass(frozen=True)
+class MadeOptions:
+    """How the reports were made, for files that do not say so."""
+
+    randomizer: Annotated[str | None, typer.Option(help="For files that do not say how they were made.")] = None
+    epsilon: Annotated[float | None, typer.Option(help="With --randomizer: local epsilon, nats.")] = None
+
+    def told(self, settings: Any) -> dict[str, Any]:
+        """What the options say; empty without --randomizer."""
+        found = given({"randomizer": self.randomizer, "epsilon": self.epsilon}) | chosen(settings)
+        if found and (self.randomizer is None or self.epsilon is None):
+            raise ParameterError(
+                "--randomizer and --epsilon go together, for files that do not say how they were made."
+            )
+        return found
+
+
+def register(group: typer.Typer) -> None:
+    """Add the verb to `dovetail attack`."""
+    _released.__annotations__["settings"] = AttackSettings
+    group.command("released")(flatten(_released))
+
+
+def _released(
     files: Annotated[
         list[Path], typer.Argument(help="Released tables of the same people: reports beside public columns.")
     ],
     truth: Annotated[
         Path, typer.Option(help="CSV or Parquet, a row for each person: the truth, for scoring, and public columns.")
     ],
-    private: values.Private,
-    attack: Annotated[AttackName, typer.Option(help="Which attack.")] = "majority",
-    randomizer: Annotated[
-        values.RandomizerName | None, typer.Option(help="For files that do not say how they were made.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="With --randomizer: local epsilon, nats.")] = None,
-    labels: values.Labels = None,
-    points: values.Points = None,
-    radius: values.Radius = None,
-    nearest: values.Nearest = None,
-    similar: values.Similar = "",
-    reach: values.Reach = None,
-    votes: values.Votes = 25,
-    person: values.Person = None,
-    targets: values.Targets = 10_000,
-    seed: Seed = None,
-    out: values.Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    private: Private,
+    made_options: MadeOptions,
+    randomizing: RandomizerSettings,
+    groups: GroupOptions,
+    known: KnownOptions,
+    settings: Any,
+    output: OutputOptions,
+    attack: Annotated[str, typer.Option(help=f"Which attack: {', '.join(ATTACKS.names())}.")] = "majority",
+    targets: Targets = 10_000,
 ) -> None:
     """Attack files that `run`, `randomize` and `shuffle` have written, or tables like them.
 
@@ -63,20 +81,19 @@ def released(
 
     Example: dovetail attack released z.parquet --truth survey.csv --private secret --labels age --similar income
     """
-    options = {**locals()}
-    values.check_place(out)
-    if (randomizer is None) != (epsilon is None):
-        raise ParameterError("--randomizer and --epsilon go together, for files that do not say how they were made.")
-    rng = entropy_of(seed)
+    check_place(output.out)
+    kind, rng = ATTACKS[attack], entropy_of(output.seed)
+    taken = {one.name for one in kind.settings()}
     tables = {str(path): _read(path) for path in files}
-    made = _made(files, options)
-    scene, batches = _scene(tables, made, options, rng)
-    who = rng.permutation(scene.survey.n)[:targets]
-    attacking = attacker(
-        attack, scene.known, scene.randomizer, _shuffler(made, scene) if attack == "definetti" else scene.shuffler,
-        targets=who, votes=votes, seen=batches[0], rng=rng,
+    made = _made(files, made_options.told(randomizing))
+    near = groups.section() or (made["shuffle"] or {}).get("groups")
+    experiment, batches = _experiment(tables, truth, private, known, made, given({"groups": near}), rng)
+    who = rng.permutation(experiment.collection.n)[:targets]
+    attacking = kind.prepare(
+        experiment.knowledge(batches[0]), experiment.randomizer, _shuffler(kind, made, experiment), targets=who,
+        rng=rng, **{name: value for name, value in chosen(settings).items() if name in taken},
     )  # fmt: skip
-    found = score(attacking, scene.survey.values, batches, rng=rng)
+    found = score(attacking, experiment.collection.survey.values, batches, rng=rng)
     one = {"interval": ONE, "vulnerable": ONE} if len(files) == 1 else {}
     shuffle = made.get("shuffle") or {}
     alpha = shuffle.get("alpha")
@@ -84,7 +101,7 @@ def released(
         "shuffler": shuffle.get("shuffler", Missing("the file does not say how it was shuffled")),
         "alpha": Missing("the file does not say what its order promises") if alpha is None else alpha,
     }
-    values.tell(found, scene, scene.names[who], options, {**one, **more})
+    tell(found, experiment, experiment.names[who], output, {**one, **more})
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -94,64 +111,64 @@ def _read(path: Path) -> pl.DataFrame:
     return table
 
 
-def _made(files: list[Path], options: dict[str, Any]) -> dict[str, Any]:
+def _made(files: list[Path], told: dict[str, Any]) -> dict[str, Any]:
     """How the reports were made: by the files, which must agree, or by options."""
     found = [description_of(path) for path in files]
-    keys = ("randomizer", "epsilon", "categories", "shuffle", "columns")
+    own = [one.name for kind in RANDOMIZERS for one in kind.settings()]
+    keys = ("randomizer", "epsilon", "categories", "shuffle", "columns", *own)
     made = {key: found[0].get(key) for key in keys}
     for path, other in zip(files[1:], found[1:], strict=True):
         differs = next((key for key in keys if other.get(key) != made[key]), None)
         if differs is not None:
             raise DataError(f"{path}: was made with another {differs} than {files[0]}; attack each by itself.")
-    told = {name: options[name] for name in ("randomizer", "epsilon")}
-    if made["randomizer"] is None and told["randomizer"] is None:
+    if made["randomizer"] is None and "randomizer" not in told:
         raise DataError(f"{files[0]}: does not say how its reports were made; give --randomizer and --epsilon.")
-    if made["randomizer"] is not None and told["randomizer"] is not None:
+    if made["randomizer"] is not None and "randomizer" in told:
         raise ParameterError(f"{files[0]}: says how its reports were made; drop --randomizer and --epsilon.")
-    if made["randomizer"] in NUMERIC:
+    made |= told
+    if RANDOMIZERS[str(made["randomizer"])].question != "frequency":
         raise DataError(f"{files[0]}: holds reports about numbers; the attacks guess categories.")
-    return {**made, **given(told), "described": bool(found[0])}
+    return {**made, "described": bool(found[0])}
 
 
-def _scene(
-    tables: dict[str, pl.DataFrame], made: dict[str, Any], options: dict[str, Any], rng: Entropy
-) -> tuple[Scene, list[Reports]]:
+def _experiment(
+    tables: dict[str, pl.DataFrame],
+    truth: Path,
+    private: str,
+    known: KnownOptions,
+    made: dict[str, Any],
+    groups: dict[str, Any],
+    rng: Entropy,
+) -> tuple[AttackExperiment, list[Reports]]:
     """The people of the truth, and the reports of every file at the places of these people."""
-    known, person = read_table(str(options["truth"])).columns, options["person"]
     public = {path: table.drop(described_columns(table, made)) for path, table in tables.items()}
-    truth = [name for name in known if name != options["private"]]
-    shared = {path: shared_columns(path, columns, truth) for path, columns in public.items()}
-    beside = list(dict.fromkeys(name for names in shared.values() for name in names))
-    groups = values.groups_of(options) or (made["shuffle"] or {}).get("groups")
-    scene = Scene.of(
-        str(options["truth"]),
-        private=options["private"],
-        person=person,
-        similar=values.names_in(options["similar"]),
-        randomize={"randomizer": made["randomizer"], "epsilon": made["epsilon"]},
-        shuffle={"shuffler": "identity", **given({"groups": groups})},
-        reach=options["reach"],
-        categories=made["categories"],
-        beside=beside,
-        rng=rng,
-    )
-    everybody = pl.DataFrame([*scene.survey.people, *scene.survey.public])
-    categories = list(scene.survey.categories or ())
+    columns = [name for name in read_table(str(truth)).columns if name != private]
+    shared = {path: shared_columns(path, table, columns) for path, table in public.items()}
+    own = [one.name for one in RANDOMIZERS[made["randomizer"]].settings()]
+    randomize = given({name: made.get(name) for name in ("randomizer", "epsilon", *own)})
+    experiment = AttackExperiment.of(
+        str(truth), private=private, person=known.person, similar=split_names(known.similar),
+        randomize=parse_section(RandomizeSection, randomize, name="options", at="randomize"),
+        shuffle=parse_section(ShuffleSection, {"shuffler": "identity", **groups}, name="options"),
+        reach=known.reach, categories=made["categories"],
+        beside=list(dict.fromkeys(name for names in shared.values() for name in names)), rng=rng,
+    )  # fmt: skip
+    survey = experiment.collection.survey
+    everybody = pl.DataFrame([*survey.people, *survey.public])
     batches = []
     for path, table in tables.items():
-        reports = from_columns(scene.randomizer, table, categories)
+        reports = from_columns(experiment.randomizer, table, experiment.collection.categories)
         batches.append(reports[rows_of_people(path, table, everybody, shared=shared[path])])
-    return scene, batches
+    return experiment, batches
 
 
-def _shuffler(made: dict[str, Any], scene: Scene) -> Shuffler:
-    """What shuffled the files, for the places that it mixes."""
-    if not made["described"]:
+def _shuffler(kind: type[Attack], made: dict[str, Any], experiment: AttackExperiment) -> Shuffler:
+    """What shuffled the files, for attacks that ask which places it mixes."""
+    if kind.asks_what_is_mixed and not made["described"]:
         raise DataError(
-            "the de Finetti attack needs to know what was mixed; the files do not say how they were made."
+            f"the {kind.label} attack needs to know what was mixed; the files do not say how they were made."
         )
-    if made["shuffle"] is None:
-        return Identity(scene.survey.n)
-    section = parse_section(ShuffleSection, made["shuffle"], name="the file")
-    shuffler: Shuffler = fit_shuffler(section, scene.survey.public, scene.survey.n)
-    return shuffler
+    if not kind.asks_what_is_mixed or made["shuffle"] is None:
+        return Identity(experiment.collection.n)
+    section = parse_section(ShuffleSection, given(made["shuffle"]), name="the file")
+    return fit_beside(section, experiment.collection.survey.public, n=experiment.collection.n)

@@ -12,13 +12,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dovetail.cli.collect.keys import read_public
-from dovetail.cli.console.options import Beta, Precision, Rho, as_whole, given
+from dovetail.cli.console.mechanism_options import chosen
+from dovetail.cli.console.options import as_whole, given
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
+from dovetail.core.registries import RANDOMIZERS
 from dovetail.core.rounding import round_up_to_double
+from dovetail_protocol.mechanisms import kind_of
 
-Mechanism = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]
-NUMERIC = ("laplace", "budget_laplace")
 Section = dict[str, Any]
 
 
@@ -60,7 +61,7 @@ class RandomizerOptions:
     """The mechanism and its parameters."""
 
     randomizer: Annotated[
-        Mechanism | None, typer.Option(help="Default krr with --categories or --k, laplace with --lower and --upper.")
+        str | None, typer.Option(help="Default krr with --categories or --k, laplace with --lower and --upper.")
     ] = None
     epsilon: Annotated[float, typer.Option(help="Local epsilon of one report, nats.")] = 1.0
     categories: Annotated[str | None, typer.Option(help="Possible answers, with commas between them.")] = None
@@ -70,22 +71,19 @@ class RandomizerOptions:
     grid: Annotated[float | None, typer.Option(help="For numbers: width of a step; default 1/1024 of the range.")] = (
         None
     )
-    beta: Beta = None
-    rho: Rho = None
-    precision: Precision = None
 
-    def section(self) -> Section:
-        """`[randomizer]`."""
+    def section(self, settings: Any) -> Section:
+        """`[randomizer]`, with the settings that the mechanism declares."""
         names, numeric = split_names(self.categories), self.lower is not None or self.upper is not None
         if not (names or self.k or numeric):
             raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
         name = self.randomizer or ("laplace" if numeric else "krr")
-        parameters: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
-        if name in NUMERIC:
-            parameters |= {"epsilon": self.epsilon, "beta": self.beta, "rho": self.rho, "precision": self.precision}
+        if kind_of(name) and RANDOMIZERS[name].question == "mean":
+            domain: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
         else:
-            parameters |= {"k": len(names) if names else as_whole(self.k), "epsilon": self.epsilon}
-        return {"name": name, **given(parameters), **({"categories": names} if names else {})}
+            domain = {"k": len(names) if names else as_whole(self.k)}
+        named = {"categories": names} if names else {}
+        return {"name": name, **given(domain), "epsilon": self.epsilon, **chosen(settings), **named}
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from dovetail.cli.collect.campaign_options import (
     RoundOptions,
     Section,
 )
-from dovetail.cli.collect.option_groups import flatten
 from dovetail.cli.collect.sign import write
+from dovetail.cli.console.mechanism_options import RandomizerSettings
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail_protocol.campaign import draft
 
@@ -51,6 +52,7 @@ def _new(
     out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
     heading: QuestionOptions,
     randomizer: RandomizerOptions,
+    settings: RandomizerSettings,
     groups: GroupOptions,
     rounds: RoundOptions,
     batch: BatchOptions,
@@ -70,7 +72,7 @@ def _new(
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
     sections = {
-        "randomizer": randomizer.section(),
+        "randomizer": randomizer.section(settings),
         "groups": groups.section(),
         "rounds": schedule,
         "batch": rule,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-import typer
-
-Beta = Annotated[float | None, typer.Option(help="budget_laplace: relative half width of the precision, in (0, 1).")]
-Rho = Annotated[float | None, typer.Option(help="budget_laplace: probability of that precision, in (0, 1).")]
-Precision = Annotated[
-    Literal["guaranteed", "published"] | None,
-    typer.Option(help="budget_laplace: whether the precision holds for every value, or as the paper printed it."),
-]
+from typing import Any
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names that are separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def as_whole(value: float | None) -> Any:

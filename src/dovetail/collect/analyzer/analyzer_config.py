@@ -14,7 +14,7 @@ from dovetail.collect.analyzer.tokens import Tokens
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.server_config import ServerConfig
 from dovetail.collect.store.analyzer_store import open_analyzer_store
-from dovetail.pipeline.config.run_config import parse_section, read_toml
+from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
 
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import ConfigError, DovetailError
-from dovetail.pipeline.config.build import build_groups, build_shuffler, public_points
-from dovetail.pipeline.config.run_config import parse_section
+from dovetail.pipeline.config.build import build_shuffler, public_data
+from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import GroupsSection, ShuffleSection
 from dovetail.pipeline.files.table import Survey, read_table
 from dovetail_protocol.campaign import Campaign
@@ -58,15 +58,6 @@ def _fit(section: ShuffleSection, place: Path) -> Fitted:
     for name in groups.columns:
         if name not in table.columns:
             raise ConfigError(f"there is no column {name!r}, which [shuffle] groups needs.")
-    survey = Survey.of(table)
-    shuffler: Any = build_shuffler(
-        section.shuffler,
-        n=table.height,
-        groups=build_groups(groups, survey),
-        alpha=section.alpha,
-        points=public_points(groups, survey),
-        refine=section.refine,
-        k=section.k,
-    )
+    shuffler: Any = build_shuffler(section, public_data(section, Survey.of(table), n=table.height))
     fitted: Fitted = shuffler  # each one that a campaign may name has `restrict`
     return fitted

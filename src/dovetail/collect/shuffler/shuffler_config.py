@@ -20,7 +20,7 @@ from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
-from dovetail.pipeline.config.run_config import parse_section, read_toml
+from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
 from dovetail_protocol.endpoint import place_of
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+import json
 from typing import Any
 
 import numpy as np
@@ -11,62 +10,69 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
-from dovetail.core.errors import ParameterError
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
-from dovetail.pipeline.config.run_config import RunConfig
-from dovetail.pipeline.config.sections import GroupsSection
-from dovetail.pipeline.files.table import Survey
-from dovetail.randomize.budget_laplace import BudgetLaplace
-from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.laplace import Laplace
-from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
-from dovetail.shuffle.best import best_shuffler
+from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.registries import SHUFFLERS
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
+from dovetail.pipeline.collection import Collection, Fit
+from dovetail.pipeline.config.run_config import RunConfig, files_of
+from dovetail.pipeline.config.sections import DataSection, GroupsSection, RandomizeSection, ShuffleSection
+from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.shuffle.groups.groups import Groups
-from dovetail.shuffle.identity import Identity
-from dovetail.shuffle.mallows import Mallows
-from dovetail.shuffle.noisy_sort import NoisySort
-from dovetail.shuffle.planar import PlanarLaplace
-from dovetail.shuffle.rase import RASE, Refinement
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
 
 Points = NDArray[np.float64]  # (n, d)
 
-FREQUENCY: dict[str, Callable[..., FrequencyRandomizer]] = {
-    "krr": KRR,
-    "hadamard": Hadamard,
-    "unary": Unary,
-    "local_hashing": LocalHashing,
-}
+
+def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:
+    """The collection that a configuration describes; its table is read, checked and put into a random order."""
+    survey = read_survey(settings.data, rng, table=table, numbers=settings.numbers)
+    honest = settings.promise.honest
+    if honest is not None and honest > survey.n:
+        raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got {honest:,}.")
+    return Collection(
+        survey,
+        build_randomizer(settings.randomize, settings.data, survey.categories),
+        fit_of(settings.shuffle, survey.n),
+        settings.shuffle.groups,
+        delta=settings.promise.delta,
+        honest=honest,
+        private=settings.data.private,
+        title=settings.title or "",
+        inferred=survey.categories is not None and settings.data.categories is None,
+        asked=settings.model_dump(mode="json", exclude={"data": {"path"}, "seed": True}),
+        terms=terms(settings),
+    )
+
+
+def fit_of(section: ShuffleSection, n: int, name: str = "") -> Fit:
+    """How the shuffler of a section, or another one by its name, is fitted to public columns of n people."""
+    return lambda public: build_shuffler(section, public_data(section, Survey.of(public), n=n), name=name)
+
+
+def fit_beside(section: ShuffleSection, public: pl.DataFrame, *, n: int) -> Shuffler:
+    """The shuffler of a section for the public columns that stand beside n reports."""
+    for name in [] if section.groups is None else section.groups.columns:
+        if name not in public.columns:
+            raise ParameterError(f"column {name!r} does not stand beside the reports; there: {public.columns}.")
+    return fit_of(section, n)(public)
 
 
 def build_randomizer(
-    config: RunConfig, categories: tuple[str, ...] | None
+    asked: RandomizeSection, data: DataSection, categories: tuple[str, ...] | None
 ) -> FrequencyRandomizer | NumericRandomizer:
-    """The randomizer that every device runs."""
-    if categories is None:
-        return build_numeric(config)
-    return build_frequency(config.randomize.randomizer, k=len(categories), epsilon=config.randomize.epsilon)
-
-
-def build_numeric(config: RunConfig) -> NumericRandomizer:
-    """The randomizer of a number in the declared range."""
-    data, asked = config.data, config.randomize
-    assert data.lower is not None and data.upper is not None  # the configuration has been checked
-    if asked.randomizer == "laplace":
-        return Laplace(data.lower, data.upper, epsilon=asked.epsilon, grid=data.grid)
-    assert asked.beta is not None and asked.rho is not None
-    return BudgetLaplace(
-        data.lower, data.upper, asked.epsilon, beta=asked.beta, rho=asked.rho,
-        precision=asked.precision or "guaranteed", grid=data.grid,
-    )  # fmt: skip
-
-
-def build_frequency(name: str, *, k: int, epsilon: float) -> FrequencyRandomizer:
-    """A randomizer of k symbols by its name."""
-    return FREQUENCY[name](k=k, epsilon=epsilon)
+    """The randomizer that every device runs: of the categories, or of a number in the declared range."""
+    kind: Any = asked.kind
+    numeric = {"lower": data.lower, "upper": data.upper, "grid": data.grid}
+    domain: dict[str, Any] = numeric if categories is None else {"k": len(categories)}
+    question = "mean" if categories is None else "frequency"
+    if kind.question != question:
+        raise ConfigError(f"randomizer {kind.name!r} is for the question {kind.question}, not for a {question}.")
+    try:
+        randomizer: FrequencyRandomizer | NumericRandomizer = kind(
+            **domain, epsilon=asked.epsilon, **asked.settings_of(kind)
+        )
+    except ParameterError as error:
+        raise ConfigError(f"[randomize] {error}") from None
+    return randomizer
 
 
 def build_groups(section: GroupsSection, survey: Survey) -> Groups:
@@ -83,40 +89,16 @@ def build_groups(section: GroupsSection, survey: Survey) -> Groups:
     return Groups.from_labels(codes)
 
 
-def build_shuffler(
-    name: str,
-    *,
-    n: int,
-    groups: Any,
-    alpha: float | None,
-    points: Points | None = None,
-    refine: Refinement | None = None,
-    k: int | None = None,
-) -> Shuffler:
-    """A shuffler by its name, fitted to public groups and, where there are some, public points (n, d).
+def build_shuffler(section: ShuffleSection, public: PublicData, *, name: str = "") -> Shuffler:
+    """The shuffler of a section, or another one by its name, fitted to public data."""
+    kind = SHUFFLERS[name or section.shuffler]
+    return kind.from_public(public, alpha=section.alpha, **section.settings_of(kind))
 
-    `rase` takes a graph of people in place of groups; `refine` and `k` are for it alone.
-    """
-    if name == "identity":
-        return Identity(n)
-    if name == "uniform":
-        return Uniform(n)
-    assert groups is not None  # the configuration has been checked
-    if name == "within_groups":
-        return WithinGroups(groups)
-    if name == "rase":
-        return RASE.fit(groups, alpha=alpha or 0.0, refine=refine, k=k)
-    wanted = math.inf if alpha is None else alpha
-    if name == "planar":
-        if points is None:
-            raise ParameterError("shuffler planar moves points in the plane: it needs two columns of coordinates.")
-        return PlanarLaplace.fit(groups, alpha=wanted, points=points)
-    fits: dict[str, Callable[..., Shuffler]] = {
-        "mallows": Mallows.fit,
-        "noisy_sort": NoisySort.fit,
-        "best": best_shuffler,
-    }
-    return fits[name](groups, alpha=wanted, points=points)
+
+def public_data(section: ShuffleSection, survey: Survey, *, n: int, graph: Any = None) -> PublicData:
+    """What a shuffler may be fitted to."""
+    groups = None if section.groups is None else build_groups(section.groups, survey)
+    return PublicData(n, groups, public_points(section.groups, survey), graph)
 
 
 def public_points(section: GroupsSection | None, survey: Survey) -> Points | None:
@@ -129,3 +111,13 @@ def public_points(section: GroupsSection | None, survey: Survey) -> Points | Non
 def fresh(config: RunConfig) -> Entropy:
     """The door to randomness that this run goes through."""
     return system_entropy() if config.seed is None else simulation(config.seed)
+
+
+def terms(settings: RunConfig) -> bytes:
+    """Everything that shapes the reports; estimates and promises are read off afterwards and may change."""
+    chosen = settings.model_dump(mode="json", include={"data", "randomize", "shuffle"})
+    chosen["data"].pop("path")
+    for name in files_of(settings.shuffle):  # their content counts, not where they lie
+        chosen["shuffle"].pop(name)
+    chosen["promise"] = {"cap": settings.promise.cap}
+    return json.dumps(chosen, sort_keys=True).encode()

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from dovetail.core.checks import nearest
-from dovetail.core.errors import ConfigError
+from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
+from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import (
-    NUMERIC,
+    AnyAttackSection,
+    AnyRandomizeSection,
+    AnyShuffleSection,
     AttackSection,
     DataSection,
     EstimateSection,
     PromiseSection,
-    RandomizeSection,
     Section,
     ShuffleSection,
 )
-
-Chosen = TypeVar("Chosen", bound=Section)
 
 
 class RunConfig(Section):
@@ -32,11 +31,11 @@ class RunConfig(Section):
     mode: Literal["rehearsal", "release"]
     seed: Annotated[int, Field(ge=0)] | None = None
     data: DataSection
-    randomize: RandomizeSection
-    shuffle: ShuffleSection = ShuffleSection()
+    randomize: AnyRandomizeSection
+    shuffle: AnyShuffleSection = ShuffleSection()
     promise: PromiseSection = PromiseSection()
     estimate: EstimateSection = EstimateSection()
-    attack: AttackSection = AttackSection()
+    attack: AnyAttackSection = AttackSection.choose({})
 
     @property
     def numbers(self) -> list[str]:
@@ -54,12 +53,16 @@ class RunConfig(Section):
             raise ValueError("a release must declare `categories` (for numbers: `lower`, `upper`) in [data]")
         if release and self.shuffle.compare:
             raise ValueError("`compare` is for rehearsals: a release uses one shuffler")
-        if release and self.shuffle.shuffler == "identity":
-            raise ValueError('a release must shuffle: `shuffler` "identity" would publish who sent what')
+        if release and not SHUFFLERS[self.shuffle.shuffler].moves_reports:
+            raise ValueError(
+                f'a release must shuffle: `shuffler` "{self.shuffle.shuffler}" would publish who sent what'
+            )
         if release and "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
-        if self.data.numeric != self.randomize.numeric:
-            wanted = " or ".join(NUMERIC) if self.data.numeric else "krr, hadamard, unary or local_hashing"
+        question = "mean" if self.data.numeric else "frequency"
+        if question != self.randomize.kind.question:
+            *most, last = [kind.name for kind in RANDOMIZERS if kind.question == question]
+            wanted = f"{', '.join(most)} or {last}"
             raise ValueError(
                 f"randomizer {self.randomize.randomizer!r} does not fit the private column: use {wanted}"
                 + ("" if self.data.numeric else ", or declare `lower` and `upper` in [data]")
@@ -85,8 +88,7 @@ class RunConfig(Section):
             only = {
                 "[promise] cap": self.promise.cap,
                 "[estimate] window": self.estimate.window,
-                "[shuffle] graph": self.shuffle.graph,
-            }
+            } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle).items()}
             for place, value in only.items():
                 if value is not None:
                     raise ValueError(f"{place} is for streams: name the column of stamps, [data] time, or remove it")
@@ -116,24 +118,15 @@ def load_config(path: str | Path) -> RunConfig:
     place = Path(path)
     config = parse_config(read_toml(place), name=str(place))
     data = config.data.model_copy(update={"path": _beside(place, config.data.path)})
-    shuffle = config.shuffle.model_copy(update={"graph": _beside(place, config.shuffle.graph)})
-    return config.model_copy(update={"data": data, "shuffle": shuffle})
+    files = {name: _beside(place, path) for name, path in files_of(config.shuffle).items()}
+    return config.model_copy(update={"data": data, "shuffle": config.shuffle.model_copy(update=files)})
 
 
-def read_toml(place: Path) -> dict[str, Any]:
-    """The tables of a TOML file; ConfigError says in one line what is wrong with it."""
-    try:
-        return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise ConfigError(f"{place}: no such file.") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{place}: is a directory; name the TOML file inside it.") from None
-    except OSError as error:
-        raise ConfigError(f"{place}: cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{place}: is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{place}: is not TOML: {error}.") from None
+def files_of(section: ShuffleSection) -> dict[str, str | None]:
+    """The files that the settings of shufflers name."""
+    kinds = [SHUFFLERS[name] for name in (section.shuffler, *section.compare)]
+    names = [one.name for kind in kinds for one in kind.settings() if one.is_file]
+    return {name: getattr(section, name) for name in dict.fromkeys(names)}
 
 
 def _beside(config: Path, path: str | None) -> str | None:
@@ -144,38 +137,3 @@ def _beside(config: Path, path: str | None) -> str | None:
 def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:
     """Check a configuration given as a dictionary."""
     return parse_section(RunConfig, raw, name=name)
-
-
-def parse_section(section: type[Chosen], raw: dict[str, Any], *, name: str) -> Chosen:
-    """Check one section by itself."""
-    try:
-        return section.model_validate(raw)
-    except ValidationError as error:
-        lines = dict.fromkeys(_line(item, section) for item in error.errors(include_url=False))
-        raise ConfigError("\n".join(f"{name}: {line}" for line in lines)) from None
-
-
-def _line(item: Any, root: type[Section]) -> str:
-    location = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        known = list(_model_at(item["loc"][:-1], root).model_fields)
-        return f"unknown key `{location}`{nearest(str(item['loc'][-1]), known)}".removesuffix(".")
-    if item["type"] == "too_short":
-        return f"`{location}` must have at least {item['ctx']['min_length']} entry, got {item['input']!r}."
-    if item["type"] == "missing":
-        return f"`{location}` is missing."
-    if item["type"] == "value_error":
-        return f"{'[' + location + '] ' if location else ''}{item['ctx']['error']}."
-    if item["type"] in ("model_type", "model_attributes_type"):
-        return f"`{location}` must be a table, such as [section] or {{ key = value }}, got {item['input']!r}."
-    wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-    return f"`{location}` must be {wanted}, got {item['input']!r}."
-
-
-def _model_at(location: tuple[Any, ...], model: type[BaseModel]) -> type[BaseModel]:
-    """The model of the table that a location in the file names."""
-    for part in location:
-        field = model.model_fields.get(str(part))
-        found = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        model = next((each for each in found if isinstance(each, type) and issubclass(each, BaseModel)), model)
-    return model

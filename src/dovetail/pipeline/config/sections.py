@@ -1,27 +1,87 @@
-"""The sections of a configuration: typed tables that refuse what does not fit together."""
+"""The sections of a configuration: typed tables that refuse what does not fit together.
+
+What mechanisms can be set comes from their declarations: a section takes the keys of those that it names.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
-RandomizerName = Literal["krr", "hadamard", "unary", "local_hashing", "laplace", "budget_laplace"]
-ShufflerName = Literal["identity", "uniform", "within_groups", "mallows", "noisy_sort", "planar", "rase", "best"]
-AttackName = Literal["majority", "correlation", "definetti"]
-Epsilon = Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+from dovetail.core.errors import ParameterError
+from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+from dovetail.core.registry import Declared, Registry
+from dovetail.core.stages import Randomizer
+
+Chosen = TypeVar("Chosen", bound="Section")
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, lt=1)]
-
-
-NUMERIC = ("laplace", "budget_laplace")
 
 
 class Section(BaseModel):
     """A table of the file: frozen, typed, unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def choose(cls, raw: Any) -> Self:
+        """The section of a table; sections that name mechanisms also take what these declare."""
+        return cls.model_validate(raw)
+
+
+class _MechanismSection(Section):
+    """A section whose further keys are the settings of the mechanisms that it names."""
+
+    registry: ClassVar[Registry[Any]]
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        """The mechanisms that a table names."""
+        raise NotImplementedError  # abstract: pydantic's metaclass leaves no room for ABC
+
+    @classmethod
+    def choose(cls, raw: Any) -> Self:
+        if not isinstance(raw, dict):
+            return cls.model_validate(raw)
+        raw = {key: value for key, value in raw.items() if value is not None}  # as TOML has it
+        try:
+            model = with_settings(cls, tuple(cls.named(raw)))
+        except ParameterError as error:
+            raise ValueError(str(error)) from None
+        for key in raw:
+            if key not in model.model_fields:
+                _refuse_settings_of_others(key, cls.registry)
+                raise PydanticCustomError("unknown_key", "unknown", {"key": key, "known": [*model.model_fields]})
+        chosen: Self = model.model_validate(raw)
+        return chosen
+
+    def settings_of(self, kind: type[Declared]) -> dict[str, Any]:
+        """What this section says about the settings of one mechanism."""
+        return {one.name: getattr(self, one.name) for one in kind.settings()}
+
+
+def _refuse_settings_of_others(key: str, registry: Registry[Any]) -> None:
+    """ValueError for a key that belongs to mechanisms which are not named."""
+    takers = [repr(kind.name) for kind in registry if any(one.name == key for one in kind.settings())]
+    if takers:
+        raise ValueError(f"`{key}` goes with {registry.kind} {' or '.join(takers)}")
+
+
+@cache
+def with_settings(section: type[Chosen], kinds: tuple[type[Declared], ...]) -> type[Chosen]:
+    """`section` with the settings of these mechanisms as further keys."""
+    own = {one.name: one for kind in kinds for one in kind.settings() if one.name not in section.model_fields}
+    keys: dict[str, Any] = {one.name: (one.annotation, ... if one.required else one.default) for one in own.values()}
+    return create_model(section.__name__, __base__=section, **keys)
+
+
+def _chosen(section: type[Section]) -> BeforeValidator:
+    return BeforeValidator(lambda raw: raw if isinstance(raw, section) else section.choose(raw))
 
 
 class DataSection(Section):
@@ -81,28 +141,21 @@ class DataSection(Section):
         return self
 
 
-class RandomizeSection(Section):
+class RandomizeSection(_MechanismSection):
     """What happens on the device."""
 
-    randomizer: RandomizerName = "krr"
-    epsilon: Epsilon
-    beta: Share | None = None
-    rho: Share | None = None
-    precision: Literal["guaranteed", "published"] | None = None
+    registry: ClassVar[Registry[Any]] = RANDOMIZERS
+    randomizer: str = "krr"
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        return [RANDOMIZERS[raw.get("randomizer", "krr")]]
 
     @property
-    def numeric(self) -> bool:
-        """Whether it randomizes numbers."""
-        return self.randomizer in NUMERIC
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.randomizer == "budget_laplace":
-            if self.beta is None or self.rho is None:
-                raise ValueError("randomizer 'budget_laplace' needs the precision requirement `beta` and `rho`")
-        elif any(part is not None for part in (self.beta, self.rho, self.precision)):
-            raise ValueError("`beta`, `rho` and `precision` go with randomizer 'budget_laplace'")
-        return self
+    def kind(self) -> type[Randomizer]:
+        """The class of the randomizer."""
+        return RANDOMIZERS[self.randomizer]
 
 
 class GroupsSection(Section):
@@ -129,36 +182,31 @@ class GroupsSection(Section):
         return self
 
 
-class ShuffleSection(Section):
+class ShuffleSection(_MechanismSection):
     """What happens in between."""
 
-    shuffler: ShufflerName = "uniform"
+    registry: ClassVar[Registry[Any]] = SHUFFLERS
+    shuffler: str = "uniform"
     alpha: Annotated[float, Field(ge=0)] | None = None
     groups: GroupsSection | None = None
-    graph: str | None = None
-    refine: Literal["blocks", "agglomerative"] | None = None
-    k: Annotated[int, Field(ge=1)] | None = None
-    compare: list[ShufflerName] = []
+    compare: list[str] = []
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        compare = raw.get("compare", [])
+        return [
+            SHUFFLERS[name]
+            for name in (raw.get("shuffler", "uniform"), *(compare if isinstance(compare, list) else []))
+        ]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.graph is not None or self.refine is not None) and "rase" not in (self.shuffler, *self.compare):
-            raise ValueError("`graph` and `refine` go with shuffler 'rase'")
-        if self.graph is not None and self.groups is not None:
-            raise ValueError("give either `groups` or `graph`, an edge list of people, not both")
-        if (self.refine is None) != (self.k is None):
-            raise ValueError("`refine` and `k`, the number of refined groups, go together")
+        coordinates = None if self.groups is None else len(self.groups.points or [])
         for name in (self.shuffler, *self.compare):
-            known = self.groups is not None or (name == "rase" and self.graph is not None)
-            if name not in ("identity", "uniform") and not known:
-                raise ValueError(f"shuffler {name!r} needs `groups`{' or `graph`' if name == 'rase' else ''}")
-            asks = name not in ("identity", "uniform", "within_groups") and (
-                name != "rase" or self.refine is not None
-            )
-            if asks and self.alpha is None:
-                raise ValueError(f"shuffler {name!r} needs `alpha`")
-            if name == "planar" and (self.groups is None or len(self.groups.points or []) != 2):
-                raise ValueError("shuffler 'planar' needs groups of `points` with two coordinates")
+            kind = SHUFFLERS[name]
+            objection = kind.objection(alpha=self.alpha, coordinates=coordinates, settings=self.settings_of(kind))
+            if objection:
+                raise ValueError(objection)
         return self
 
 
@@ -179,11 +227,21 @@ class EstimateSection(Section):
     window: Annotated[int, Field(ge=1)] | None = None
 
 
-class AttackSection(Section):
+class AttackSection(_MechanismSection):
     """The attacks that a rehearsal mounts on itself; the first one is the headline."""
 
-    attacks: Annotated[list[AttackName], Field(min_length=1)] = ["majority", "correlation", "definetti"]
+    registry: ClassVar[Registry[Any]] = ATTACKS
+    attacks: Annotated[list[str], Field(min_length=1)] = ["majority", "correlation", "definetti"]
     similar: list[str] = []
-    votes: Annotated[int, Field(ge=1, le=1000)] = 25
     trials: Annotated[int, Field(ge=2)] = 50
     targets: Annotated[int, Field(ge=1)] = 10_000
+
+    @classmethod
+    def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
+        attacks = raw.get("attacks", cls.model_fields["attacks"].default)
+        return [ATTACKS[name] for name in attacks] if isinstance(attacks, list) else []
+
+
+AnyRandomizeSection = Annotated[SerializeAsAny[RandomizeSection], _chosen(RandomizeSection)]
+AnyShuffleSection = Annotated[SerializeAsAny[ShuffleSection], _chosen(ShuffleSection)]
+AnyAttackSection = Annotated[SerializeAsAny[AttackSection], _chosen(AttackSection)]

@@ -8,29 +8,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.correlation import Correlation, learn_smoothness
-from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.experiment.result import Attacked, Attacker, mount
+from dovetail.attack.experiment.result import Attacked, mount
 from dovetail.attack.experiment.voters import voters
-from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
-from dovetail.pipeline.config.run_config import RunConfig
-from dovetail.pipeline.config.sections import AttackName, AttackSection, GroupsSection
+from dovetail.core.registries import ATTACKS
+from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
+from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.config.sections import AttackSection, GroupsSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
 from dovetail.report.document import Measured, Missing
 
 MOST_TEXTS = 100
-NEIGHBOURS = 50  # whose reports the correlation attack weighs for each target
-NAMES = {"majority": MajorityVote.name, "correlation": Correlation.name, "definetti": DeFinetti.name}
+ALL_WEIGHED = "all reports that can be the target's are weighed"
 
 Labels = NDArray[np.int64]  # (n,)
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class ColumnKnowledge(Knowledge):
     """What an attacker knows about everybody beforehand.
 
     Parameters
@@ -41,11 +38,17 @@ class Knowledge:
         Who is near (r* in the paper: as near as the shuffler's groups reach).
     similar : column names
         Known besides: numbers, or for the majority vote texts, which are equal or not.
+    pool : bool
+        Put people of whom nobody else's like is known into one class, instead of refusing.
+    seen : reports, optional
+        A released batch to learn from; without it one more is drawn.
     """
 
     survey: Survey
     groups: GroupsSection | None
     similar: list[str]
+    pool: bool = False
+    seen: Reports | None = None
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -98,14 +101,18 @@ class Knowledge:
                 parts.append(_in_deviations(self.survey.numbers([name])))
         return np.column_stack(parts)
 
-    def classes(self, *, pool: bool) -> Labels:
-        """People of whom the same is known; with `pool`, those of whom nobody's like is known are one class."""
+    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
+        if self.seen is not None:
+            return self.seen
+        return shuffler.shuffle(randomizer.randomize(self.survey.values, rng), rng)
+
+    def classes(self) -> Labels:
         codes = (
             self.survey.public.select(pl.struct(self.columns).rank("dense")).to_series().to_numpy().astype(np.int64)
         )
         sizes = np.bincount(codes)
         lonely = np.flatnonzero(sizes[codes] == 1)
-        if lonely.size and not pool:
+        if lonely.size and not self.pool:
             row = self.survey.public.select(self.columns).row(int(lonely[0]))
             first = ", ".join(f"{name} {value}" for name, value in zip(self.columns, row, strict=True))
             raise DataError(
@@ -121,90 +128,43 @@ def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return numbers / np.where(spread > 0.0, spread, 1.0)
 
 
-def attacker(
-    name: AttackName,
-    known: Knowledge,
-    randomizer: FrequencyRandomizer,
-    shuffler: Shuffler,
-    *,
-    targets: Labels,
-    votes: int = 25,
-    pool: bool = False,
-    seen: Reports | None = None,
-    rng: Entropy,
-) -> Attacker:
-    """An attacker that has learned what it needs; the correlation attack from `seen`, or from one more release.
-
-    Raises
-    ------
-    UnsupportedError, DataError
-        Where the attack does not apply, or its columns are no numbers.
-    """
-    if name == "majority":
-        return MajorityVote(randomizer, targets, known.places(targets, votes=votes, rng=rng))
-    if name == "definetti":
-        return DeFinetti.of(randomizer, known.classes(pool=pool), blocks=_blocks(shuffler), targets=targets)
-    points = known.points()
-    if seen is None:
-        seen = shuffler.shuffle(randomizer.randomize(known.survey.values, rng), rng)
-    smoothness = learn_smoothness(randomizer, points, seen, rng=rng)
-    return Correlation.fit(randomizer, points, targets=targets, smoothness=smoothness, neighbours=NEIGHBOURS)
-
-
-def _blocks(shuffler: Shuffler) -> Labels:
-    """Sets of places that each keep their people's reports and mix them."""
-    blocks = shuffler.uniform_blocks()
-    if blocks is None:
-        raise UnsupportedError(
-            "the de Finetti attack needs places whose reports are mixed evenly; this order is released"
-        )
-    return blocks
-
-
 def attacks(
-    settings: RunConfig,
-    survey: Survey,
-    randomizer: FrequencyRandomizer | NumericRandomizer,
-    shuffler: Shuffler,
-    rng: Entropy,
-    progress: Progress,
+    collection: Collection, wanted: AttackSection, rng: Entropy, progress: Progress
 ) -> dict[str, Measured | Missing] | Missing:
     """The attacks of a rehearsal on a random sample of people."""
-    wanted = settings.attack
-    if not isinstance(randomizer, FrequencyRandomizer):
+    if not isinstance(collection.randomizer, FrequencyRandomizer):
         return Missing("the attacks guess categories; the private column is a number")
     try:
-        known = Knowledge(survey, settings.shuffle.groups, wanted.similar)
+        known = ColumnKnowledge(collection.survey, collection.groups, wanted.similar, pool=True)
     except UnsupportedError as error:
         return Missing(str(error))
-    targets = rng.permutation(survey.n)[: wanted.targets]
-    return {
-        NAMES[name]: _measured(name, known, randomizer, shuffler, targets, wanted, rng, progress)
-        for name in dict.fromkeys(wanted.attacks)
-    }
+    targets = rng.permutation(collection.n)[: wanted.targets]
+    kinds = [ATTACKS[name] for name in dict.fromkeys(wanted.attacks)]
+    return {kind.label: _measured(kind, known, collection, targets, wanted, rng, progress) for kind in kinds}
 
 
 def _measured(
-    name: AttackName,
-    known: Knowledge,
-    randomizer: FrequencyRandomizer,
-    shuffler: Shuffler,
+    kind: type[Attack],
+    known: ColumnKnowledge,
+    collection: Collection,
     targets: Labels,
     wanted: AttackSection,
     rng: Entropy,
     progress: Progress,
 ) -> Measured | Missing:
+    randomizer, shuffler, chosen = collection.randomizer, collection.shuffler, wanted.settings_of(kind)
+    assert isinstance(randomizer, FrequencyRandomizer)  # checked by the caller
     try:
         found = mount(
-            attacker(name, known, randomizer, shuffler, targets=targets, votes=wanted.votes, pool=True, rng=rng),
-            randomizer, known.survey.values, shuffler,
+            kind.prepare(known, randomizer, shuffler, targets=targets, rng=rng, **chosen),
+            randomizer, collection.survey.values, shuffler,
             shuffles=wanted.trials, randomizations=1, rng=rng,
-            progress=lambda done, total: progress(f"{NAMES[name]}: {shuffler.name}", done, total),
+            progress=lambda done, total: progress(f"{kind.label}: {shuffler.name}", done, total),
         )  # fmt: skip
     except (UnsupportedError, DataError) as error:
         return Missing(str(error))
-    votes = {"majority": min(wanted.votes, known.survey.n), "correlation": min(NEIGHBOURS, known.survey.n)}
-    return measured(found, votes=votes.get(name, Missing("all reports that can be the target's are weighed")))
+    votes = kind.weighed(collection.n, chosen)
+    return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes)
 
 
 def measured(found: Attacked, *, votes: int | Missing) -> Measured:

@@ -7,19 +7,18 @@ from typing import Any
 
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.pipeline.config.run_config import RunConfig
-from dovetail.pipeline.files.table import Survey
+from dovetail.pipeline.collection import Collection
 from dovetail.report.document import Leakage, Lenses
 from dovetail.report.number_format import upward
 
 
-def collection(settings: RunConfig, survey: Survey) -> dict[str, Any]:
+def collection_document(collection: Collection) -> dict[str, Any]:
     """Who was asked what."""
-    data = settings.data
-    base: dict[str, Any] = {"n": survey.n, "private": data.private, "public": list(data.public)}
-    if survey.categories is None:
-        return {**base, "kind": "numeric", "lower": data.lower, "upper": data.upper}
-    return {**base, "kind": "categorical", "categories": list(survey.categories)}
+    survey, randomizer = collection.survey, collection.randomizer
+    base: dict[str, Any] = {"n": survey.n, "private": collection.private, "public": survey.public.columns}
+    if isinstance(randomizer, NumericRandomizer):
+        return {**base, "kind": "numeric", "lower": randomizer.lower, "upper": randomizer.upper}
+    return {**base, "kind": "categorical", "categories": collection.categories}
 
 
 def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> dict[str, Any]:
@@ -36,13 +35,13 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     }
 
 
-def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[str, ...]:
+def assumptions(collection: Collection, lenses: Lenses, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each person sends exactly one report, and everybody uses the same randomizer independently.",
         "Categories, bounds, grids and groups are public knowledge, not read off the private column.",
     ]
-    if settings.mode == "rehearsal" and settings.data.categories is None and not settings.data.numeric:
+    if collection.inferred:
         lines.append("Here the categories were inferred from the private column: a release must declare them.")
     if isinstance(lenses.central, CentralDP):
         central = lenses.central
@@ -52,12 +51,12 @@ def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[st
         )
     alone = lenses.order.summary.get("ungrouped", 0)
     if alone:
-        lines.append(f"{alone:,} of {survey.n:,} people are in no group: their reports stay at their places.")
+        lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
     if lenses.order.guarantee.protects:
         lines.append("The order promise is about reorderings inside the fitted groups; it stands beside epsilon.")
     if isinstance(lenses.leakage, Leakage):
         lines.append("Vulnerability is against an adversary who holds every category equally likely beforehand.")
-    if settings.mode == "release":
+    if mode == "release":
         lines.append("The number of reports and the public columns are no secrets.")
         lines.append("A later release about the same people adds its budget to this one.")
     return tuple(lines)

@@ -14,14 +14,15 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Reports
-from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.config.build import terms
+from dovetail.pipeline.config.run_config import RunConfig, files_of
 from dovetail.pipeline.evaluate.estimates import LEVEL, chosen_mean, shares_of
 from dovetail.pipeline.evaluate.guarantees import order_lens
 from dovetail.pipeline.evaluate.sentences import randomizer_document
 from dovetail.pipeline.files.report_columns import describe_reports, from_columns, to_columns
 from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress
-from dovetail.pipeline.release import Released, refuse_still, terms
+from dovetail.pipeline.release import ReleasedTable, refuse_still
 from dovetail.pipeline.release_ledger import Ledger, Request
 from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.pipeline.stream.fleet import Campaign
@@ -37,7 +38,7 @@ _NO_GROUPS = "a stream is estimated round by round, not by public group"
 
 
 def run_stream(
-    settings: RunConfig, rng: Entropy, book: Ledger, *, table: Any, new_release: bool, progress: Progress
+    settings: RunConfig, rng: Entropy, ledger: Ledger, *, table: Any, new_release: bool, progress: Progress
 ) -> PrivacyReport:
     """All rounds of a table: drawn (or, for a release, drawn once and recorded), estimated and accounted for."""
     stream = read_stream(settings, table=table)
@@ -53,7 +54,7 @@ def run_stream(
     released = None
     if settings.mode == "release":
         refuse_still(campaign.shuffler)
-        released = _released(settings, stream, campaign, sent, book, draw, new_release=new_release)
+        released = _released(settings, stream, campaign, sent, ledger, draw, new_release=new_release)
     batches = _batches(campaign, draw() if released is None else released.table, str(settings.data.time))
     rounds = Rounds(campaign)
     rounds.replay_table(stream.rows, batches, simulated=rng.provenance == "simulation")
@@ -85,18 +86,18 @@ def _released(
     stream: Stream,
     campaign: Campaign,
     sent: pl.DataFrame,
-    book: Ledger,
+    ledger: Ledger,
     draw: Callable[[], pl.DataFrame],
     *,
     new_release: bool,
-) -> Released:
+) -> ReleasedTable:
     """The recorded release of this stream, or a fresh one: all its rounds together are one release of the table."""
     public = canonical(pl.DataFrame([pl.Series("device", stream.roster), *stream.public]))
     edges = b"" if stream.edges is None else canonical(stream.edges)
     most = int(sent["place"].value_counts()["count"].max())  # type: ignore[arg-type]
     rounds = Rounds(campaign)
     section = settings.shuffle.groups
-    answer = book.answer(
+    answer = ledger.answer(
         Request(
             table=canonical(stream.rows),
             terms=terms(settings) + public + edges,
@@ -112,7 +113,7 @@ def _released(
     )
     table = answer.reports
     reports = from_columns(campaign.randomizer, table, None)
-    return Released(table, reports, stream.public.clear(), answer.history, answer.number, answer.reproduced)
+    return ReleasedTable(table, reports, stream.public.clear(), answer.history, answer.number, answer.reproduced)
 
 
 def _report(
@@ -122,7 +123,7 @@ def _report(
     batches: dict[int, Reports],
     sent: pl.DataFrame,
     rng: Entropy,
-    released: Released | None,
+    released: ReleasedTable | None,
 ) -> PrivacyReport:
     campaign, data = rounds.campaign, settings.data
     truth = None if released is not None else true_means(stream, sent)
@@ -144,7 +145,9 @@ def _report(
         comparison=(),
         assumptions=assumptions(settings, rounds, detail, lenses),
         steps=steps(lenses, campaign, detail),
-        config=settings.model_dump(mode="json", exclude={"data": {"path"}, "shuffle": {"graph"}, "seed": True}),
+        config=settings.model_dump(
+            mode="json", exclude={"data": {"path"}, "shuffle": set(files_of(settings.shuffle)), "seed": True}
+        ),
         release=Missing("a rehearsal releases nothing") if released is None else released.document(),
         sanitized=Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')
         if released is None

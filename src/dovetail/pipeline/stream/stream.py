@@ -11,7 +11,7 @@ import polars as pl
 from scipy.sparse import coo_array
 
 from dovetail.core.errors import DataError
-from dovetail.pipeline.config.build import build_groups, build_numeric, build_shuffler, public_points
+from dovetail.pipeline.config.build import build_randomizer, build_shuffler, public_data
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.evaluate.estimates import mean_estimator
@@ -52,13 +52,10 @@ class Stream:
     def campaign(self, settings: RunConfig) -> Campaign:
         """Who reports what, with how much noise, in which order, and for how long."""
         section, survey = settings.shuffle, Survey.of(self.public)
-        groups: Any = self._graph() if section.groups is None else build_groups(section.groups, survey)
-        shuffler: Any = build_shuffler(
-            section.shuffler, n=len(self.roster), groups=groups, alpha=section.alpha,
-            points=public_points(section.groups, survey), refine=section.refine, k=section.k,
-        )  # fmt: skip
+        shuffler: Any = build_shuffler(section, public_data(section, survey, n=len(self.roster), graph=self._graph()))
+        randomizer: Any = build_randomizer(settings.randomize, settings.data, None)
         cap = math.inf if settings.promise.cap is None else settings.promise.cap
-        return Campaign(self.roster, build_numeric(settings), shuffler, cap, mean_estimator(settings.estimate))
+        return Campaign(self.roster, randomizer, shuffler, cap, mean_estimator(settings.estimate))
 
     def _graph(self) -> coo_array | None:
         """The relationships as a square matrix, so that devices without any count too."""
@@ -94,7 +91,8 @@ def read_stream(settings: RunConfig, *, table: Any = None) -> Stream:
     devices = pl.DataFrame([device, *frame.select(data.public)]).unique().sort("device")
     _refuse_changes(devices, data)
     roster = tuple(devices["device"].to_list())
-    edges = None if settings.shuffle.graph is None else _edges(settings.shuffle.graph, roster)
+    graph = getattr(settings.shuffle, "graph", None)
+    edges = None if graph is None else _edges(graph, roster)
     return Stream(rows.sort("time", "device"), roster, devices.select(data.public), edges)
 
 
