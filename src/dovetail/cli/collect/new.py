@@ -19,8 +19,8 @@ from dovetail.cli.collect.campaign_options import (
     RoundOptions,
     Section,
 )
-from dovetail.cli.collect.option_groups import flatten
 from dovetail.cli.collect.sign import write
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail_protocol.campaign import draft
 

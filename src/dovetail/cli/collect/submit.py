@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.collect.option_groups import flatten
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Json, print_json
 from dovetail_device.session import (
     VISIBLE,
