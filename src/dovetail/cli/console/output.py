@@ -50,6 +50,16 @@ def print_rows(title: str, rows: dict[str, str]) -> None:
     Console().print(table)
 
 
+def print_summary(document: dict[str, Any], folder: Path) -> None:
+    """A privacy report as tables, and where the whole of it is."""
+    from rich.console import Console
+
+    from dovetail.report.render.terminal import print_report
+
+    print_report(document, Console())
+    typer.echo(f"Report: {folder / 'report.html'}")
+
+
 @contextmanager
 def progress_bar(*, hidden: bool) -> Iterator[ProgressFunction]:
     """Progress on standard error, one bar per step; hidden for machines and where nobody watches."""
