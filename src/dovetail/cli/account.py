@@ -171,10 +171,12 @@ def round_document(
 ) -> dict[str, Any]:
     """The JSON document of one round."""
     from dovetail.account.amplify import amplify, list_bounds
+    from dovetail.account.clones.binomial_tail import without_compiled_loops
     from dovetail.report.document import central_document
 
-    chosen = amplify(subject, n=n, delta=delta, honest=honest, adaptive=adaptive, delta0=delta0)
-    bounds = list_bounds(subject, n=chosen.honest_n, delta=delta, adaptive=adaptive, delta0=delta0)
+    with without_compiled_loops():
+        chosen = amplify(subject, n=n, delta=delta, honest=honest, adaptive=adaptive, delta0=delta0)
+        bounds = list_bounds(subject, n=chosen.honest_n, delta=delta, adaptive=adaptive, delta0=delta0)
     return {
         "epsilon": chosen.epsilon,
         "numeric_lower": chosen.numeric.lower,
