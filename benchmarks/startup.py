@@ -1,4 +1,4 @@
-"""Claim: the command line answers --help and --version in at most 3 times what `import numpy` costs, a question in 8.
+"""Claim: --help, --version and a mistake cost at most 3 times what `import numpy` costs, account and leak 8, plan 15.
 
 Run: python benchmarks/startup.py
 
