@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
+from dovetail.core.registries import RANDOMIZERS
 
 ASKED = ("--n", "10000", "--delta", "1e-6")
+SETTLED = [kind.name for kind in RANDOMIZERS if not any(setting.required for setting in kind.settings())]
 
 
 def account(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -45,6 +47,15 @@ def test_a_mechanism_is_judged_by_its_own_law(capsys: pytest.CaptureFixture[str]
     assert own["attack_lower"] <= own["epsilon"] < anybody["epsilon"]
     assert own["bounds"]["stronger clones"] == anybody["epsilon"]
     assert own["central"]["colluding"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", [kind.name for kind in RANDOMIZERS if not any(one.required for one in kind.settings())]
+)
+def test_every_randomizer_can_be_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    values = ("--k", "4") if RANDOMIZERS[name].question == "frequency" else ()
+    own = account(capsys, "--epsilon0", "1", "--randomizer", name, *values)
+    assert own["attack_lower"] <= own["epsilon"] < account(capsys, "--epsilon0", "1")["epsilon"]
 
 
 def test_a_delta_that_promises_too_little_is_questioned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,6 +114,15 @@ BAD = {
     "no epsilon": ((*ASKED,), "--epsilon0"),
     "k without its randomizer": ((*ASKED, "--epsilon0", "1", "--k", "4"), "--k goes with"),
     "krr without k": ((*ASKED, "--epsilon0", "1", "--randomizer", "krr"), "--k goes with"),
+    "k of numbers": ((*ASKED, "--epsilon0", "1", "--randomizer", "laplace", "--k", "4"), "--k goes with"),
+    "a mistyped randomizer": (
+        (*ASKED, "--epsilon0", "1", "--randomizer", "hadamart"),
+        "`randomizer` must be one of",
+    ),
+    "a randomizer whose settings nobody gave": (
+        (*ASKED, "--epsilon0", "1", "--randomizer", "budget_laplace"),
+        "beta, rho",
+    ),
     "epsilon above epsilon0 is no question": ((*ASKED, "--epsilon0", "1", "--epsilon", "2"), "--invert"),
     "delta 1": (("--n", "10", "--delta", "1", "--epsilon0", "1"), "`delta` must be"),
     "delta not a number": (("--n", "10", "--delta", "nan", "--epsilon0", "1"), "`delta` must be"),

@@ -327,7 +327,7 @@ def test_a_mistake_gets_one_line_and_status_two(mistake: str, capsys: pytest.Cap
 def test_an_unexpected_fault_is_one_line_and_status_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dovetail.cli.leak.vulnerability", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("dovetail.leak.vulnerability.vulnerability", lambda *a, **k: 1 / 0)
     assert invoke(["leak", "--n", "10", "--k", "3", "--p", "0.9"]) == 1
     assert capsys.readouterr().err.startswith("error: internal fault, ZeroDivisionError")
 

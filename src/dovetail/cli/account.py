@@ -3,75 +3,109 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from dovetail.account.amplify import Subject, amplify, list_bounds
-from dovetail.account.bound import Bound
-from dovetail.account.calibrate import max_epsilon
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.account.compose import Composition, compose
-from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.account.curve import curve
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
-from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.plan.families import families
-from dovetail.plan.planner import delta_notes
-from dovetail.plan.requirements import Wish
-from dovetail.plan.search import largest_epsilon0
-from dovetail.randomize.hadamard import Hadamard
-from dovetail.randomize.krr import KRR
-from dovetail.randomize.laplace import Laplace
-from dovetail.report.document import central_document
-from dovetail.report.number_format import upward
 
-Kind = Literal["any", "binary", "krr", "hadamard", "laplace"]
+if TYPE_CHECKING:
+    from dovetail.account.amplify import Subject
+    from dovetail.account.bound import Bound
+    from dovetail.account.compose import Composition
+
 Axis = Literal["n", "epsilon0", "delta"]
 RANGES: dict[str, tuple[float, float]] = {"n": (1e2, 1e8), "epsilon0": (0.1, 10.0), "delta": (1e-12, 1e-2)}
 POINTS = 100
+ANY, BINARY = "any", "binary"  # besides the names of randomizers: no randomizer in particular, and krr with k = 2
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """What is shuffled, how often, and what people run."""
+
+    n: Annotated[float, typer.Option(help="Distinct valid reports that are shuffled together.")]
+    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")]
+    epsilon0: Annotated[float | None, typer.Option(help="Local epsilon of one report, nats.")] = None
+    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
+    randomizer: Annotated[
+        str,
+        typer.Option(
+            help="What people run: any, binary or the name of a randomizer, whose own law may promise more than any "
+            "randomizer with --epsilon0."
+        ),
+    ] = ANY
+    k: Annotated[
+        float | None, typer.Option(help="With a randomizer of frequencies: values that a person can hold.")
+    ] = None
+    delta0: Annotated[float, typer.Option(help="What the local promise may fail by, in [0, 1).")] = 0.0
+    rounds: Annotated[float, typer.Option(help="Collections of the same people, each shuffled afresh.")] = 1
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Later randomizers may depend on earlier reports: the clones bound.")
+    ] = False
+
+    @property
+    def people(self) -> Any:
+        """n, as the whole number that it is."""
+        return as_whole(self.n)
+
+    @property
+    def trusted(self) -> Any:
+        """How many people are assumed honest."""
+        from dovetail.core.checks import whole
+
+        if self.honest is None:
+            return self.people
+        return whole("honest", as_whole(self.honest), least=1, most=whole("n", self.people, least=1))
+
+    @property
+    def batch(self) -> dict[str, Any]:
+        """What the accountants of one round and of several are told alike."""
+        return {
+            "n": self.people,
+            "delta": self.delta,
+            "honest": self.trusted,
+            "adaptive": self.adaptive,
+            "delta0": self.delta0,
+        }
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """The inverse question."""
+
+    invert: Annotated[bool, typer.Option("--invert", help="Ask for the largest epsilon0 that reaches --epsilon.")] = (
+        False
+    )
+    epsilon: Annotated[float | None, typer.Option(help="With --invert: the central epsilon wanted, nats.")] = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A range of one parameter, and where the curve goes."""
+
+    along: Annotated[
+        Axis | None, typer.Option("--curve", help="Also the central epsilon along a range of n, epsilon0 or delta.")
+    ] = None
+    start: Annotated[float | None, typer.Option("--from", help="With --curve: where it starts.")] = None
+    end: Annotated[float | None, typer.Option("--to", help="With --curve: where it ends.")] = None
+    csv: Csv = None
+    plot: Plot = None
+    force: Force = False
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("account")(_account)
+    app.command("account")(flatten(_account))
 
 
-def _account(
-    n: Annotated[float, typer.Option(help="Distinct valid reports that are shuffled together.")],
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")],
-    epsilon0: Annotated[float | None, typer.Option(help="Local epsilon of one report, nats.")] = None,
-    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None,
-    randomizer: Annotated[
-        Kind, typer.Option(help="What people run: its own law may promise more than any randomizer with --epsilon0.")
-    ] = "any",
-    k: Annotated[float | None, typer.Option(help="With krr or hadamard: values that a person can hold.")] = None,
-    delta0: Annotated[float, typer.Option(help="What the local promise may fail by, in [0, 1).")] = 0.0,
-    rounds: Annotated[float, typer.Option(help="Collections of the same people, each shuffled afresh.")] = 1,
-    adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Later randomizers may depend on earlier reports: the clones bound.")
-    ] = False,
-    invert: Annotated[
-        bool, typer.Option("--invert", help="Ask for the largest epsilon0 that reaches --epsilon.")
-    ] = False,
-    epsilon: Annotated[float | None, typer.Option(help="With --invert: the central epsilon wanted, nats.")] = None,
-    along: Annotated[
-        Axis | None, typer.Option("--curve", help="Also the central epsilon along a range of n, epsilon0 or delta.")
-    ] = None,
-    start: Annotated[float | None, typer.Option("--from", help="With --curve: where it starts.")] = None,
-    end: Annotated[float | None, typer.Option("--to", help="With --curve: where it ends.")] = None,
-    csv: Csv = None,
-    plot: Plot = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = False) -> None:
     """Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest epsilon0.
 
     Examples:
@@ -81,92 +115,68 @@ def _account(
     dovetail account --invert --epsilon 1 --n 1e5 --delta 1e-6;
     dovetail account --epsilon0 1 --n 1e5 --delta 1e-6 --curve n --plot curve.png --csv curve.csv
     """
-    people = as_whole(n)
-    trusted = (
-        people if honest is None else whole("honest", as_whole(honest), least=1, most=whole("n", people, least=1))
-    )
-    if along is None and (csv, plot, start, end) != (None,) * 4:
+    if curve.along is None and (curve.csv, curve.plot, curve.start, curve.end) != (None,) * 4:
         raise ParameterError("--csv, --plot, --from and --to go with --curve.")
-    if invert:
-        if epsilon is None or epsilon0 is not None:
-            raise ParameterError("--invert takes --epsilon (the central epsilon wanted) and no --epsilon0.")
-        if along is not None or rounds != 1 or delta0 != 0.0:
-            raise ParameterError(
-                "--invert answers for one round of a pure randomizer: no --curve, --rounds, --delta0."
-            )
-        answer = inverted(
-            epsilon, n=people, honest=trusted, delta=delta, kind=randomizer, k=as_whole(k), adaptive=adaptive
-        )
-        if as_json:
-            print_json({"epsilon0": answer, "epsilon": epsilon, "n": people, "honest": trusted, "delta": delta})
-        else:
-            print_rows("Largest local epsilon", {"epsilon0": f"{math.floor(answer * 1e6) / 1e6:.6f}"})
+    if inverse.invert:
+        document = inverse_document(shuffle, inverse.epsilon, curve)
+        rows = {"epsilon0": f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"}
+        print_json(document) if as_json else print_rows("Largest local epsilon", rows)
         return
-    if epsilon0 is None or epsilon is not None:
+    if shuffle.epsilon0 is None or inverse.epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
-    check_places(csv=csv, plot=plot, force=force)
-    subject = subject_of(randomizer, epsilon0, k=as_whole(k))
-    if whole("rounds", as_whole(rounds), least=1) == 1:
-        document = accounted(
-            subject, epsilon0, n=people, delta=delta, honest=trusted, adaptive=adaptive, delta0=delta0
-        )
+    document = forward_document(shuffle, shuffle.epsilon0, curve)
+    print_json(document) if as_json else _print(document)
+
+
+# --- documents -----------------------------------------------------------------------------------------------------
+
+
+def inverse_document(shuffle: Shuffle, epsilon: float | None, curve: Curve) -> dict[str, Any]:
+    """The JSON document of the largest epsilon0 that reaches a central epsilon."""
+    trusted = shuffle.trusted
+    if epsilon is None or shuffle.epsilon0 is not None:
+        raise ParameterError("--invert takes --epsilon (the central epsilon wanted) and no --epsilon0.")
+    if curve.along is not None or shuffle.rounds != 1 or shuffle.delta0 != 0.0:
+        raise ParameterError("--invert answers for one round of a pure randomizer: no --curve, --rounds, --delta0.")
+    answer = invert(shuffle, epsilon)
+    return {
+        "epsilon0": answer,
+        "epsilon": epsilon,
+        "n": shuffle.people,
+        "honest": trusted,
+        "delta": shuffle.delta,
+    }
+
+
+def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[str, Any]:
+    """The JSON document of the central epsilon, with its curve where one is asked for."""
+    from dovetail.core.checks import whole
+    from dovetail.plan.planner import delta_notes
+
+    batch = shuffle.batch
+    check_places(csv=curve.csv, plot=curve.plot, force=curve.force)
+    subject = accounting_subject(shuffle, epsilon0)
+    if whole("rounds", as_whole(shuffle.rounds), least=1) == 1:
+        document = round_document(subject, epsilon0, **batch)
     else:
-        document = composed(
-            epsilon0, rounds=int(rounds), n=people, delta=delta, honest=trusted, adaptive=adaptive, delta0=delta0
-        )
-    if along is not None:
-        if rounds != 1 or delta0 != 0.0 or randomizer != "any":
-            raise ParameterError(
-                "--curve draws one round of any pure randomizer: no --rounds, --delta0, --randomizer."
-            )
-        table = drawn(along, epsilon0, n=trusted, delta=delta, adaptive=adaptive, ends=(start, end))
-        labels = {name: name for name in table if name not in (along, "lower")}
-        document["curve"] = {name: column.tolist() for name, column in table.items()}
-        document["files"] = write_curve(
-            table, along, csv=csv, plot=plot, force=force, labels=labels, y="central epsilon (upper bound)",
-            log_x=True, log_y=True, title=_title(along, epsilon0, trusted, delta),
-        )  # fmt: skip
-    document["notes"] = list(delta_notes(delta, document["n"]))
-    if as_json:
-        print_json(document)
-    else:
-        _print(document)
+        document = composition_document(epsilon0, rounds=int(shuffle.rounds), **batch)
+    if curve.along is not None:
+        document |= curve_document(shuffle, epsilon0, curve.along, curve)
+    document["notes"] = list(delta_notes(shuffle.delta, document["n"]))
+    return document
 
 
-def subject_of(kind: Kind, epsilon0: float, *, k: Any) -> Subject:
-    """The randomizer that a name stands for; a float for any."""
-    if (k is None) != (kind not in ("krr", "hadamard")):
-        raise ParameterError("--k goes with --randomizer krr or hadamard, and both need it.")
-    privacy_budget("epsilon0", epsilon0)
-    if kind == "binary":
-        return KRR(k=2, epsilon=epsilon0)
-    if kind == "krr":
-        return KRR(k=k, epsilon=epsilon0)
-    if kind == "hadamard":
-        return Hadamard(k=k, epsilon=epsilon0)
-    return Laplace(0.0, 1.0, epsilon=epsilon0) if kind == "laplace" else epsilon0
-
-
-def inverted(epsilon: float, *, n: Any, honest: Any, delta: float, kind: Kind, k: Any, adaptive: bool) -> float:
-    """The largest epsilon0 for any randomizer, or for one kind by its own law."""
-    if kind == "any" or adaptive or delta == 0.0:
-        return max_epsilon(epsilon=epsilon, n=honest, delta=delta, adaptive=adaptive)
-    subject_of(kind, privacy_budget("epsilon", epsilon), k=k)
-    if kind == "laplace":
-        wish = Wish(question="mean", n=n, delta=delta, honest=honest, lower=0.0, upper=1.0, epsilon=epsilon)
-    else:
-        wish = Wish(question="frequency", n=n, delta=delta, honest=honest, k=k or 2, epsilon=epsilon)
-    name = "krr" if kind == "binary" else kind
-    family = next(family for family in families(wish) if family.name == name)
-    return largest_epsilon0(family, wish, epsilon=epsilon, n=n)
-
-
-def accounted(
+def round_document(
     subject: Subject, epsilon0: float, *, n: Any, delta: float, honest: Any, adaptive: bool, delta0: float
 ) -> dict[str, Any]:
     """The JSON document of one round."""
-    chosen = amplify(subject, n=n, delta=delta, honest=honest, adaptive=adaptive, delta0=delta0)
-    bounds = list_bounds(subject, n=chosen.honest_n, delta=delta, adaptive=adaptive, delta0=delta0)
+    from dovetail.account.amplify import amplify, list_bounds
+    from dovetail.account.clones.binomial_tail import without_compiled_loops
+    from dovetail.report.document import central_document
+
+    with without_compiled_loops():
+        chosen = amplify(subject, n=n, delta=delta, honest=honest, adaptive=adaptive, delta0=delta0)
+        bounds = list_bounds(subject, n=chosen.honest_n, delta=delta, adaptive=adaptive, delta0=delta0)
     return {
         "epsilon": chosen.epsilon,
         "numeric_lower": chosen.numeric.lower,
@@ -183,20 +193,22 @@ def accounted(
     }
 
 
-def composed(
+def composition_document(
     epsilon0: float, *, rounds: int, n: Any, delta: float, honest: Any, adaptive: bool, delta0: float
 ) -> dict[str, Any]:
     """The JSON document of several rounds: the clone pairs compose, whatever the mechanism."""
+    from dovetail.account.compose import compose
+    from dovetail.account.composition.shuffled_round import ShuffledRound
+
     kind: Any = "clones" if adaptive else None
 
-    def asked(people: int) -> Composition:
+    def compose_rounds(people: int) -> Composition:
         return compose([ShuffledRound(epsilon0, people, times=rounds, kind=kind, delta0=delta0)], delta=delta)
 
-    quoted = asked(honest)
-    everybody = quoted if honest == n else asked(n)
-    bound = Bound(quoted.method, quoted.epsilon, quoted.source, quoted.reason)
+    quoted = compose_rounds(honest)
+    everybody = quoted if honest == n else compose_rounds(n)
     return {
-        "epsilon": _value(bound),
+        "epsilon": _value(quoted),
         "numeric_lower": quoted.lower,
         "attack_lower": {"value": None, "reason": "attacks over several rounds are not evaluated"},
         "method": quoted.method,
@@ -207,9 +219,9 @@ def composed(
         "delta": delta,
         "rounds": rounds,
         "central": {
-            "epsilon": _value(bound),
-            "all": _value(Bound("", everybody.epsilon, "", everybody.reason)),
-            "honest": _value(bound),
+            "epsilon": _value(quoted),
+            "all": _value(everybody),
+            "honest": _value(quoted),
             "colluding": rounds * epsilon0,
             "delta": delta,
             "n": n,
@@ -217,16 +229,43 @@ def composed(
             "neighbours": quoted.neighbours,
         },
         "bounds": {
-            bound.name: _value(bound),
+            quoted.method: _value(quoted),
             **{other.name: _value(other) for other in (quoted.basic, quoted.advanced, quoted.renyi)},
         },
     }
 
 
-def drawn(
-    along: Axis, epsilon0: float, *, n: int, delta: float, adaptive: bool, ends: tuple[float | None, float | None]
+def curve_document(shuffle: Shuffle, epsilon0: float, along: Axis, curve: Curve) -> dict[str, Any]:
+    """The curve, and the files that it is written to."""
+    if shuffle.rounds != 1 or shuffle.delta0 != 0.0 or shuffle.randomizer != ANY:
+        raise ParameterError("--curve draws one round of any pure randomizer: no --rounds, --delta0, --randomizer.")
+    point = {"epsilon0": epsilon0, "n": shuffle.trusted, "delta": shuffle.delta}
+    table = curve_table(along, point, adaptive=shuffle.adaptive, ends=(curve.start, curve.end))
+    files = write_curve(
+        table,
+        along,
+        csv=curve.csv,
+        plot=curve.plot,
+        force=curve.force,
+        labels={name: name for name in table if name not in (along, "lower")},
+        y="central epsilon (upper bound)",
+        log_x=True,
+        log_y=True,
+        title=_title(along, **point),
+    )
+    return {"curve": {name: column.tolist() for name, column in table.items()}, "files": files}
+
+
+def curve_table(
+    along: Axis, point: dict[str, Any], *, adaptive: bool, ends: tuple[float | None, float | None]
 ) -> dict[str, Any]:
     """The central epsilon along one axis, geometrically spaced: certified ends of the pair, and the other pair."""
+    import numpy as np
+
+    from dovetail.account.clones.stronger_clones import MOST_PEOPLE
+    from dovetail.account.curve import curve
+    from dovetail.core.checks import real, refuse, whole
+
     first, last = (given if given is not None else usual for given, usual in zip(ends, RANGES[along], strict=True))
     if not 0.0 < real("--from", first) < real("--to", last):
         raise refuse("--to", f"above --from = {first:g}, which must be above 0", last)
@@ -234,35 +273,80 @@ def drawn(
     if along == "n":
         whole("--to", as_whole(last), least=1, most=MOST_PEOPLE)
         grid = np.unique(np.rint(grid)).astype(np.int64)
-    point: dict[str, Any] = {"epsilon0": epsilon0, "n": n, "delta": delta, along: grid}
-    pair = curve(**point, adaptive=adaptive)
+    points: dict[str, Any] = {**point, along: grid}
+    pair = curve(**points, adaptive=adaptive)
     if adaptive:
         return {along: grid, "clones": pair.upper, "lower": pair.lower}
-    clones = curve(**point, adaptive=True)
+    clones = curve(**points, adaptive=True)
     return {along: grid, "stronger clones": pair.upper, "lower": pair.lower, "clones": clones.upper}
 
 
-def _title(along: Axis, epsilon0: float, n: int, delta: float) -> str:
+# --- questions -----------------------------------------------------------------------------------------------------
+
+
+def accounting_subject(shuffle: Shuffle, epsilon0: float) -> Subject:
+    """The randomizer that a name stands for; a float for any."""
+    from dovetail.core.checks import privacy_budget
+    from dovetail.core.registries import RANDOMIZERS
+
+    name, k = shuffle.randomizer, as_whole(shuffle.k)
+    kind: Any = None if name == ANY else RANDOMIZERS["krr" if name == BINARY else name]
+    if (k is None) != (kind is None or kind.question != "frequency" or name == BINARY):
+        raise ParameterError("--k goes with a --randomizer of frequencies, such as krr, which needs it.")
+    privacy_budget("epsilon0", epsilon0)
+    if kind is None:
+        return epsilon0
+    needed = [setting.name for setting in kind.settings() if setting.required]
+    if needed:
+        raise ParameterError(f"--randomizer {name} has settings without a default, {', '.join(needed)}; use any.")
+    if kind.question == "mean":
+        subject: Subject = kind(lower=0.0, upper=1.0, epsilon=epsilon0)
+    else:
+        subject = kind(k=k or 2, epsilon=epsilon0)
+    return subject
+
+
+def invert(shuffle: Shuffle, epsilon: float) -> float:
+    """The largest epsilon0 for any randomizer, or for one kind by its own law."""
+    from dovetail.account.calibrate import max_epsilon
+    from dovetail.core.checks import privacy_budget
+
+    if shuffle.randomizer == ANY or shuffle.adaptive or shuffle.delta == 0.0:
+        return max_epsilon(epsilon=epsilon, n=shuffle.trusted, delta=shuffle.delta, adaptive=shuffle.adaptive)
+    accounting_subject(shuffle, privacy_budget("epsilon", epsilon))
+    return _invert_own_law(shuffle, epsilon)
+
+
+def _invert_own_law(shuffle: Shuffle, epsilon: float) -> float:
+    from dovetail.core.registries import RANDOMIZERS
+    from dovetail.plan.families import families
+    from dovetail.plan.requirements import Wish
+    from dovetail.plan.search import largest_epsilon0
+
+    name = "krr" if shuffle.randomizer == BINARY else shuffle.randomizer
+    question = RANDOMIZERS[name].question
+    domain: dict[str, Any] = {"lower": 0.0, "upper": 1.0} if question == "mean" else {"k": as_whole(shuffle.k) or 2}
+    wish = Wish(
+        question=question, n=shuffle.people, delta=shuffle.delta, honest=shuffle.trusted, epsilon=epsilon, **domain
+    )
+    family = next(family for family in families(wish) if family.name == name)
+    return largest_epsilon0(family, wish, epsilon=epsilon, n=shuffle.people)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def _title(along: Axis, *, epsilon0: float, n: int, delta: float) -> str:
     facts = {"n": f"n = {n:,}", "epsilon0": f"epsilon0 = {epsilon0:g}", "delta": f"delta = {delta:g}"}
     return "After shuffling, " + ", ".join(words for name, words in facts.items() if name != along)
 
 
-def _value(bound: Bound) -> Any:
+def _value(bound: Bound | Composition) -> Any:
     return bound.epsilon if bound.epsilon is not None else {"value": None, "reason": bound.reason}
 
 
 def _print(document: dict[str, Any]) -> None:
-    rows = {"epsilon": _words(document["epsilon"])}
-    central = document["central"]
-    if "lines" in central:
-        rows |= dict(zip(("all honest", "some honest", "colluding"), central["lines"], strict=True))
-    else:
-        rows |= {
-            f"{document['rounds']} rounds": f"all {central['n']:,} honest: {_words(central['all'])}",
-            "some honest": f"{central['honest_n']:,} of them: {_words(central['honest'])}",
-            "colluding": f"the local guarantees add to epsilon {_words(central['colluding'])}",
-        }
-    rows["method"] = document["method"]
+    rows = {"epsilon": _words(document["epsilon"]), **_central_rows(document), "method": document["method"]}
     if document["numeric_lower"] is not None:
         rows["numerics"] = f"this method's own epsilon is at least {document['numeric_lower']:.6g}"
     if not isinstance(document["attack_lower"], dict):
@@ -271,15 +355,35 @@ def _print(document: dict[str, Any]) -> None:
     for note in document["notes"]:
         rows["note"] = note
     print_rows("After shuffling", rows)
-    table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
-    for column in ("bound", "epsilon", "why not"):
-        table.add_column(column, overflow="fold")
-    for name, value in document["bounds"].items():
-        table.add_row(name, *(("-", value["reason"]) if isinstance(value, dict) else (_words(value), "")))
-    Console().print(table)
+    _print_bounds(document["bounds"])
     for kind, place in document.get("files", {}).items():
         typer.echo(f"{kind}: {Path(place)}")
 
 
+def _central_rows(document: dict[str, Any]) -> dict[str, str]:
+    central = document["central"]
+    if "lines" in central:
+        return dict(zip(("all honest", "some honest", "colluding"), central["lines"], strict=True))
+    return {
+        f"{document['rounds']} rounds": f"all {central['n']:,} honest: {_words(central['all'])}",
+        "some honest": f"{central['honest_n']:,} of them: {_words(central['honest'])}",
+        "colluding": f"the local guarantees add to epsilon {_words(central['colluding'])}",
+    }
+
+
+def _print_bounds(bounds: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
+    for column in ("bound", "epsilon", "why not"):
+        table.add_column(column, overflow="fold")
+    for name, value in bounds.items():
+        table.add_row(name, *(("-", value["reason"]) if isinstance(value, dict) else (_words(value), "")))
+    Console().print(table)
+
+
 def _words(value: Any) -> str:
+    from dovetail.report.number_format import upward
+
     return f"nothing: {value['reason']}" if isinstance(value, dict) else upward(value)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from dovetail.cli.console.output import Json, Seed, entropy_of, print_json
-from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
 from dovetail.report.number_format import ABSENT, Unit, round_up, upward
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dovetail.plan.compare.mechanisms import Adversary, Comparison, Mechanism
 
 _UPPER = ("sampled", "bracket")
 
@@ -43,11 +45,15 @@ def _compare(
 
     Example: dovetail compare --n 1e4 --k 4 --error 0.03
     """
+    from dovetail.plan.compare.mechanisms import compare_mechanisms
+
     asked: dict[str, Any] = {"n": n, "k": k, "error": error, "delta": delta, "honest": honest}  # 1e6 is whole
     found = compare_mechanisms(**asked, rng=entropy_of(seed))
     if as_json:
         print_json(found.document())
     else:
+        from rich.console import Console
+
         _print(found, Console())
 
 
@@ -60,6 +66,11 @@ def _print(found: Comparison, console: Console) -> None:
 
 
 def _table(found: Comparison) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from dovetail.plan.compare.mechanisms import ADVERSARIES
+
     people = f"{found.n:,} people" + ("" if found.honest == found.n else f" ({found.honest:,} honest)")
     title = (
         f"{people}, {found.k:,} values, error {found.error:g}, delta {found.delta:.3g}; blind guess {1 / found.k:.4g}"
@@ -84,6 +95,8 @@ def _cell(found: Comparison, one: Mechanism, adversary: Adversary) -> str:
 
 def _absent(found: Comparison) -> dict[str, list[str]]:
     """Why numbers are missing, and in which rows."""
+    from dovetail.plan.compare.mechanisms import ADVERSARIES
+
     reasons: dict[str, list[str]] = {}
     for one in found.mechanisms:
         for reason in dict.fromkeys(leak for leak in map(one.leak, ADVERSARIES) if isinstance(leak, str)):

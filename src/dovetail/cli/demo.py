@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-import polars as pl
 import typer
-from rich.console import Console
 
-from dovetail.cli.console.output import Force, Json, after_writing, print_json, progress_bar, write_whole
-from dovetail.core.entropy import Entropy, simulation
+from dovetail.cli.console.output import (
+    Force,
+    Json,
+    after_writing,
+    print_json,
+    print_summary,
+    progress_bar,
+    write_whole,
+)
 from dovetail.core.errors import ParameterError
-from dovetail.datasets.redbook import redbook
-from dovetail.datasets.synthetic_loads import synthetic_loads
-from dovetail.pipeline.run import run
-from dovetail.report.render.terminal import print_report
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dovetail.core.entropy import Entropy
 
 
 def register(app: typer.Typer) -> None:
@@ -74,6 +79,11 @@ def stream_configuration(*, epsilon: float, seed: int) -> dict[str, Any]:
 
 def loads(rng: Entropy) -> pl.DataFrame:
     """Synthetic loads of 64 appliances in eight houses, as a stream of 120 rounds."""
+    import numpy as np
+    import polars as pl
+
+    from dovetail.datasets.synthetic_loads import synthetic_loads
+
     devices, rounds = 64, 120
     watts = synthetic_loads(devices, rounds, minutes=1.0, start=420.0, rng=rng)
     return pl.DataFrame(
@@ -110,6 +120,10 @@ def _demo(
     """
     if stream and private is not None:
         raise ParameterError("--private is a column of the survey; --stream has none of it.")
+    from dovetail.core.entropy import simulation
+    from dovetail.datasets.redbook import redbook
+    from dovetail.pipeline.run import run
+
     table = loads(simulation(seed)) if stream else redbook()
     config = stream_configuration(epsilon=epsilon, seed=seed)
     if not stream:
@@ -121,8 +135,4 @@ def _demo(
         report = run(config, table=table, out=out, force=force, progress=progress)
     document = report.document()
     with after_writing(out):
-        if as_json:
-            print_json(document)
-        else:
-            print_report(document, Console())
-            typer.echo(f"Report: {out / 'report.html'}")
+        print_json(document) if as_json else print_summary(document, out)

@@ -2,61 +2,118 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows
-from dovetail.core.channel import KRRChannel
-from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
-from dovetail.leak.query import MOST_VALUES
-from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.randomize.krr import KRR
+
+if TYPE_CHECKING:
+    from dovetail.core.channel import Channel
+    from dovetail.leak.vulnerability import Vulnerability
 
 _NAMES = ("prior", "randomized", "shuffled", "randomized_shuffled")
 _POINTS = 13
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command("leak")(_leak)
+@dataclass(frozen=True)
+class Collection:
+    """Who reports, and by which randomized response."""
+
+    n: Annotated[float, typer.Option(help="People in the collection.")]
+    k: Annotated[float, typer.Option(help="Values that a person can hold.")]
+    p: Annotated[float | None, typer.Option(help="Probability that randomized response keeps the value.")] = None
+    epsilon0: Annotated[float | None, typer.Option(help="Local epsilon, instead of --p.")] = None
+
+    def people(self) -> int:
+        """n, checked."""
+        from dovetail.core.checks import whole
+
+        return whole("n", self.n, least=1)
+
+    def channel(self) -> Channel:
+        """The law of one report."""
+        from dovetail.core.channel import KRRChannel
+        from dovetail.core.checks import whole
+        from dovetail.leak.query import MOST_VALUES
+
+        k = whole("k", self.k, least=2, most=MOST_VALUES)
+        if self.epsilon0 is None:
+            return KRRChannel.of(k, self.p or 0.0)
+        from dovetail.randomize.krr import KRR
+
+        return KRR(k=k, epsilon=self.epsilon0).channel()
 
 
-def _leak(
-    n: Annotated[float, typer.Option(help="People in the collection.")],
-    k: Annotated[float, typer.Option(help="Values that a person can hold.")],
-    p: Annotated[float | None, typer.Option(help="Probability that randomized response keeps the value.")] = None,
-    epsilon0: Annotated[float | None, typer.Option(help="Local epsilon, instead of --p.")] = None,
+@dataclass(frozen=True)
+class Adversary:
+    """What the adversary knows and wants."""
+
     adversary: Annotated[
         Literal["uninformed", "strong"], typer.Option(help="strong: knows others' values; see --known.")
-    ] = "uninformed",
+    ] = "uninformed"
     known: Annotated[
         str | None,
         typer.Option(
             help="strong: how many others hold each value, separated by commas; fewer than n - 1 in all leaves the "
             "rest unknown. Without it: a bracket for the worst that may be known."
         ),
-    ] = None,
+    ] = None
     prior: Annotated[
         str | None, typer.Option(help="Probability of each value, separated by commas; default uniform.")
-    ] = None,
-    tries: Annotated[int, typer.Option(help="Guesses that the adversary has.")] = 1,
+    ] = None
+    tries: Annotated[int, typer.Option(help="Guesses that the adversary has.")] = 1
     gain: Annotated[
         Literal["distance"] | None, typer.Option(help="distance: 1 - |guess - value| / (k - 1), for ordered values.")
-    ] = None,
+    ] = None
     certified: Annotated[
         bool, typer.Option("--certified", help="Prove every error bound (needs the extra `certified`).")
-    ] = False,
-    curve: Annotated[Literal["n"] | None, typer.Option(help="n: also for smaller collections.")] = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    seed: Seed = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+    ] = False
+
+    def query(self, seed: int | None) -> dict[str, Any]:
+        """What `vulnerability` is asked besides the channel and n."""
+        return {
+            "prior": None if self.prior is None else _numbers("prior", self.prior),
+            "adversary": self.adversary,
+            "known": None if self.known is None else _numbers("known", self.known),
+            "tries": self.tries,
+            "gain": self.gain,
+            "certified": self.certified,
+            "rng": entropy_of(seed),
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Smaller collections, and where their curve goes."""
+
+    curve: Annotated[Literal["n"] | None, typer.Option(help="n: also for smaller collections.")] = None
+    plot: Plot = None
+    csv: Csv = None
+    seed: Seed = None
+    force: Force = False
+
+    def check(self, known: str | None) -> None:
+        """Refuse a curve that was not asked for, that does not fit, or that could not be written."""
+        if (self.plot or self.csv) and self.curve is None:
+            raise ParameterError("--plot and --csv draw a curve: add --curve n.")
+        if self.curve and known is not None:
+            raise ParameterError(
+                "--curve n goes over smaller collections, where --known does not fit; drop one of them."
+            )
+        check_places(csv=self.csv, plot=self.plot, force=self.force)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("leak")(flatten(_leak))
+
+
+def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: Json = False) -> None:
     """Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.
 
     Before anything is sent (prior), from the person's own randomized report (randomized), from the unrandomized
@@ -67,36 +124,35 @@ def _leak(
 
     Example: dovetail leak --n 1000 --k 3 --p 0.8 --curve n --plot leak.svg
     """
-    if (p is None) == (epsilon0 is None):
+    if (collection.p is None) == (collection.epsilon0 is None):
         raise ParameterError("give either --p or --epsilon0.")
-    if (plot or csv) and curve is None:
-        raise ParameterError("--plot and --csv draw a curve: add --curve n.")
-    if curve and known is not None:
-        raise ParameterError("--curve n goes over smaller collections, where --known does not fit; drop one of them.")
-    check_places(csv=csv, plot=plot, force=force)
-    values, people = whole("k", k, least=2, most=MOST_VALUES), whole("n", n, least=1)
-    channel = KRR(k=values, epsilon=epsilon0).channel() if epsilon0 is not None else KRRChannel.of(values, p or 0.0)
-    options: dict[str, Any] = {
-        "prior": None if prior is None else _numbers("prior", prior),
-        "adversary": adversary,
-        "known": None if known is None else _numbers("known", known),
-        "tries": tries,
-        "gain": gain,
-        "certified": certified,
-        "rng": entropy_of(seed),
-    }
-    answer = vulnerability(channel, n=people, **options)
-    document = _document(answer) | {"n": people, "k": values}
-    if curve:
-        sizes = [int(size) for size in np.unique(np.geomspace(1, people, num=_POINTS).round())[:-1]]
-        points = [vulnerability(channel, n=size, **options) for size in sizes] + [answer]
-        table = {"n": [*sizes, people]} | {name: [getattr(at, name) for at in points] for name in _NAMES}
-        files = write_curve(table, "n", csv=csv, plot=plot, force=force, **_drawing(gain, tries))
+    curve.check(adversary.known)
+    from dovetail.leak.vulnerability import vulnerability
+
+    channel, people, query = collection.channel(), collection.people(), adversary.query(curve.seed)
+    answer = vulnerability(channel, n=people, **query)
+    document = _document(answer) | {"n": people, "k": channel.shape[0]}
+    if curve.curve:
+        table = _curve_table(channel, answer, people=people, query=query)
+        places = {"csv": curve.csv, "plot": curve.plot}
+        files = write_curve(table, "n", **places, force=curve.force, **_drawing(adversary.gain, adversary.tries))
         document |= {"curve": table, "files": files}
-    if as_json:
-        print_json(document)
-        return
-    rows = {name: f"{document[name]:.12g}" for name in _NAMES}
+    print_json(document) if as_json else _print(answer, adversary.gain)
+
+
+def _curve_table(channel: Channel, answer: Vulnerability, *, people: int, query: dict[str, Any]) -> dict[str, Any]:
+    """The four numbers for smaller collections, up to the answer for all people."""
+    import numpy as np
+
+    from dovetail.leak.vulnerability import vulnerability
+
+    sizes = [int(size) for size in np.unique(np.geomspace(1, people, num=_POINTS).round())[:-1]]
+    points = [vulnerability(channel, n=size, **query) for size in sizes] + [answer]
+    return {"n": [*sizes, people]} | {name: [getattr(at, name) for at in points] for name in _NAMES}
+
+
+def _print(answer: Vulnerability, gain: str | None) -> None:
+    rows = {name: f"{getattr(answer, name):.12g}" for name in _NAMES}
     if answer.method in ("sampled", "bracket"):
         ends = answer.randomized_shuffled_bracket
         rows["randomized_shuffled"] += f" (between {ends.lower:.6g} and {ends.upper:.6g})"

@@ -2,55 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
-from dovetail.core.checks import refuse
-from dovetail.plan.planner import CollectionPlan, Step, plan_collection
-from dovetail.plan.requirements import Wish
-from dovetail.report.document import Missing, central_document, plain
 from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dovetail.plan.planner import CollectionPlan, Step
+    from dovetail.plan.requirements import Wish
+    from dovetail.report.document import Missing
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of whom."""
+
+    question: Annotated[
+        Literal["frequency", "mean"], typer.Option(help="Shares of --k values, or the mean of a number.")
+    ]
+    n: Annotated[float, typer.Option(help="People who will answer, once each.")]
+    delta: Annotated[float, typer.Option(help="delta of the central guarantee, well below 1/n.")]
+    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
+    k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None
+    lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None
+    upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None
+    grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: fine enough.")] = None
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is wanted."""
+
+    error: Annotated[
+        float | None, typer.Option(help="Wanted: how far one share or the mean may be off, with probability 95 %.")
+    ] = None
+    epsilon: Annotated[
+        float | None, typer.Option(help="Wanted: central epsilon, nats; with --error as well, its ceiling.")
+    ] = None
+    epsilon0: Annotated[list[str] | None, typer.Option(help="Wanted: local epsilon of one report, nats.")] = None
+    randomizer: Annotated[
+        str | None, typer.Option(help="Force one randomizer, by its name; a wrong name lists those that fit.")
+    ] = None
+    shares: Annotated[
+        Literal["any", "flat"],
+        typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
+    ] = "any"
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("plan")(_plan)
+    app.command("plan")(flatten(_plan))
 
 
 def _plan(
-    question: Annotated[
-        Literal["frequency", "mean"], typer.Option(help="Shares of --k values, or the mean of a number.")
-    ],
-    n: Annotated[float, typer.Option(help="People who will answer, once each.")],
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, well below 1/n.")],
-    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None,
-    k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None,
-    lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None,
-    upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None,
-    grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: fine enough.")] = None,
-    error: Annotated[
-        float | None, typer.Option(help="Wanted: how far one share or the mean may be off, with probability 95 %.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Wanted: central epsilon, nats; with --error as well, its ceiling.")
-    ] = None,
-    epsilon0: Annotated[list[str] | None, typer.Option(help="Wanted: local epsilon of one report, nats.")] = None,
-    randomizer: Annotated[
-        str | None, typer.Option(help="Force krr, hadamard, unary or local_hashing (mean: laplace).")
-    ] = None,
-    shares: Annotated[
-        Literal["any", "flat"],
-        typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
-    ] = "any",
+    question: Question,
+    targets: Targets,
     csv: Csv = None,
     plot: Plot = None,
     force: Force = False,
@@ -65,32 +80,36 @@ def _plan(
     Example: dovetail plan --question frequency --k 4 --n 1e5 --error 0.01 --delta 1e-8
     """
     check_places(csv=csv, plot=plot, force=force)
-    plan = plan_collection(
-        question=question, n=as_whole(n), delta=delta, k=as_whole(k), lower=lower, upper=upper, grid=grid,
-        honest=as_whole(honest), error=error, epsilon=epsilon, epsilon0=_one(epsilon0), randomizer=randomizer,
-        shares=shares,
-    )  # fmt: skip
+    from dovetail.plan.planner import plan_collection
+
+    counts = {"n": as_whole(question.n), "honest": as_whole(question.honest), "k": as_whole(question.k)}
+    plan = plan_collection(**{**vars(question), **counts, **vars(targets), "epsilon0": _one(targets.epsilon0)})
     document = plan_document(plan)
     document["files"] = write_curve(
-        [asdict(step) for step in plan.tradeoff],
-        "error95",
-        csv=csv,
-        plot=plot,
-        force=force,
-        labels={"epsilon": "shuffled batch (central ε)", "epsilon0": "one report (local ε)"},
-        y="epsilon (nats)",
-        log_x=True,
-        log_y=True,
-        title=f"Price of accuracy: {plan.randomizer.name}, n = {plan.wish.n:,}",
+        [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)
     )
     if as_json:
+        from dovetail.report.document import plain
+
         print_json(plain(document))
     else:
-        _print(plan, Console())
+        _print(plan)
+
+
+def _drawing(plan: CollectionPlan) -> dict[str, Any]:
+    return {
+        "labels": {"epsilon": "shuffled batch (central ε)", "epsilon0": "one report (local ε)"},
+        "y": "epsilon (nats)",
+        "log_x": True,
+        "log_y": True,
+        "title": f"Price of accuracy: {plan.randomizer.name}, n = {plan.wish.n:,}",
+    }
 
 
 def plan_document(plan: CollectionPlan) -> dict[str, Any]:
     """The plan as a JSON document; what does not apply is null with its reason."""
+    from dovetail.report.document import Missing, central_document
+
     unknown = Missing(plan.risk.reason)
     local = plan.randomizer.guarantee
     return {
@@ -125,11 +144,19 @@ def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
     return {name: unknown if value is None else value for name, value in row.items()}
 
 
-def _print(plan: CollectionPlan, console: Console) -> None:
-    what = "of one share" if plan.wish.question == "frequency" else "of the mean"
-    held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
+def _print(plan: CollectionPlan) -> None:
+    from rich.console import Console
+
+    print_rows(f"Plan for {plan.wish.n:,} people", _rows(plan))
+    console = Console()
+    console.print(_tradeoff(plan))
+    if plan.alternatives:
+        console.print(_alternatives(plan))
+
+
+def _rows(plan: CollectionPlan) -> dict[str, str]:
     everybody, some, colluding = plan.central.lines()
-    rows = {
+    return {
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
         "report": f"{plan.report_bits:,} bits",
         "epsilon0": f"{plan.epsilon0!r} (one report)",
@@ -137,20 +164,25 @@ def _print(plan: CollectionPlan, console: Console) -> None:
         "all honest": everybody,
         "some honest": some,
         "colluding": colluding,
-        "error": f"{_error(plan, plan.error95)} {what} with 95 % probability"
-        + (f", {held}" if plan.wish.k is not None else ""),
+        **_error_rows(plan),
+        "best guess": _guess(plan),
+        "smallest n": plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}",
+        **{f"note {place}": note for place, note in enumerate(plan.notes, start=1)},
+    }
+
+
+def _error_rows(plan: CollectionPlan) -> dict[str, str]:
+    what = "of one share" if plan.wish.question == "frequency" else "of the mean"
+    held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
+    condition = f", {held}" if plan.wish.k is not None else ""
+    rows = {
+        "error": f"{_error(plan, plan.error95)} {what} with 95 % probability{condition}",
         "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
         "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
     }
     if plan.flat is not None and plan.wish.shares == "any":
         rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
-    rows["best guess"] = _guess(plan)
-    rows["smallest n"] = plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}"
-    rows |= {f"note {place}": note for place, note in enumerate(plan.notes, start=1)}
-    print_rows(f"Plan for {plan.wish.n:,} people", rows)
-    console.print(_tradeoff(plan))
-    if plan.alternatives:
-        console.print(_alternatives(plan))
+    return rows
 
 
 def _error(plan: CollectionPlan, value: float) -> str:
@@ -195,6 +227,9 @@ def _alternatives(plan: CollectionPlan) -> Table:
 
 
 def _grid(title: str, columns: tuple[str, ...]) -> Table:
+    from rich import box
+    from rich.table import Table
+
     table = Table(
         *columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
     )
@@ -210,5 +245,7 @@ def _one(texts: list[str] | None) -> Any:
     try:
         values = [float(part) for text in texts for part in text.split(",")]
     except ValueError:
+        from dovetail.core.checks import refuse
+
         raise refuse("epsilon0", "a number", ", ".join(texts)) from None
     return values[0] if len(values) == 1 else values

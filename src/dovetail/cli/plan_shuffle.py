@@ -3,57 +3,121 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import polars as pl
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
-from dovetail.core.checks import nearest as nearest_name
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
-from dovetail.core.registries import SHUFFLERS
-from dovetail.core.stages import PublicData
-from dovetail.pipeline.files.table import numeric, read_table
-from dovetail.report.document import Missing, plain
-from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
-from dovetail.shuffle.groups.groups import Groups
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dovetail.core.stages import Shuffler
+    from dovetail.shuffle.groups.groups import Groups
+
+_KEYS = ("width", "sensitivity", "theta", "theta_n", "components", "largest_group")
+_WIDTHS = {"labels": 1, "groups": 2, "edges": 2}  # columns of a table that describes groups in this way
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Public data, and how they group people."""
+
+    labels: Annotated[Path | None, typer.Option(help="Table with one label per person: groups of equal labels.")] = (
+        None
+    )
+    points: Annotated[Path | None, typer.Option(help="Table with coordinates, one row per person.")] = None
+    groups: Annotated[
+        Path | None, typer.Option(help="Table with a row per membership: columns group and person (0, 1, ..).")
+    ] = None
+    edges: Annotated[Path | None, typer.Option(help="Edge list: two columns of people (0, 1, ..).")] = None
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to use, separated by commas; default: all for points, else the first.")
+    ] = None
+    radius: Annotated[float | None, typer.Option(help="Labels or points within this distance.")] = None
+    nearest: Annotated[int | None, typer.Option(help="Points: groups of this many nearest, the owner included.")] = (
+        None
+    )
+    metric: Annotated[
+        str,
+        typer.Option(help="Points: euclidean, haversine (latitude, longitude; radius in metres) or scipy's name."),
+    ] = "euclidean"
+    hops: Annotated[int, typer.Option(min=1, help="Edges: neighbourhoods of this many steps.")] = 1
+    n: Annotated[
+        int | None, typer.Option(min=1, help="Groups and edges: number of people; default: the largest.")
+    ] = None
+
+    def source(self) -> tuple[str, Path]:
+        """The one kind of public data that was given, and its file."""
+        files = {"labels": self.labels, "points": self.points, "groups": self.groups, "edges": self.edges}
+        chosen = [(kind, path) for kind, path in files.items() if path is not None]
+        if len(chosen) != 1:
+            raise ParameterError("give exactly one of --labels, --points, --groups and --edges.")
+        return chosen[0]
+
+    def fit(self, kind: str, table: pl.DataFrame) -> tuple[Any, Groups]:
+        """Coordinates (where there are some) and the groups."""
+        if kind == "labels":
+            return None, self._from_labels(table.to_series())
+        if kind == "points":
+            return self._from_points(table)
+        return None, self._from_edges(table) if kind == "edges" else self._from_memberships(table)
+
+    def _from_labels(self, labels: pl.Series) -> Groups:
+        from dovetail.pipeline.files.table import numeric
+        from dovetail.shuffle.groups.groups import Groups
+
+        return Groups.from_labels(labels.to_numpy() if self.radius is None else numeric(labels), self.radius)
+
+    def _from_points(self, table: pl.DataFrame) -> tuple[Any, Groups]:
+        import numpy as np
+
+        from dovetail.pipeline.files.table import numeric
+        from dovetail.shuffle.groups.groups import Groups
+
+        points = np.column_stack([numeric(column) for column in table])
+        if (self.radius is None) == (self.nearest is None):
+            raise ParameterError("--points takes either --radius or --nearest.")
+        if self.nearest is not None:
+            return points, Groups.nearest(points, self.nearest)
+        assert self.radius is not None
+        groups = Groups.within_radius(points, self.radius, metric=self.metric)
+        return (points if self.metric == "euclidean" else None), groups
+
+    def _from_edges(self, table: pl.DataFrame) -> Groups:
+        from dovetail.shuffle.groups.groups import Groups
+
+        pairs = _people(table)
+        return Groups.from_graph(pairs, hops=self.hops, n=int(pairs.max()) + 1 if self.n is None else self.n)
+
+    def _from_memberships(self, table: pl.DataFrame) -> Groups:
+        import numpy as np
+
+        from dovetail.shuffle.groups.groups import Groups
+
+        pairs = _people(table)
+        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        parts = np.split(pairs[:, 1], np.flatnonzero(np.diff(pairs[:, 0])) + 1)
+        return Groups.from_lists(
+            [part.tolist() for part in parts], int(pairs[:, 1].max()) + 1 if self.n is None else self.n
+        )
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command("plan-shuffle")(_plan)
+    app.command("plan-shuffle")(flatten(_plan_shuffle))
 
 
-def _plan(
+def _plan_shuffle(
     alpha: Annotated[float, typer.Option(help="Order privacy wanted, nats.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="Table with one label per person: groups of equal labels.")
-    ] = None,
-    points: Annotated[Path | None, typer.Option(help="Table with coordinates, one row per person.")] = None,
-    groups: Annotated[
-        Path | None, typer.Option(help="Table with a row per membership: columns group and person (0, 1, ..).")
-    ] = None,
-    edges: Annotated[Path | None, typer.Option(help="Edge list: two columns of people (0, 1, ..).")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to use, separated by commas; default: all for points, else the first.")
-    ] = None,
-    radius: Annotated[float | None, typer.Option(help="Labels or points within this distance.")] = None,
-    nearest: Annotated[
-        int | None, typer.Option(help="Points: groups of this many nearest, the owner included.")
-    ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(help="Points: euclidean, haversine (latitude, longitude; radius in metres) or scipy's name."),
-    ] = "euclidean",
-    hops: Annotated[int, typer.Option(min=1, help="Edges: neighbourhoods of this many steps.")] = 1,
-    n: Annotated[
-        int | None, typer.Option(min=1, help="Groups and edges: number of people; default: the largest.")
-    ] = None,
+    grouping: Grouping,
     shuffler: Annotated[
-        Literal["best", "within_groups", "mallows", "noisy_sort", "planar", "rase"],
-        typer.Option(help="Which shuffler."),
+        str,
+        typer.Option(help="Which shuffler; an unknown name is answered with all of them."),
     ] = "best",
     header: Annotated[bool, typer.Option(help="Whether a CSV file names its columns in the first row.")] = True,
     out: Annotated[Path | None, typer.Option(help="Save the fitted shuffler (.npz, public data only).")] = None,
@@ -64,84 +128,82 @@ def _plan(
 
     Example: dovetail plan-shuffle --labels ages.csv --columns age --radius 1 --alpha 4
     """
-    given = {"labels": labels, "points": points, "groups": groups, "edges": edges}
-    chosen = [(name, path) for name, path in given.items() if path is not None]
-    if len(chosen) != 1:
-        raise ParameterError("give exactly one of --labels, --points, --groups and --edges.")
-    kind, path = chosen[0]
-    table = _columns(path, columns, header=header, wanted={"labels": 1, "groups": 2, "edges": 2}.get(kind))
-    spread, grouping = _groups(kind, table, radius=radius, nearest=nearest, metric=metric, hops=hops, n=n)
-    fitted = SHUFFLERS[shuffler].from_public(PublicData(grouping.n, grouping, spread), alpha=alpha)
-    summary = fitted.summary()
-    none = Missing(f"{fitted.name} has no such parameter")
-    document: dict[str, Any] = {key: summary.get(key, none) for key in _KEYS} | {
-        "alpha": fitted.guarantee.alpha,
-        "shuffler": fitted.name,
-    }
-    document |= {"source": fitted.guarantee.source, "summary": summary, "grouping": grouping.summary()}
+    kind, path = grouping.source()
+    from dovetail.core.registries import SHUFFLERS
+    from dovetail.core.stages import PublicData
+    from dovetail.report.document import plain
+
+    points, groups = grouping.fit(kind, _columns(path, grouping.columns, header=header, wanted=_WIDTHS.get(kind)))
+    kind_of_shuffler = SHUFFLERS[shuffler]
+    if not kind_of_shuffler.needs_groups and not kind_of_shuffler.settings():
+        raise ParameterError(f"--shuffler {shuffler} is fitted to nothing: it costs no promise about groups.")
+    fitted = kind_of_shuffler.from_public(PublicData(groups.n, groups, points), alpha=alpha)
+    document = _document(fitted, groups)
     if out is not None:
-        if out.exists() and not force:
-            raise OutputError(f"{out}: exists already; use --force to replace it.")
-        mechanism = fitted.acting
-        if not isinstance(mechanism, FittedShuffler):
-            raise UnsupportedError(f"a {mechanism.name} shuffler cannot be saved; leave out --out.")
-        mechanism.save(out)
-        document["files"] = {"shuffler": str(out)}
+        document["files"] = {"shuffler": _save(fitted, out, force=force)}
     if as_json:
         print_json(plain(document))
         return
-    print_rows(f"{fitted.name} for {grouping.n:,} people", {name: _shown(value) for name, value in summary.items()})
+    rows = {name: _shown(value) for name, value in document["summary"].items()}
+    print_rows(f"{fitted.name} for {groups.n:,} people", rows)
 
 
-_KEYS = ("width", "sensitivity", "theta", "theta_n", "components", "largest_group")
+def _document(fitted: Shuffler, groups: Groups) -> dict[str, Any]:
+    from dovetail.report.document import Missing
+
+    summary, none = fitted.summary(), Missing(f"{fitted.name} has no such parameter")
+    return {
+        **{key: summary.get(key, none) for key in _KEYS},
+        "alpha": fitted.guarantee.alpha,
+        "shuffler": fitted.name,
+        "source": fitted.guarantee.source,
+        "summary": summary,
+        "grouping": groups.summary(),
+    }
+
+
+def _save(fitted: Shuffler, out: Path, *, force: bool) -> str:
+    """Where the fitted shuffler was saved."""
+    from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
+
+    if out.exists() and not force:
+        raise OutputError(f"{out}: exists already; use --force to replace it.")
+    mechanism = fitted.acting
+    if not isinstance(mechanism, FittedShuffler):
+        raise UnsupportedError(f"a {mechanism.name} shuffler cannot be saved; leave out --out.")
+    mechanism.save(out)
+    return str(out)
 
 
 def _columns(path: Path, columns: str | None, *, header: bool, wanted: int | None) -> pl.DataFrame:
     """The columns that were asked for, as text where the file is text."""
+    from dovetail.core.checks import nearest
+    from dovetail.pipeline.files.table import read_table
+
     table = read_table(str(path), header=header)
     if table.height == 0:
         raise DataError(f"{path}: the table has no rows.")
     names = [name.strip() for name in columns.split(",")] if columns else table.columns[:wanted]
     for name in names:
         if name not in table.columns:
-            raise DataError(f"{path}: has no column {name!r}{nearest_name(name, table.columns)}.")
+            raise DataError(f"{path}: has no column {name!r}{nearest(name, table.columns)}.")
     if wanted is not None and len(names) != wanted:
         raise ParameterError(f"--columns must name {wanted} columns here, got {len(names)}.")
     return table.select(names)
 
 
-def _groups(
-    kind: str,
-    table: pl.DataFrame,
-    *,
-    radius: float | None,
-    nearest: int | None,
-    metric: str,
-    hops: int,
-    n: int | None,
-) -> tuple[Any, Groups]:
-    """Coordinates (where there are some) and the grouping."""
-    if kind == "labels":
-        column = table.to_series()
-        return None, Groups.from_labels(column.to_numpy() if radius is None else numeric(column), radius)
-    if kind == "points":
-        points = np.column_stack([numeric(column) for column in table])
-        if (radius is None) == (nearest is None):
-            raise ParameterError("--points takes either --radius or --nearest.")
-        if nearest is not None:
-            return points, Groups.nearest(points, nearest)
-        assert radius is not None
-        return (points if metric == "euclidean" else None), Groups.within_radius(points, radius, metric=metric)
-    pairs = np.column_stack([_people(column) for column in table])
-    size = int(pairs.max()) + 1 if n is None and kind == "edges" else n
-    if kind == "edges":
-        return None, Groups.from_graph(pairs, hops=hops, n=size)
-    order = np.argsort(pairs[:, 0], kind="stable")
-    parts = np.split(pairs[order, 1], np.flatnonzero(np.diff(pairs[order, 0])) + 1)
-    return None, Groups.from_lists([part.tolist() for part in parts], int(pairs[:, 1].max()) + 1 if n is None else n)
+def _people(table: pl.DataFrame) -> Any:
+    """Numbers of people (rows, columns)."""
+    import numpy as np
+
+    return np.column_stack([_numbered(column) for column in table])
 
 
-def _people(column: pl.Series) -> Any:
+def _numbered(column: pl.Series) -> Any:
+    import numpy as np
+
+    from dovetail.pipeline.files.table import numeric
+
     numbers = numeric(column)
     if (numbers != np.floor(numbers)).any() or (numbers < 0).any():
         raise DataError(f"column {column.name!r}: people are numbered 0, 1, 2, ..; found others.")

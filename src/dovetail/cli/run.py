@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from dovetail.cli.console.output import Force, Json, after_writing, print_json, progress_bar
-from dovetail.pipeline.run import run
-from dovetail.report.render.terminal import print_report
+from dovetail.cli.console.output import Force, Json, after_writing, print_json, print_summary, progress_bar
 
 
 def register(app: typer.Typer) -> None:
@@ -40,13 +37,11 @@ def _run(
     "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
     first release.
     """
+    from dovetail.pipeline.run import run
+
     target = out if out is not None else Path(f"{config.stem}-report")
     with progress_bar(hidden=as_json) as progress:
         report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
     document = report.document()
     with after_writing(target):
-        if as_json:
-            print_json(document)
-        else:
-            print_report(document, Console())
-            typer.echo(f"Report: {target / 'report.html'}")
+        print_json(document) if as_json else print_summary(document, target)

@@ -8,14 +8,15 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
-from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError, OutputError, ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 HOME = Path(__file__).parents[3] / "studies"
 
@@ -101,6 +102,8 @@ def study_of(name: str) -> tuple[str, str | None]:
         return name, None
     if name[:-1] in known and name[-1] in getattr(module(name[:-1]), "PANELS", {}):
         return name[:-1], name[-1]
+    from dovetail.core.checks import nearest
+
     raise ParameterError(f"no study is called {name!r}{nearest(name, known)}")
 
 

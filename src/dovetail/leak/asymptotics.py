@@ -6,7 +6,6 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.checks import whole
@@ -23,6 +22,7 @@ def normal_maximum(k: int) -> float:
     0.846284
     """
     from scipy.integrate import quad
+    from scipy.special import log_ndtr
 
     k = whole("k", k, least=1)
 
@@ -110,6 +110,7 @@ def chernoff_bound(advantage: Matrix, pmf: Reals, n: int) -> float:
 def _chernoff_exponent(row: Reals, pmf: Reals) -> float:
     """I_a: the Chernoff exponent of one action, infinite where no report speaks for it."""
     from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
 
     if row.max() <= 0.0:
         return math.inf

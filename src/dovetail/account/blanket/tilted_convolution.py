@@ -27,6 +27,9 @@ class TiltedSum(NamedTuple):
     means: Reals  # tilted E[S; S' = place]
 
 
+NOBODY: Spectrum = np.array([[1.0 + 0.0j], [0.0j]])  # of the sum of no copies
+
+
 def convolve_copies(tilt: ExponentialTilt, true: Reals, n: int, points: int) -> tuple[TiltedSum, GridSteps] | None:
     """The sum of n copies and the splits that it went through; None where the grid is too coarse.
 
@@ -47,10 +50,11 @@ def convolve_copies(tilt: ExponentialTilt, true: Reals, n: int, points: int) -> 
             return None
         step, firsts = windows
         splits = GridSteps(base, (*splits.steps, step))
-        one, other = (_spectrum(law, step, tilt.theta, points) for law in (block, rest))
+        one = _spectrum(block, step, tilt.theta, points)
+        other = _spectrum(rest, step, tilt.theta, points) if level else NOBODY
         rest = _convolve(one, other, (then - held) // base**level, firsts[0], step, points)
         if level < levels - 1:
-            block = _convolve(one, np.array([[1.0], [0.0]]), base, firsts[1], step, points)
+            block = _convolve(one, NOBODY, base, firsts[1], step, points)
     return rest, splits
 
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What the verbs share: options, printing and files."""

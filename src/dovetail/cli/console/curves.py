@@ -9,7 +9,6 @@ import typer
 
 from dovetail.cli.console.output import write_whole
 from dovetail.core.errors import OutputError
-from dovetail.report.charts.matplotlib_figure import check_figure, line_figure, save_figure
 
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the curve as CSV.")]
 Plot = Annotated[
@@ -23,6 +22,8 @@ Table = dict[str, Any] | list[dict[str, Any]]  # columns by name, or rows
 def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse what could not be written, before the work is done."""
     if plot is not None:
+        from dovetail.report.charts.matplotlib_figure import check_figure
+
         check_figure(plot)
     if plot is not None and plot == csv:
         raise OutputError(f"{plot}: cannot be both the table and the picture; name two places.")
@@ -39,6 +40,8 @@ def write_curve(
         return {}
 
     import polars as pl
+
+    from dovetail.report.charts.matplotlib_figure import line_figure, save_figure
 
     frame = pl.DataFrame(table)
     if plot is not None:  # first, so that what can go wrong leaves nothing behind

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, OutputError, StorageError
-from dovetail.pipeline.progress import Progress as ProgressFunction
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from dovetail.core.entropy import Entropy
+    from dovetail.pipeline.progress import Progress as ProgressFunction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Seed = Annotated[
@@ -41,6 +39,9 @@ def print_json(document: Any) -> None:
 
 def print_rows(title: str, rows: dict[str, str]) -> None:
     """A two-column table: what, and the number."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
@@ -49,9 +50,22 @@ def print_rows(title: str, rows: dict[str, str]) -> None:
     Console().print(table)
 
 
+def print_summary(document: dict[str, Any], folder: Path) -> None:
+    """A privacy report as tables, and where the whole of it is."""
+    from rich.console import Console
+
+    from dovetail.report.render.terminal import print_report
+
+    print_report(document, Console())
+    typer.echo(f"Report: {folder / 'report.html'}")
+
+
 @contextmanager
 def progress_bar(*, hidden: bool) -> Iterator[ProgressFunction]:
     """Progress on standard error, one bar per step; hidden for machines and where nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -85,6 +99,8 @@ def after_writing(target: Path) -> Iterator[None]:
 
 def entropy_of(seed: int | None) -> Entropy:
     """The operating system's randomness, unless a simulation was asked for."""
+    from dovetail.core.entropy import simulation, system_entropy
+
     return system_entropy() if seed is None else simulation(seed)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.special import Reals, bernstein_reach, binomial_pmf
@@ -115,6 +114,8 @@ def _binomial_sum(groups: list[IndependentReports]) -> tuple[int, Reals, float]:
     second, part = windows[1]
     if pmf.size * part.size <= DIRECT_PRODUCTS:
         return start + second, np.convolve(pmf, part), 0.0
+    from scipy.fft import irfft, next_fast_len, rfft
+
     size = next_fast_len(pmf.size + part.size - 1, real=True)
     both = np.maximum(irfft(rfft(pmf, size) * rfft(part, size), size)[: pmf.size + part.size - 1], 0.0)
     wrong = 2.0 * ULP * math.log2(size) * math.sqrt(float((pmf**2).sum() + (part**2).sum()))

@@ -17,6 +17,7 @@ from dovetail.leak.max_load.dft_inversion import (
     node_weights,
     phase_factors,
 )
+from dovetail.leak.max_load.few_bins import sum_few_bins
 from dovetail.leak.max_load.truncation import Truncation, truncate_sum
 
 HALF_ROUNDING = 4e-15
@@ -117,13 +118,11 @@ def two_bins_gap(n: int) -> float:
 
 def _sums(cut: Truncation) -> Reals:
     """For m = first .. last: the sum over kept nodes of weight Re[psi_inf^k - psi_m^k]."""
-    from dovetail.leak.max_load.kernels import sum_few_bins
-
     j, mean, count = np.arange(cut.kept), cut.n / cut.k, cut.last - cut.first + 1
     theta, weights = 2.0 * np.pi * j / cut.nodes, node_weights(j, cut.nodes)
     exponent, offset = mean * centred_poisson_log_cf(theta), cut.first + 1 - mean
     if cut.k <= MOST_COMPILED_BINS:
-        return np.asarray(sum_few_bins(theta, weights, exponent, cut.pmf, offset, count, cut.k, np.ones(1)))
+        return sum_few_bins(theta, weights, exponent, cut.pmf, offset, count, cut.k, np.ones(1))
     total: Reals = np.zeros(count)
     step = max(1, CELLS // cut.pmf.size)
     for begin in range(0, cut.kept, step):

@@ -24,6 +24,7 @@ from dovetail.leak.max_load.dft_inversion import (
     poisson_mode_pmf,
     poisson_pmf,
 )
+from dovetail.leak.max_load.few_bins import sum_few_bins
 from dovetail.leak.max_load.max_load import MOST_COMPILED_BINS, ExpectedLoad, max_load_gap
 
 Counts = NDArray[np.int64]  # (nodes,)
@@ -137,13 +138,11 @@ def _kept_nodes(nodes: int, k: int, t: int, peak: float, scale: float) -> tuple[
 
 
 def _nodes_sum(n: int, k: int, t: int, first: int, pmf: Reals, count: int, j: Counts, nodes: int) -> Reals:
-    from dovetail.leak.max_load.kernels import sum_few_bins
-
     theta, weights, offset = 2.0 * np.pi * j / nodes, node_weights(j, nodes), first + 1 - n / k
     exponent = n / k * centred_poisson_log_cf(theta)
     chosen = np.array([(t - i) * float(math.comb(k, i)) for i in range(t)])
     if k <= MOST_COMPILED_BINS:
-        return np.asarray(sum_few_bins(theta, weights, exponent, pmf, offset, count, k, chosen))
+        return sum_few_bins(theta, weights, exponent, pmf, offset, count, k, chosen)
     total: Reals = np.zeros(count)
     step = max(1, CELLS // pmf.size)
     for begin in range(0, j.size, step):

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.channel import KRRChannel
@@ -42,9 +41,11 @@ def respond(values: NDArray[Any], channel: KRRChannel, rng: Entropy) -> Symbols:
 
 
 def _by_table(values: Symbols, channel: KRRChannel, reports: Symbols, rng: Entropy) -> int:
+    from dovetail.randomize.sampling.randomized_response_kernels import look_up
+
     halves = rng.narrow(values.size, np.uint16)
     unsure = np.empty(values.size, dtype=np.int64)
-    bad, count = _look_up(values, halves, offsets(channel), channel.k, reports, unsure)
+    bad, count = look_up(values, halves, offsets(channel), channel.k, reports, unsure)
     if count:
         places = unsure[:count]
         words = (halves[places].astype(np.uint64) << np.uint64(48)) | (rng.words(count) >> np.uint64(16))
@@ -59,7 +60,9 @@ def _by_word(values: Symbols, channel: KRRChannel, reports: Symbols, rng: Entrop
 
 def decide(values: Symbols, words: Words, channel: KRRChannel) -> Symbols:
     """The reports that these whole 64-bit words stand for."""
-    return np.asarray(_decide(values, words, channel.k, np.uint64(channel.keep), np.uint64(channel.lie)))
+    from dovetail.randomize.sampling.randomized_response_kernels import decide_words
+
+    return np.asarray(decide_words(values, words, channel.k, np.uint64(channel.keep), np.uint64(channel.lie)))
 
 
 @lru_cache(maxsize=64)
@@ -72,31 +75,3 @@ def offsets(channel: KRRChannel) -> Offsets:
     table = np.where(low == high, low, UNSURE).astype(np.int16)
     table.setflags(write=False)
     return table
-
-
-@njit(cache=True, nogil=True)
-def _look_up(
-    values: Symbols, halves: Halves, table: Offsets, k: int, reports: Symbols, unsure: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Fill `reports` where 16 bits decide; returns how many values are outside 0..k-1 and how many are unsure."""
-    bad, count = 0, 0
-    for i in range(values.size):
-        value = values[i]
-        bad += int(value < 0) | int(value >= k)
-        offset = np.int64(table[halves[i]])
-        report = value + offset
-        reports[i] = report - k if report >= k else report
-        unsure[count] = i
-        count += int(offset < 0)
-    return bad, count
-
-
-@njit(cache=True, nogil=True)
-def _decide(values: Symbols, words: Words, k: int, keep: np.uint64, lie: np.uint64) -> Symbols:
-    reports = np.empty_like(values)
-    for i in range(values.size):
-        report = values[i]
-        if words[i] >= keep:
-            report += np.int64(np.uint64(1) + (words[i] - keep) // lie)
-        reports[i] = report - k if report >= k else report
-    return reports
