@@ -25,7 +25,7 @@ from dovetail.core.checks import privacy_budget, real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.plan.families import families
 from dovetail.plan.planner import delta_notes
-from dovetail.plan.requirements import Wish
+from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import largest_epsilon0
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
@@ -153,12 +153,14 @@ def inverted(epsilon: float, *, n: Any, honest: Any, delta: float, kind: Kind, k
         return max_epsilon(epsilon=epsilon, n=honest, delta=delta, adaptive=adaptive)
     subject_of(kind, privacy_budget("epsilon", epsilon), k=k)
     if kind == "laplace":
-        wish = Wish(question="mean", n=n, delta=delta, honest=honest, lower=0.0, upper=1.0, epsilon=epsilon)
+        requirements = Requirements(
+            question="mean", n=n, delta=delta, honest=honest, lower=0.0, upper=1.0, epsilon=epsilon
+        )
     else:
-        wish = Wish(question="frequency", n=n, delta=delta, honest=honest, k=k or 2, epsilon=epsilon)
+        requirements = Requirements(question="frequency", n=n, delta=delta, honest=honest, k=k or 2, epsilon=epsilon)
     name = "krr" if kind == "binary" else kind
-    family = next(family for family in families(wish) if family.name == name)
-    return largest_epsilon0(family, wish, epsilon=epsilon, n=n)
+    family = next(family for family in families(requirements) if family.name == name)
+    return largest_epsilon0(family, requirements, epsilon=epsilon, n=n)
 
 
 def accounted(

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.console.output import Json, Seed, entropy_of, print_json
-from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
+from dovetail.plan.compare.comparison import ADVERSARIES, Adversary, ComparedMechanism, MechanismComparison
+from dovetail.plan.compare.mechanisms import compare_mechanisms
 from dovetail.report.number_format import ABSENT, Unit, round_up, upward
 
 _UPPER = ("sampled", "bracket")
@@ -51,7 +52,7 @@ def _compare(
         _print(found, Console())
 
 
-def _print(found: Comparison, console: Console) -> None:
+def _print(found: MechanismComparison, console: Console) -> None:
     console.print(_table(found))
     for reason, names in _absent(found).items():
         console.print(f"{ABSENT} {', '.join(names)}: {reason}", soft_wrap=True, markup=False, highlight=False)
@@ -59,7 +60,7 @@ def _print(found: Comparison, console: Console) -> None:
         console.print(f"* {note}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _table(found: Comparison) -> Table:
+def _table(found: MechanismComparison) -> Table:
     people = f"{found.n:,} people" + ("" if found.honest == found.n else f" ({found.honest:,} honest)")
     title = (
         f"{people}, {found.k:,} values, error {found.error:g}, delta {found.delta:.3g}; blind guess {1 / found.k:.4g}"
@@ -72,7 +73,7 @@ def _table(found: Comparison) -> Table:
     return table
 
 
-def _cell(found: Comparison, one: Mechanism, adversary: Adversary) -> str:
+def _cell(found: MechanismComparison, one: ComparedMechanism, adversary: Adversary) -> str:
     leak = one.leak(adversary)
     if isinstance(leak, str):
         return ABSENT
@@ -82,7 +83,7 @@ def _cell(found: Comparison, one: Mechanism, adversary: Adversary) -> str:
     return f"{found.rank(one, adversary)}. {limit}{chance}, x {round_up(1.0 + most / leak.prior, 3):g}"
 
 
-def _absent(found: Comparison) -> dict[str, list[str]]:
+def _absent(found: MechanismComparison) -> dict[str, list[str]]:
     """Why numbers are missing, and in which rows."""
     reasons: dict[str, list[str]] = {}
     for one in found.mechanisms:

@@ -15,8 +15,8 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import refuse
-from dovetail.plan.planner import CollectionPlan, Step, plan_collection
-from dovetail.plan.requirements import Wish
+from dovetail.plan.planner import CollectionPlan, TradeoffRow, plan_collection
+from dovetail.plan.requirements import Requirements
 from dovetail.report.document import Missing, central_document, plain
 from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
 
@@ -59,8 +59,8 @@ def _plan(
     """Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that is.
 
     Recommends a randomizer; says what may be promised if the shuffler and everybody, only some people, or nobody is
-    honest, what an attacker can guess, and from which n on both wishes hold. Impossible wishes are refused with the
-    wish to relax.
+    honest, what an attacker can guess, and from which n on error and epsilon hold together. Infeasible requirements
+    are refused, with what to relax.
 
     Example: dovetail plan --question frequency --k 4 --n 1e5 --error 0.01 --delta 1e-8
     """
@@ -81,7 +81,7 @@ def _plan(
         y="epsilon (nats)",
         log_x=True,
         log_y=True,
-        title=f"Price of accuracy: {plan.randomizer.name}, n = {plan.wish.n:,}",
+        title=f"Price of accuracy: {plan.randomizer.name}, n = {plan.requirements.n:,}",
     )
     if as_json:
         print_json(plain(document))
@@ -94,7 +94,9 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
     unknown = Missing(plan.risk.reason)
     local = plan.randomizer.guarantee
     return {
-        "question": {name: Missing("not asked") if value is None else value for name, value in _wish(plan.wish)},
+        "question": {
+            name: Missing("not asked") if value is None else value for name, value in _requirements(plan.requirements)
+        },
         "randomizer": plan.randomizer.name,
         "parameters": vars(plan.randomizer).copy(),
         "report_bits": plan.report_bits,
@@ -107,7 +109,7 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "flat_error95": Missing("a mean has no shares") if plan.flat is None else plan.flat.error95,
         "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
         "gain": unknown if plan.risk.gain is None else plan.risk.gain,
-        "leakage": unknown if plan.risk.seen is None else asdict(plan.risk.seen),
+        "leakage": unknown if plan.risk.exact is None else asdict(plan.risk.exact),
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
         "central": central_document(plan.central),
         "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
@@ -117,8 +119,8 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
     }
 
 
-def _wish(wish: Wish) -> list[tuple[str, Any]]:
-    return [("kind" if name == "question" else name, value) for name, value in asdict(wish).items()]
+def _requirements(requirements: Requirements) -> list[tuple[str, Any]]:
+    return [("kind" if name == "question" else name, value) for name, value in asdict(requirements).items()]
 
 
 def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
@@ -126,8 +128,8 @@ def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
 
 
 def _print(plan: CollectionPlan, console: Console) -> None:
-    what = "of one share" if plan.wish.question == "frequency" else "of the mean"
-    held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
+    what = "of one share" if plan.requirements.question == "frequency" else "of the mean"
+    held = "whatever people hold" if plan.requirements.shares == "any" else "where every value is equally frequent"
     everybody, some, colluding = plan.central.lines()
     rows = {
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
@@ -138,27 +140,27 @@ def _print(plan: CollectionPlan, console: Console) -> None:
         "some honest": some,
         "colluding": colluding,
         "error": f"{_error(plan, plan.error95)} {what} with 95 % probability"
-        + (f", {held}" if plan.wish.k is not None else ""),
+        + (f", {held}" if plan.requirements.k is not None else ""),
         "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
         "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
     }
-    if plan.flat is not None and plan.wish.shares == "any":
+    if plan.flat is not None and plan.requirements.shares == "any":
         rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
     rows["best guess"] = _guess(plan)
     rows["smallest n"] = plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}"
     rows |= {f"note {place}": note for place, note in enumerate(plan.notes, start=1)}
-    print_rows(f"Plan for {plan.wish.n:,} people", rows)
+    print_rows(f"Plan for {plan.requirements.n:,} people", rows)
     console.print(_tradeoff(plan))
     if plan.alternatives:
         console.print(_alternatives(plan))
 
 
 def _error(plan: CollectionPlan, value: float) -> str:
-    return Unit.of("share" if plan.wish.question == "frequency" else "mean")(value, value, ROUND_CEILING)
+    return Unit.of("share" if plan.requirements.question == "frequency" else "mean")(value, value, ROUND_CEILING)
 
 
 def _guess(plan: CollectionPlan) -> str:
-    seen = plan.risk.seen
+    seen = plan.risk.exact
     if seen is None:
         return f"not known: {plan.risk.reason}"
     return (
@@ -177,9 +179,9 @@ def _tradeoff(plan: CollectionPlan) -> Table:
     return table
 
 
-def _risk_cells(plan: CollectionPlan, step: Step) -> tuple[str, str]:
-    assert plan.risk.seen is not None and step.vulnerability is not None and step.gain is not None
-    leaked = step.vulnerability - plan.risk.seen.prior  # decides the decimals
+def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
+    assert plan.risk.exact is not None and step.vulnerability is not None and step.gain is not None
+    leaked = step.vulnerability - plan.risk.exact.prior  # decides the decimals
     return Unit.of("share")(step.vulnerability, leaked, ROUND_CEILING), f"{round_up(step.gain, 4):.4f}"
 
 
