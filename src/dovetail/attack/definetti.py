@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from dovetail.attack.experiment.result import Guesses, People, most, people
+from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_people
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
@@ -112,14 +112,14 @@ class DeFinetti:
         mix = csr_array((ones / np.bincount(block)[block], (block, classes)))
         normal = (mix.T @ csr_array((ones, (block, classes)))).toarray() + np.eye(names.size)
         inside = csr_array((ones, (block, np.arange(block.size))))
-        who = people("targets", targets, n=classes.size)
+        who = check_people("targets", targets, n=classes.size)
         return cls(randomizer, who, classes, block, inside, mix, np.linalg.inv(normal))
 
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Guesses:
         rng = entropy_or_system(rng)
         model, weights = self.learn(reports)
         scores = model[self.classes[self.targets]] * weights[self.blocks[self.targets]]
-        return most(scores / scores.max(axis=1, keepdims=True), rng)
+        return argmax_random_ties(scores / scores.max(axis=1, keepdims=True), rng)
 
     def learn(self, reports: Reports) -> tuple[Model, NDArray[np.float64]]:
         """theta (classes, k), and the sum over the reports of each block (blocks, k)."""

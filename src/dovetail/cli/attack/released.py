@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.attack.experiment.result import score
+from dovetail.attack.experiment.run_attack import attack_released
 from dovetail.cli.attack import values
 from dovetail.cli.console.options import given
 from dovetail.cli.console.output import Force, Json, Seed, description_of, entropy_of
@@ -76,7 +76,7 @@ def released(
         attack, scene.known, scene.randomizer, _shuffler(made, scene) if attack == "definetti" else scene.shuffler,
         targets=who, votes=votes, seen=batches[0], rng=rng,
     )  # fmt: skip
-    found = score(attacking, scene.survey.values, batches, rng=rng)
+    found = attack_released(attacking, scene.survey.values, batches, rng=rng)
     one = {"interval": ONE, "vulnerable": ONE} if len(files) == 1 else {}
     shuffle = made.get("shuffle") or {}
     alpha = shuffle.get("alpha")

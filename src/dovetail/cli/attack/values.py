@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import polars as pl
 import typer
 
-from dovetail.attack.experiment.result import Attacked, mount
+from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.console.options import given
 from dovetail.cli.console.output import (
@@ -154,7 +155,7 @@ def _mount(name: AttackName, options: dict[str, Any], **settings: Any) -> None:
         progress("learn", 0, 1)
         learned = attacker(name, scene.known, scene.randomizer, scene.shuffler, targets=targets, rng=rng, **settings)
         progress("learn", 1, 1)
-        found = mount(
+        found = run_attack(
             learned, scene.randomizer, scene.survey.values, scene.shuffler, rng=rng,
             shuffles=options["shuffles"], randomizations=options["randomizations"],
             progress=lambda done, total: progress(f"attack: {NAMES[name]}", done, total),
@@ -196,7 +197,7 @@ def check_place(out: Path | None) -> None:
         raise OutputError(f"{out}: the success against each person is written as CSV; use .csv.")
 
 
-def tell(found: Attacked, scene: Scene, people: pl.Series, options: dict[str, Any], more: dict[str, Any]) -> None:
+def tell(found: AttackResult, scene: Scene, people: pl.Series, options: dict[str, Any], more: dict[str, Any]) -> None:
     """Print the result, `more` beside it or instead, and write what it reached against each person."""
     out: Path | None = options["out"]
     if out is not None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.experiment.result import Attacked, Attacker, mount
-from dovetail.attack.experiment.voters import voters
+from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.run_attack import Attacker, run_attack
+from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
@@ -80,7 +81,7 @@ class Knowledge:
             within = (codes.astype(np.float64), 0.0)
         elif groups is not None:
             within = (self.survey.numbers(groups.columns), groups.radius or 0.0)
-        return voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
+        return select_voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
 
     def points(self) -> NDArray[np.float64]:
         """Everybody's place (n, d), each column in units of its standard deviation."""
@@ -204,7 +205,7 @@ def _measured(
     progress: Progress,
 ) -> Measured | Missing:
     try:
-        found = mount(
+        found = run_attack(
             attacker(name, known, randomizer, shuffler, targets=targets, votes=wanted.votes, pool=True, rng=rng),
             randomizer, known.survey.values, shuffler,
             shuffles=wanted.trials, randomizations=1, rng=rng,
@@ -216,7 +217,7 @@ def _measured(
     return measured(found, votes=votes.get(name, Missing("all reports that can be the target's are weighed")))
 
 
-def measured(found: Attacked, *, votes: int | Missing) -> Measured:
+def measured(found: AttackResult, *, votes: int | Missing) -> Measured:
     """The numbers of an attack with one randomization for each order."""
     return Measured(
         name=found.name,

@@ -24,7 +24,7 @@ _UNLISTED = (
     "Reports are too many kinds to be listed: no local randomizer of this epsilon gives more than k-ary randomized "
     "response in one report, and randomizing shuffled values gives no more than the values"
 )
-_FEWER = "of {m:,} people: the batch of {n:,} tells no more than {m:,} of its reports and the others apart"
+_FEWER = "of {m:,} people: upper bound computed from {m:,} of the {n:,} reports"
 
 
 def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> Leakage | Missing:
