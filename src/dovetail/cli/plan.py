@@ -17,7 +17,7 @@ from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.core.checks import refuse
 from dovetail.plan.planner import CollectionPlan, TradeoffRow, plan_collection
 from dovetail.plan.requirements import Requirements
-from dovetail.report.document import Missing, central_document, plain
+from dovetail.report.document import Missing, central_document, to_jsonable
 from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
 
 
@@ -84,7 +84,7 @@ def _plan(
         title=f"Price of accuracy: {plan.randomizer.name}, n = {plan.requirements.n:,}",
     )
     if as_json:
-        print_json(plain(document))
+        print_json(to_jsonable(document))
     else:
         _print(plan, Console())
 

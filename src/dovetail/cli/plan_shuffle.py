@@ -15,7 +15,7 @@ from dovetail.core.checks import nearest as nearest_name
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 from dovetail.pipeline.config.build import build_shuffler, mechanism_of
 from dovetail.pipeline.files.table import numeric, read_table
-from dovetail.report.document import Missing, plain
+from dovetail.report.document import Missing, to_jsonable
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.groups.groups import Groups
 
@@ -87,7 +87,7 @@ def _plan(
         mechanism.save(out)
         document["files"] = {"shuffler": str(out)}
     if as_json:
-        print_json(plain(document))
+        print_json(to_jsonable(document))
         return
     print_rows(f"{fitted.name} for {grouping.n:,} people", {name: _shown(value) for name, value in summary.items()})
 

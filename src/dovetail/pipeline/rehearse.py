@@ -13,7 +13,7 @@ from dovetail.pipeline.evaluate.evaluate import Analyst, beside, fitted, look, r
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
-from dovetail.report.document import Lenses, PrivacyReport
+from dovetail.report.document import Evaluation, PrivacyReport
 
 
 def rehearse(settings: RunConfig, survey: Survey, rng: Entropy, progress: Progress) -> PrivacyReport:
@@ -42,7 +42,7 @@ def _one(
     reports: Reports,
     rng: Entropy,
     progress: Progress,
-) -> Lenses:
+) -> Evaluation:
     progress(f"shuffle: {shuffler.name}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
     progress(f"shuffle: {shuffler.name}", 1, 1)

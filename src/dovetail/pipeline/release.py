@@ -20,7 +20,7 @@ from dovetail.pipeline.files.report_columns import from_columns, to_columns
 from dovetail.pipeline.files.table import Survey, as_text, canonical
 from dovetail.pipeline.release_ledger import Ledger, Request
 from dovetail.pipeline.release_ledger import Release as Entry
-from dovetail.report.document import Lenses, Missing
+from dovetail.report.document import Evaluation, Missing
 from dovetail.report.number_format import upward
 from dovetail.shuffle.uniform import Uniform
 
@@ -43,7 +43,7 @@ class Released:
     number: int
     reproduced: bool
 
-    def compose(self, lenses: Lenses) -> Lenses:
+    def compose(self, lenses: Evaluation) -> Evaluation:
         """The guarantees for everything released about these people.
 
         Local budgets add over all releases, and so do order budgets of the same groups. Central guarantees and

@@ -27,7 +27,7 @@ from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
 from dovetail.pipeline.attack_experiment import Scene
 from dovetail.pipeline.config.sections import AttackName, ShufflerName
 from dovetail.pipeline.evaluate.attacks import NAMES, attacker
-from dovetail.report.document import Missing, plain
+from dovetail.report.document import Missing, to_jsonable
 from dovetail.report.number_format import percent, reason
 
 Table = Annotated[Path, typer.Argument(help="CSV or Parquet, a row for each person: the truth and public columns.")]
@@ -203,7 +203,7 @@ def tell(found: AttackResult, scene: Scene, people: pl.Series, options: dict[str
     if out is not None:
         frame = pl.DataFrame([people, pl.Series("success", found.by_person)])
         write_whole(out, frame.write_csv, force=options["force"])
-    document = plain(
+    document = to_jsonable(
         {
             "schema_version": 1,
             **found.summary(),

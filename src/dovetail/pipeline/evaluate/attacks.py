@@ -22,7 +22,7 @@ from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.config.sections import AttackName, AttackSection, GroupsSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
-from dovetail.report.document import Measured, Missing
+from dovetail.report.document import MeasuredAttack, Missing
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
@@ -178,7 +178,7 @@ def attacks(
     shuffler: Shuffler,
     rng: Entropy,
     progress: Progress,
-) -> dict[str, Measured | Missing] | Missing:
+) -> dict[str, MeasuredAttack | Missing] | Missing:
     """The attacks of a rehearsal on a random sample of people."""
     wanted = settings.attack
     if not isinstance(randomizer, FrequencyRandomizer):
@@ -203,7 +203,7 @@ def _measured(
     wanted: AttackSection,
     rng: Entropy,
     progress: Progress,
-) -> Measured | Missing:
+) -> MeasuredAttack | Missing:
     try:
         found = run_attack(
             attacker(name, known, randomizer, shuffler, targets=targets, votes=wanted.votes, pool=True, rng=rng),
@@ -217,9 +217,9 @@ def _measured(
     return measured(found, votes=votes.get(name, Missing("all reports that can be the target's are weighed")))
 
 
-def measured(found: AttackResult, *, votes: int | Missing) -> Measured:
+def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
     """The numbers of an attack with one randomization for each order."""
-    return Measured(
+    return MeasuredAttack(
         name=found.name,
         success=found.success,
         chance=found.chance,

@@ -18,7 +18,7 @@ from dovetail.pipeline.evaluate.sentences import assumptions, collection, random
 from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.release import Released
-from dovetail.report.document import Lenses, Missing, PrivacyReport
+from dovetail.report.document import Evaluation, Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
 
 Analyst = FrequencyRandomizer | NumericRandomizer
@@ -51,10 +51,10 @@ def look(
     *,
     truth: Any,
     provenance: str,
-) -> Lenses:
+) -> Evaluation:
     """All lenses that do not need the truth; with it, the estimates stand beside it."""
     promise = settings.promise
-    return Lenses(
+    return Evaluation(
         shuffler=shuffler.name,
         local=randomizer.guarantee.drawn_from(provenance),
         central=central_lens(
@@ -73,10 +73,10 @@ def report_of(
     settings: RunConfig,
     survey: Survey,
     randomizer: Analyst,
-    lenses: Lenses,
+    lenses: Evaluation,
     rng: Entropy,
     *,
-    comparison: tuple[Lenses, ...] = (),
+    comparison: tuple[Evaluation, ...] = (),
     released: Released | None = None,
 ) -> PrivacyReport:
     """Everything that a report says, from the lenses of the shuffler that was asked for."""
@@ -89,7 +89,7 @@ def report_of(
         version=__version__,
         collection=collection(settings, survey),
         randomizer=randomizer_document(randomizer),
-        lenses=lenses,
+        evaluation=lenses,
         comparison=comparison,
         assumptions=assumptions(settings, survey, lenses),
         steps=steps(lenses, randomizer),

@@ -9,7 +9,7 @@ from dovetail.account.amplify import amplify
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.pipeline.config.build import mechanism_of
-from dovetail.report.document import Missing, Order
+from dovetail.report.document import Missing, OrderEvaluation
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
@@ -46,13 +46,13 @@ def central_lens(
     return amplify(randomizer, n=batch, delta=delta, honest=max(1, batch - absent)).drawn_from(provenance)
 
 
-def order_lens(shuffler: Shuffler, *, provenance: str) -> Order:
+def order_lens(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:
     """The order guarantee and what was fitted."""
     summary = shuffler.summary()
     theta_n = summary.get("theta_n")
     reason = "this shuffler has no dispersion parameter theta"
     guarantee = shuffler.guarantee.drawn_from(provenance)
-    return Order(
+    return OrderEvaluation(
         guarantee,
         shuffler.name,
         Missing(reason) if theta_n is None else float(theta_n),

@@ -9,7 +9,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.files.table import Survey
-from dovetail.report.document import Leakage, Lenses
+from dovetail.report.document import BayesLeakage, Evaluation
 from dovetail.report.number_format import upward
 
 
@@ -36,7 +36,7 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     }
 
 
-def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[str, ...]:
+def assumptions(settings: RunConfig, survey: Survey, lenses: Evaluation) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each person sends exactly one report, and everybody uses the same randomizer independently.",
@@ -55,7 +55,7 @@ def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[st
         lines.append(f"{alone:,} of {survey.n:,} people are in no group: their reports stay at their places.")
     if lenses.order.guarantee.protects:
         lines.append("The order promise is about reorderings inside the fitted groups; it stands beside epsilon.")
-    if isinstance(lenses.leakage, Leakage):
+    if isinstance(lenses.leakage, BayesLeakage):
         lines.append("Vulnerability is against an adversary who holds every category equally likely beforehand.")
     if settings.mode == "release":
         lines.append("The number of reports and the public columns are no secrets.")
@@ -63,7 +63,7 @@ def assumptions(settings: RunConfig, survey: Survey, lenses: Lenses) -> tuple[st
     return tuple(lines)
 
 
-def steps(lenses: Lenses, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
+def steps(lenses: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     central = lenses.central
     alpha = lenses.order.guarantee.alpha
