@@ -28,7 +28,7 @@ from dovetail.pipeline.attack_experiment import Scene
 from dovetail.pipeline.config.sections import AttackName, ShufflerName
 from dovetail.pipeline.evaluate.attacks import NAMES, attacker
 from dovetail.report.document import Missing, to_jsonable
-from dovetail.report.number_format import percent, reason
+from dovetail.report.number_format import missing_reason, percent
 
 Table = Annotated[Path, typer.Argument(help="CSV or Parquet, a row for each person: the truth and public columns.")]
 Private = Annotated[str, typer.Option(help="Private column: the values that are guessed.")]
@@ -220,14 +220,14 @@ def tell(found: AttackResult, scene: Scene, people: pl.Series, options: dict[str
 
 
 def _print(document: dict[str, Any]) -> None:
-    reach = reason(document["interval"])
+    reach = missing_reason(document["interval"])
     if reach is None:
         low, high = document["interval"]
         reach = f"{percent(document['level'])} interval {percent(low)} to {percent(high)}"
     order = " in one order" if document["randomizations"] > 1 else ""
     often = f"of the targets: right in at least {percent(document['vulnerable_at'])} of the releases{order}"
-    none = reason(document["vulnerable"])
-    shuffler = reason(document["shuffler"]) or document["shuffler"]
+    none = missing_reason(document["vulnerable"])
+    shuffler = missing_reason(document["shuffler"]) or document["shuffler"]
     rows = {
         "success": f"{percent(document['success'])} ({reach})",
         "chance": percent(document["chance"]),
@@ -237,8 +237,8 @@ def _print(document: dict[str, Any]) -> None:
         f"{document['randomizations']:,} release{'s' * (document['randomizations'] > 1)} in each",
     }
     if "bound" in document:
-        none = reason(document["bound"])
+        none = missing_reason(document["bound"])
         rows["bound"] = percent(document["bound"]) if none is None else f"none: {none}"
-    if reason(document["files"]["people"]) is None:
+    if missing_reason(document["files"]["people"]) is None:
         rows["people"] = document["files"]["people"]
     print_rows(f"Attack: {document['name']}", rows)
