@@ -26,7 +26,7 @@ from dovetail.core.stages import NumericRandomizer, Randomizer, Shuffler
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.estimate.bootstrap import bootstrap_mean
-from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.fleet_run import Rounds
@@ -87,7 +87,9 @@ ENTRIES: dict[str, Takes] = {
     "cayley_mallows": lambda **o: cayley_mallows(5, 0.5, **o),
     "hamming_mallows": lambda **o: hamming_mallows(5, 0.5, **o),
     "GroupShares.shares": lambda **o: GroupShares(GROUPS, k=2).shares(VALUES, **o),
-    "Debiased.shares": lambda **o: Debiased(GroupShares(GROUPS, k=2), KRR2.channel()).shares(VALUES, **o),
+    "DebiasedEstimator.shares": lambda **o: DebiasedEstimator(GroupShares(GROUPS, k=2), KRR2.channel()).shares(
+        VALUES, **o
+    ),
     "bootstrap_mean": lambda **o: bootstrap_mean(LAPLACE, LAPLACE.randomize([0.5] * 20), resamples=5, **o),
     "nested_crescents": lambda **o: nested_crescents(8, **o),
     "synthetic_loads": lambda **o: synthetic_loads(2, 3, **o),

@@ -10,7 +10,7 @@ from tests.pipeline.surveys import numeric, rehearsal, survey
 import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
-from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.pipeline.config.sections import GroupsSection
 from dovetail.pipeline.evaluate.attacks import Knowledge
 from dovetail.pipeline.evaluate.learnability import local_shares
@@ -109,7 +109,7 @@ def test_local_shares_are_the_debiased_group_shares() -> None:
     rng, groups = simulation(4), np.arange(200) % 7
     randomizer = dt.KRR(k=4, epsilon=1.0)
     reports = randomizer.randomize(np.arange(200) % 4, rng)
-    local = Debiased(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
+    local = DebiasedEstimator(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
     assert local_shares(randomizer, reports, groups) == pytest.approx(local.shares(reports, rng), abs=1e-12)
 
 

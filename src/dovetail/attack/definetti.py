@@ -13,7 +13,7 @@ from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_tie
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.groups.neighbours import encode_labels
 
 Codes = NDArray[np.int64]  # (n,), 0..g-1
@@ -128,7 +128,7 @@ class DeFinetti:
             raise DataError(f"`reports` must be {self.blocks.size:,}, one for each place, got {len(seen):,}.")
         unbiased = self.randomizer.indicators(reports)
         mean = unbiased.mean(axis=0)
-        model = nearest_shares(mean + self.gain @ (self.mix.T @ (self.inside @ (unbiased - mean))))
+        model = project_shares(mean + self.gain @ (self.mix.T @ (self.inside @ (unbiased - mean))))
         likelihood = np.where(seen, 1.0, np.exp(-self.randomizer.support_log_odds))
         expected = (self.mix @ model)[self.blocks]
         return model, self.inside @ (likelihood / (expected * likelihood).sum(axis=1, keepdims=True))

@@ -20,7 +20,7 @@ from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import IntervalEstimates, Missing, central_document, to_jsonable
@@ -117,7 +117,7 @@ class CampaignAnswers:
         groups = []
         for name, estimate in each.by_group.items():
             found = self._shares(name, estimate)
-            groups.append({**found, "projected": nearest_shares(estimate.value).tolist()})
+            groups.append({**found, "projected": project_shares(estimate.value).tolist()})
         return {"round": each.t, "n": each.n, "level": LEVEL, "groups": groups}
 
     def status(self) -> Document:
