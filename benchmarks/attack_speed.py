@@ -16,8 +16,8 @@ import numpy as np
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.experiment.result import Attacker, mount
-from dovetail.attack.experiment.voters import voters
+from dovetail.attack.experiment.run_attack import Attacker, run_attack
+from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.core.entropy import simulation
@@ -53,7 +53,7 @@ def attack(name: str, attacker: Attacker, randomizer: Any, shuffler: Shuffler, *
     """One attack: two orders, half of the randomizations in each."""
     found = timed(
         f"{name}, {randomizer.name}, {shuffler.name}",
-        lambda: mount(
+        lambda: run_attack(
             attacker, randomizer, VALUES, shuffler, shuffles=2, randomizations=randomizations // 2, rng=RNG
         ),
     )
@@ -79,12 +79,12 @@ def main() -> None:
     shufflers = (Identity(N), INSIDE, Mallows.fit(Groups.from_labels(CELLS, radius=1), alpha=100.0), Uniform(N))
 
     print("majority vote, 25 votes, 50 randomizations")
-    voters(EVERYBODY[:5], within=(PLANE, 0.02), similar=PLANE, rng=RNG)
-    timed("tree, nearest of all", lambda: voters(EVERYBODY, within=None, similar=PLANE, rng=RNG))
+    select_voters(EVERYBODY[:5], within=(PLANE, 0.02), similar=PLANE, rng=RNG)
+    timed("tree, nearest of all", lambda: select_voters(EVERYBODY, within=None, similar=PLANE, rng=RNG))
     similar = RNG.below(7, N)
     places = timed(
         "nearest of those within .04, ties at random",
-        lambda: voters(EVERYBODY, within=(PLANE, 0.04), similar=similar, rng=RNG),
+        lambda: select_voters(EVERYBODY, within=(PLANE, 0.04), similar=similar, rng=RNG),
     )
     for randomizer in (krr, Hadamard(8, EPSILON), Unary(8, EPSILON), LocalHashing(8, EPSILON)):
         attacker = MajorityVote(randomizer, EVERYBODY, places)

@@ -20,7 +20,7 @@ import numpy as np
 from dovetail.core.entropy import system_entropy
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
@@ -156,7 +156,7 @@ def compare(k: int, epsilon: float, n: int, budget: float, generator: np.random.
         theirs, own = [shares for _, shares in runs], [estimate(randomizer, people) for _ in range(3)]
         errors = [
             np.mean([error(f, people) for f in group])
-            for group in (theirs, own, map(nearest_shares, theirs), map(nearest_shares, own))
+            for group in (theirs, own, map(project_shares, theirs), map(project_shares, own))
         ]
         scaled = spent * n / size
         mark = " " if size == n else "*"

@@ -19,7 +19,7 @@ from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy, Permutation, simulation
 from dovetail.core.stages import Shuffler
 from dovetail.estimate.local import CalibratedTrees, GroupShares, local_error
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
@@ -140,7 +140,7 @@ def trial(
     rng = seeds("learning")
     batch = world.krr.randomize(world.values, rng)[order]
     laws = CalibratedTrees(world.places, world.krr.k, at=world.at).shares(batch, rng)
-    known = nearest_shares(world.krr.channel().invert(laws))
+    known = project_shares(world.krr.channel().invert(laws))
     return {
         "rho": float(vulnerable.mean()),
         "rho_rare": float(vulnerable[rare].mean()),

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from studies.iclr import Points, World
 
-from dovetail.attack.experiment.voters import Places, voters
+from dovetail.attack.experiment.voter_selection import Places, select_voters
 from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
 from dovetail.datasets.nested_crescents import nested_crescents
@@ -42,7 +42,7 @@ def on_plane(
 ) -> World:  # fmt: skip
     """People of a map: near is within a radius, for voters, for the truth, and for groups."""
     krr, everybody = KRR(k=int(values.max()) + 1, epsilon=given["epsilon"]), np.arange(len(values))
-    seats = voters(everybody, within=(places, near), similar=similar, votes=given["votes"], rng=rng)
+    seats = select_voters(everybody, within=(places, near), similar=similar, votes=given["votes"], rng=rng)
     return World(
         krr=krr,
         values=values,
@@ -59,7 +59,7 @@ def adult(table: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
     ages, krr = table["age"].to_numpy().astype(np.float64), KRR(k=2, epsilon=given["epsilon"])
     married = np.eye(table["marital_status"].n_unique())[coded(table["marital_status"])]
     everybody, near = np.arange(len(ages)), given["adult"]["near"]
-    seats = voters(everybody, within=(ages, near), similar=married, votes=given["votes"], rng=rng)
+    seats = select_voters(everybody, within=(ages, near), similar=married, votes=given["votes"], rng=rng)
     return World(
         krr=krr,
         values=coded(table["income"]),

@@ -11,8 +11,8 @@ from studies.record import command, picture, record
 from dovetail.attack.correlation import Correlation, learn_smoothness
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
-from dovetail.datasets.nested_crescents import coarse, nested_crescents
-from dovetail.estimate.local import CalibratedTrees, Debiased, GroupShares, local_error
+from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
+from dovetail.estimate.local import CalibratedTrees, DebiasedEstimator, GroupShares, local_error
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.best import best_shuffler
 from dovetail.shuffle.groups.groups import Groups
@@ -46,7 +46,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     krr = KRR(k=8, epsilon=given["epsilon"])
     reports = krr.randomize(labels, rng)
     truth = GroupShares(Groups.within_radius(points, given["near"]), 8).shares(labels, rng)
-    trees = Debiased(CalibratedTrees(points, 8), krr.channel())
+    trees = DebiasedEstimator(CalibratedTrees(points, 8), krr.channel())
     rows, maps = [], dict[str, Any](labels=(labels, None))
     for name, shuffler in shufflers(points, given).items():
         batch = shuffler.shuffle(reports, rng)
@@ -66,7 +66,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
 
 def agreement(guesses: Any, labels: Any, ways: int) -> float:
     """Share of people whose label the attacker guesses at this scale."""
-    return float((coarse(guesses, ways=ways) == coarse(labels, ways=ways)).mean())
+    return float((coarsen_labels(guesses, ways=ways) == coarsen_labels(labels, ways=ways)).mean())
 
 
 def verdict(table: pl.DataFrame) -> dict[str, bool]:

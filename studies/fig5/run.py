@@ -11,7 +11,7 @@ from studies.iclr_worlds import syn
 from studies.record import command, picture, record
 
 from dovetail.core.entropy import Entropy
-from dovetail.datasets.nested_crescents import coarse, nested_crescents
+from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
 from dovetail.estimate.local import CalibratedTrees, hit_rate
 
 WAYS = (8, 4, 2)
@@ -34,7 +34,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
         for ways in WAYS[1:]:
             trees = CalibratedTrees(places, ways, at=test)
             found[f"accuracy_{ways}"] = hit_rate(
-                trees.shares(coarse(batch, ways=ways), rng), coarse(labels, ways=ways)
+                trees.shares(coarsen_labels(batch, ways=ways), rng), coarsen_labels(labels, ways=ways)
             )
         return found
 

@@ -17,13 +17,9 @@ import polars as pl
 from studies.record import command, picture, record
 from studies.table1.loads import Fleet, sensor_months, synthetic
 
-from dovetail.attack.reidentify.forest import (
-    ForestAttack,
-    Records,
-    ReidentificationResult,
-    reidentify,
-    release_rounds,
-)
+from dovetail.attack.reidentify.experiment import ReidentificationResult, reidentify
+from dovetail.attack.reidentify.forest import ForestAttack
+from dovetail.attack.reidentify.records import Records, release_rounds
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.randomize.budget_laplace import BudgetLaplace

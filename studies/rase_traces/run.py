@@ -22,7 +22,7 @@ from studies.table1.loads import SOCKET, refit, synthetic
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.datasets.refit import rounds_of
+from dovetail.datasets.refit import pivot_rounds
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.median import estimate_median
@@ -59,7 +59,7 @@ def trace(days: int, *, real: bool) -> tuple[str, tuple[float, float], pl.DataFr
         wide = pl.DataFrame(fleet.watts, schema=[f"device {d}" for d in range(64)])
         return fleet.name, fleet.bounds, wide.select(pl.int_range(1, pl.len() + 1).alias("t"), pl.all())
     last = FIRST + timedelta(days=days)
-    wide, _ = rounds_of(table.filter(pl.col("time").is_between(FIRST, last, closed="left")))
+    wide, _ = pivot_rounds(table.filter(pl.col("time").is_between(FIRST, last, closed="left")))
     if len(wide) < DAY * days:
         raise DataError(f"REFIT must hold readings of all its devices for {days} days from {FIRST:%Y-%m-%d} on.")
     return "REFIT", SOCKET, wide.drop("time")

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import simulation
-from dovetail.datasets.refit import FOLDER, read_refit, rounds_of
+from dovetail.datasets.refit import FOLDER, pivot_rounds, read_refit
 from dovetail.datasets.synthetic_loads import DAY, synthetic_loads
 
 SOCKET = (0.0, 3000.0)  # watts: public, what a British plug of 13 A can carry at 230 V, rounded up
@@ -64,7 +64,7 @@ def sensor_months(n: int, every: str) -> Fleet | None:
     named = table.select(
         pl.format("{} {}", "device", time.dt.strftime("%Y-%m")).alias("device"), day.alias("time"), "watts"
     )
-    wide, devices = rounds_of(named)
+    wide, devices = pivot_rounds(named)
     clock = wide["time"].dt
     hours = (clock.hour() + clock.minute() / 60.0).to_numpy()
     return Fleet("REFIT", wide.select(devices[:n]).to_numpy(), hours, SOCKET)

@@ -7,7 +7,7 @@ from tests.attack.planted import planted
 from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.attack.correlation import Correlation, Smoothness, _few_at_a_place, learn_smoothness
-from dovetail.attack.experiment.result import mount
+from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
@@ -71,15 +71,15 @@ def test_correlation_reveals_what_one_report_hides_and_a_uniform_shuffle_stops_i
     randomizer: FrequencyRandomizer, rng: Entropy
 ) -> None:
     smooth = attacker(randomizer, Smoothness(0.2, 0.95), neighbours=50)
-    alone = mount(smooth, randomizer, QUARTER, Identity(N), shuffles=5, randomizations=4, rng=rng)
+    alone = run_attack(smooth, randomizer, QUARTER, Identity(N), shuffles=5, randomizations=4, rng=rng)
     assert alone.success > 0.8 > KRR(4, 2.0).channel().p + 0.05  # more than the best single report tells
-    shuffled = mount(smooth, randomizer, QUARTER, Uniform(N), shuffles=5, randomizations=4, rng=rng)
+    shuffled = run_attack(smooth, randomizer, QUARTER, Uniform(N), shuffles=5, randomizations=4, rng=rng)
     assert shuffled.success < 0.5
 
 
 def test_without_noise_and_shuffle_every_guess_is_right(rng: Entropy) -> None:
     values = rng.below(4, N)
-    found = mount(
+    found = run_attack(
         attacker(KRR(4, 40.0), Smoothness(0.05, 0.5)), KRR(4, 40.0), values, Identity(N), shuffles=2,
         randomizations=2, rng=rng,
     )  # fmt: skip
@@ -91,7 +91,7 @@ def test_uniformly_shuffled_the_interval_covers_chance(rng: Entropy) -> None:
     smooth, values = attacker(KRR(4, 3.0), Smoothness(0.2, 0.95)), EVERYBODY % 4
     hits, means = [], []
     for _ in range(150):
-        found = mount(smooth, KRR(4, 3.0), values, Uniform(N), randomizations=1, rng=rng)
+        found = run_attack(smooth, KRR(4, 3.0), values, Uniform(N), randomizations=1, rng=rng)
         hits.append(found.interval[0] <= found.chance <= found.interval[1])
         means.append(found.success)
     expect_coverage(hits, 0.92)
@@ -109,7 +109,9 @@ def test_a_planted_correlation_gives_its_closed_form(agree: float, rng: Entropy)
     found = []
     for _ in range(150):
         values = kinds ^ (rng.below(1 << 20, people.size) >= agree * (1 << 20))
-        found.append(mount(smooth, randomizer, values, Identity(540), shuffles=2, randomizations=1, rng=rng).success)
+        found.append(
+            run_attack(smooth, randomizer, values, Identity(540), shuffles=2, randomizations=1, rng=rng).success
+        )
     expect_mean(found, planted(agree, randomizer.channel().p, town=size))
 
 
@@ -121,7 +123,7 @@ def test_without_structure_the_own_report_decides(rng: Entropy) -> None:
 
 def test_shuffling_inside_small_groups_leaves_what_is_common_to_them(rng: Entropy) -> None:
     smooth = attacker(KRR(4, 2.0), Smoothness(0.2, 0.95))
-    found = mount(smooth, KRR(4, 2.0), QUARTER, WithinGroups(Groups.from_labels(QUARTER)), shuffles=5, rng=rng)
+    found = run_attack(smooth, KRR(4, 2.0), QUARTER, WithinGroups(Groups.from_labels(QUARTER)), shuffles=5, rng=rng)
     assert found.success > 0.8
 
 
@@ -132,8 +134,8 @@ def test_structure_is_learned_where_there_is_some(rng: Entropy) -> None:
     assert found.structure >= 0.5 and 0.05 < found.scale < 0.8
     nothing = learn_smoothness(randomizer, PLANE, Uniform(N).shuffle(reports, rng), rng=rng)
     assert nothing.structure <= 0.25
-    learned = mount(attacker(randomizer, found), randomizer, QUARTER, Identity(N), shuffles=5, rng=rng)
-    blind = mount(attacker(randomizer, nothing), randomizer, QUARTER, Identity(N), shuffles=5, rng=rng)
+    learned = run_attack(attacker(randomizer, found), randomizer, QUARTER, Identity(N), shuffles=5, rng=rng)
+    blind = run_attack(attacker(randomizer, nothing), randomizer, QUARTER, Identity(N), shuffles=5, rng=rng)
     assert learned.interval[0] > blind.interval[1]
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.statistics import expect_mean
 
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.experiment.result import mount
+from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.stages import FrequencyRandomizer
@@ -31,7 +31,7 @@ def drawn(shares: np.ndarray, rng: Entropy) -> np.ndarray:
 def test_without_noise_and_shuffle_every_guess_is_right(rng: Entropy) -> None:
     values = rng.below(3, N)
     attacker = DeFinetti.of(KRR(3, 40.0), EVERYBODY % 5, blocks=EVERYBODY, targets=EVERYBODY)
-    found = mount(attacker, KRR(3, 40.0), values, Identity(N), shuffles=2, randomizations=2, rng=rng)
+    found = run_attack(attacker, KRR(3, 40.0), values, Identity(N), shuffles=2, randomizations=2, rng=rng)
     assert found.success == found.vulnerable == 1.0 and (found.by_person == 1.0).all()
 
 
@@ -41,7 +41,7 @@ def test_of_a_uniform_shuffle_it_learns_the_commonest_value_alone(
 ) -> None:
     values = (EVERYBODY % 4 == 0).astype(np.int64)
     attacker = DeFinetti.of(randomizer, values, blocks=np.zeros(N), targets=EVERYBODY)  # even with t = x
-    found = mount(attacker, randomizer, values, Uniform(N), shuffles=4, randomizations=2, rng=rng)
+    found = run_attack(attacker, randomizer, values, Uniform(N), shuffles=4, randomizations=2, rng=rng)
     assert found.success == found.chance == 0.75 and found.interval == (0.75, 0.75)
 
 
@@ -59,7 +59,7 @@ def test_a_planted_law_is_learned_from_mixed_blocks(randomizer: FrequencyRandomi
     share = np.bincount(blocks, classes) / 10
     told = np.linalg.lstsq(np.column_stack((1 - share, share)), np.bincount(blocks, values) / 10, rcond=None)[0]
     assert np.abs(np.mean(models, axis=0) - told).max() < 0.01 + 6 * np.std(models, axis=0).max() / 150**0.5
-    found = mount(attacker, randomizer, values, inside, shuffles=4, randomizations=3, rng=rng)
+    found = run_attack(attacker, randomizer, values, inside, shuffles=4, randomizations=3, rng=rng)
     assert found.success > 0.7 > 0.6 > found.chance
 
 
@@ -74,7 +74,9 @@ def test_from_unshuffled_reports_the_guess_is_bayes_with_its_closed_form(rng: En
     found = []
     for _ in range(100):
         values = drawn(theta[classes], rng)
-        found.append(mount(attacker, randomizer, values, Identity(N), shuffles=2, randomizations=1, rng=rng).success)
+        found.append(
+            run_attack(attacker, randomizer, values, Identity(N), shuffles=2, randomizations=1, rng=rng).success
+        )
     expect_mean(found, closed)
     with pytest.raises(AssertionError, match="standard errors"):
         expect_mean(found, closed + 0.01)
@@ -96,7 +98,9 @@ def test_shuffled_in_pairs_the_planted_law_gives_its_closed_form(rng: Entropy) -
     found = []
     for _ in range(100):
         values = drawn(np.where(classes, 0.95, 0.05), rng)
-        found.append(mount(attacker, KRR(2, 40.0), values, inside, shuffles=2, randomizations=1, rng=rng).success)
+        found.append(
+            run_attack(attacker, KRR(2, 40.0), values, inside, shuffles=2, randomizations=1, rng=rng).success
+        )
     expect_mean(found, closed)
 
 

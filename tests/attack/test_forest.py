@@ -10,14 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.statistics import FALSE_ALARM, expect_coverage, rng_of
 
-from dovetail.attack.reidentify.forest import (
-    ForestAttack,
-    Records,
-    ReidentificationResult,
-    recall_precision,
-    reidentify,
-    release_rounds,
-)
+from dovetail.attack.reidentify.experiment import ReidentificationResult, recall_precision, reidentify
+from dovetail.attack.reidentify.forest import ForestAttack
+from dovetail.attack.reidentify.records import Records, release_rounds
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import Shuffler

@@ -7,8 +7,9 @@ from scipy.stats import t as t_law
 from tests.attack.planted import planted
 from tests.statistics import FALSE_ALARM, expect_broken, expect_coverage, expect_law, expect_mean
 
-from dovetail.attack.experiment.result import Attacked, mount, score
-from dovetail.attack.experiment.voters import voters
+from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.run_attack import attack_released, run_attack
+from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote, _vote
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -37,11 +38,11 @@ RANDOMIZERS: list[type[KRR] | type[Hadamard] | type[Unary] | type[LocalHashing]]
 def attacked(
     shuffler: Shuffler, rng: Entropy, *, randomizer: FrequencyRandomizer | None = None,
     values: NDArray[np.int64] = VALUE,
-) -> Attacked:  # fmt: skip
+) -> AttackResult:  # fmt: skip
     chosen = KRR(k=3, epsilon=1.0) if randomizer is None else randomizer
-    places = voters(EVERYBODY, within=(TOWN[:, None], 0.0), similar=None, votes=25, rng=rng)
+    places = select_voters(EVERYBODY, within=(TOWN[:, None], 0.0), similar=None, votes=25, rng=rng)
     attacker = MajorityVote(chosen, EVERYBODY, places)
-    return mount(attacker, chosen, values, shuffler, shuffles=8, randomizations=5, rng=rng)
+    return run_attack(attacker, chosen, values, shuffler, shuffles=8, randomizations=5, rng=rng)
 
 
 @pytest.mark.parametrize("kind", RANDOMIZERS)
@@ -70,7 +71,7 @@ def test_uniformly_shuffled_the_interval_covers_chance(rng: Entropy) -> None:
     attacker = MajorityVote(KRR(k=3, epsilon=3.0), who, (who[:, None] // 9) * 9 + np.arange(9))
     hits, means = [], []
     for _ in range(250):
-        found = mount(attacker, attacker.randomizer, values, Uniform(90), randomizations=2, rng=rng)
+        found = run_attack(attacker, attacker.randomizer, values, Uniform(90), randomizations=2, rng=rng)
         hits.append(found.interval[0] <= found.chance <= found.interval[1])
         means.append(found.success)
     expect_coverage(hits, 0.93)  # Student's interval of 10 nearly normal means: nominal 0.95
@@ -81,9 +82,9 @@ def test_uniformly_shuffled_the_interval_covers_chance(rng: Entropy) -> None:
 def test_the_identity_equals_local_privacy_exactly(kind: type[KRR]) -> None:
     """Released in the order they came in, reports are attacked as if there were no shuffler."""
     randomizer = kind(k=3, epsilon=1.0)
-    places = voters(EVERYBODY, within=(TOWN, 0.0), similar=None, votes=25, rng=simulation(1))
+    places = select_voters(EVERYBODY, within=(TOWN, 0.0), similar=None, votes=25, rng=simulation(1))
     attacker = MajorityVote(randomizer, EVERYBODY, places)
-    found = mount(attacker, randomizer, VALUE, Identity(N), shuffles=2, randomizations=2, rng=simulation(7))
+    found = run_attack(attacker, randomizer, VALUE, Identity(N), shuffles=2, randomizations=2, rng=simulation(7))
     rng, right = simulation(7), np.zeros(N)
     for _ in range(4):
         right += attacker.guess(randomizer.randomize(VALUE, rng), rng) == VALUE
@@ -100,7 +101,7 @@ def test_a_planted_correlation_gives_its_closed_form(agree: float, rng: Entropy)
         kinds = np.repeat(rng.below(2, towns), size)
         values = kinds ^ (rng.below(1 << 20, people.size) >= agree * (1 << 20))
         found.append(
-            mount(attacker, randomizer, values, Identity(540), shuffles=2, randomizations=1, rng=rng).success
+            run_attack(attacker, randomizer, values, Identity(540), shuffles=2, randomizations=1, rng=rng).success
         )
     expect_mean(found, planted(agree, randomizer.channel().p, town=size))
     with pytest.raises(AssertionError, match="standard errors"):
@@ -118,7 +119,7 @@ def test_the_vote_follows_its_closed_form_and_its_interval_covers_it(rng: Entrop
     values = rng.below(4, 300)
     attacker, hits = MajorityVote(randomizer, people, people[:, None]), []
     for _ in range(300):
-        found = mount(attacker, randomizer, values, Identity(300), shuffles=20, randomizations=1, rng=rng)
+        found = run_attack(attacker, randomizer, values, Identity(300), shuffles=20, randomizations=1, rng=rng)
         hits.append(found.interval[0] <= randomizer.channel().p <= found.interval[1])
     expect_coverage(hits, 0.93)  # Student interval of 20 nearly normal means: nominal 0.95
 
@@ -128,7 +129,7 @@ def test_one_order_for_all_randomizations_shows_who_stays_vulnerable(rng: Entrop
     values, people = np.arange(200) % 2, np.arange(200)
     attacker = MajorityVote(KRR(k=2, epsilon=40.0), people, people[:, None])
     pairs = WithinGroups(Groups.from_labels(people // 2))
-    found = mount(attacker, attacker.randomizer, values, pairs, shuffles=100, randomizations=10, rng=rng)
+    found = run_attack(attacker, attacker.randomizer, values, pairs, shuffles=100, randomizations=10, rng=rng)
     assert found.vulnerable == pytest.approx(found.success)  # all or nothing within a shuffle
     expect_law([round(found.success * 10_000), round((1 - found.success) * 10_000)], [0.5, 0.5])
     assert found.by_person.max() < 0.9  # a fresh order each time saves everybody
@@ -151,7 +152,7 @@ def test_voters_are_near_similar_and_include_the_target(rng: Entropy) -> None:
     alike = rng.below(1000, 600).astype(float)[:, None]
     targets = np.array([5, 100, 599])
     for points in (near, plane):
-        places = voters(targets, within=(points, 1.0), similar=alike, votes=10, rng=rng)
+        places = select_voters(targets, within=(points, 1.0), similar=alike, votes=10, rng=rng)
         for row, person in zip(places, targets, strict=True):
             inside = np.flatnonzero(((points - points[person]) ** 2).sum(axis=1) <= 1.0)
             assert row[0] == person and set(row) - {-1} <= set(inside) and len(set(row)) == 10
@@ -165,7 +166,7 @@ def test_equally_similar_people_vote_equally_often(similar: NDArray[np.float64] 
     counts = np.zeros(12, dtype=np.int64)
     for _ in range(2000):
         counts += np.bincount(
-            voters([4], within=(np.zeros(12), 0.0), similar=similar, votes=2, rng=rng)[0], minlength=12
+            select_voters([4], within=(np.zeros(12), 0.0), similar=similar, votes=2, rng=rng)[0], minlength=12
         )
     assert counts[4] == 2000
     expect_law(np.delete(counts, 4), np.full(11, 1 / 11))
@@ -175,25 +176,25 @@ def test_equally_similar_people_vote_equally_often(similar: NDArray[np.float64] 
 def test_the_edge_of_the_radius_is_inside(rng: Entropy) -> None:
     tenths = np.arange(400) / 10
     for radius, wanted in ((0.3000001, 7), (0.2999999, 5)):
-        places = voters([200], within=(tenths, radius), similar=-tenths, votes=9, rng=rng)
+        places = select_voters([200], within=(tenths, radius), similar=-tenths, votes=9, rng=rng)
         assert (places >= 0).sum() == wanted
-    places = voters(np.arange(4), within=(np.array([0.0, 1.0, 2.0, 3.0]), 1.0), similar=None, votes=4, rng=rng)
+    places = select_voters(np.arange(4), within=(np.array([0.0, 1.0, 2.0, 3.0]), 1.0), similar=None, votes=4, rng=rng)
     assert (places >= 0).sum(axis=1).tolist() == [2, 3, 3, 2]
 
 
 def test_few_neighbours_leave_votes_empty(rng: Entropy) -> None:
     points = np.array([[0.0, 0.0], [0.1, 0.0], [9.0, 9.0]])
-    places = voters(np.arange(3), within=(points, 0.5), similar=None, votes=4, rng=rng)
+    places = select_voters(np.arange(3), within=(points, 0.5), similar=None, votes=4, rng=rng)
     assert sorted(places[0]) == [-1, -1, 0, 1] and sorted(places[2]) == [-1, -1, -1, 2]
 
 
 def test_without_a_place_the_most_similar_of_all_vote(rng: Entropy) -> None:
     alike = np.array([0.0, 1.0, 2.0, 10.0, 11.0])[:, None]
-    places = voters(np.array([0, 4]), within=None, similar=alike, votes=2, rng=rng)
+    places = select_voters(np.array([0, 4]), within=None, similar=alike, votes=2, rng=rng)
     assert set(places[0]) == {0, 1} and set(places[1]) == {3, 4}
-    same = voters(np.arange(50), within=None, similar=np.zeros((50, 1)), votes=3, rng=rng)
+    same = select_voters(np.arange(50), within=None, similar=np.zeros((50, 1)), votes=3, rng=rng)
     assert all(person in row for person, row in enumerate(same))
-    few = voters(np.arange(3), within=None, similar=np.arange(3.0), votes=5, rng=rng)
+    few = select_voters(np.arange(3), within=None, similar=np.arange(3.0), votes=5, rng=rng)
     assert ((few >= 0).sum(axis=1) == 3).all()
 
 
@@ -218,7 +219,7 @@ def test_public_columns_that_do_not_serve_are_refused(
     error: type[Exception], wanted: str, rng: Entropy,
 ) -> None:  # fmt: skip
     with pytest.raises(error, match=wanted) as caught:
-        voters(targets, within=within, similar=similar, votes=3, rng=rng)
+        select_voters(targets, within=within, similar=similar, votes=3, rng=rng)
     assert "\n" not in str(caught.value)
 
 
@@ -231,26 +232,26 @@ def test_what_cannot_be_attacked_this_way_is_refused(rng: Entropy) -> None:
         MajorityVote(krr, EVERYBODY, own).guess(np.zeros(3, dtype=np.int64), rng)
     attacker = MajorityVote(krr, EVERYBODY, own)
     with pytest.raises(DataError, match=r"`values` must be 1,200 codes"):
-        mount(attacker, krr, VALUE[:-1], Identity(N), rng=rng)
+        run_attack(attacker, krr, VALUE[:-1], Identity(N), rng=rng)
     with pytest.raises(ParameterError, match="`shuffles`"):
-        mount(attacker, krr, VALUE, Identity(N), shuffles=1, rng=rng)
+        run_attack(attacker, krr, VALUE, Identity(N), shuffles=1, rng=rng)
     with pytest.raises(DataError, match="`targets` must be"):
-        mount(MajorityVote(krr, EVERYBODY + 1, own), krr, VALUE, Identity(N), rng=rng)
+        run_attack(MajorityVote(krr, EVERYBODY + 1, own), krr, VALUE, Identity(N), rng=rng)
 
 
 def test_released_batches_are_scored_as_they_are(rng: Entropy) -> None:
     """Of four batches the first person is named in all, the second in three, the third in none."""
     krr, people, values = KRR(k=2, epsilon=1.0), np.arange(3), np.array([0, 1, 1])
     batches = [np.array([0, 1, 0]), np.array([0, 1, 0]), np.array([0, 1, 0]), np.array([0, 0, 0])]
-    found = score(MajorityVote(krr, people, people[:, None]), values, batches, rng=rng)
+    found = attack_released(MajorityVote(krr, people, people[:, None]), values, batches, rng=rng)
     assert found.by_person.tolist() == [1.0, 0.75, 0.0] and found.success == 7 / 12
     assert found.vulnerable == pytest.approx(1 / 3) and found.chance == pytest.approx(2 / 3)
     half = t_law.ppf(0.975, 3) * np.std([2 / 3, 2 / 3, 2 / 3, 1 / 3], ddof=1) / 2
     assert found.interval == pytest.approx((7 / 12 - half, 7 / 12 + half))
-    alone = score(MajorityVote(krr, people, people[:, None]), values, batches[:1], rng=rng)
+    alone = attack_released(MajorityVote(krr, people, people[:, None]), values, batches[:1], rng=rng)
     assert alone.interval == (0.0, 1.0) and alone.success == pytest.approx(2 / 3)
     with pytest.raises(ParameterError, match="`batches`"):
-        score(MajorityVote(krr, people, people[:, None]), values, [], rng=rng)
+        attack_released(MajorityVote(krr, people, people[:, None]), values, [], rng=rng)
 
 
 def test_the_summary_is_ready_for_a_file(rng: Entropy) -> None:

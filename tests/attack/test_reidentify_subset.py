@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 from tests.statistics import expect_broken, expect_law
 
 from dovetail.account.order_privacy.posterior_odds import reidentification_bound
-from dovetail.attack.experiment.result import Attacked
+from dovetail.attack.experiment.result import AttackResult
 from dovetail.attack.reidentify.subset import SubsetSearch, best_subset_success, reidentify_subset, subset_bound
 from dovetail.core.channel import KRRChannel
 from dovetail.core.entropy import Entropy
@@ -97,7 +97,7 @@ def test_of_overlapping_groups_the_largest_with_the_subset_bounds_it() -> None:
 
 def searched(
     randomizer: FrequencyRandomizer, values: list[int], shuffler: Shuffler, subset: list[int], rng: Entropy
-) -> Attacked:
+) -> AttackResult:
     search = SubsetSearch.learn(randomizer, values, shuffler, subset=subset, draws=2000, rng=rng)
     return reidentify_subset(search, values, shuffler, trials=4000, rng=rng)
 

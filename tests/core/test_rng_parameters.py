@@ -12,10 +12,12 @@ from dovetail.account.order_privacy.preservation import preservation, sample_rep
 from dovetail.account.order_privacy.smallest_alpha import smallest_alpha_for_members
 from dovetail.attack.correlation import Correlation, Smoothness, learn_smoothness
 from dovetail.attack.definetti import DeFinetti
-from dovetail.attack.experiment.result import mount, score
-from dovetail.attack.experiment.voters import voters
+from dovetail.attack.experiment.run_attack import attack_released, run_attack
+from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
-from dovetail.attack.reidentify.forest import ForestAttack, Records, reidentify, release_rounds
+from dovetail.attack.reidentify.experiment import reidentify
+from dovetail.attack.reidentify.forest import ForestAttack
+from dovetail.attack.reidentify.records import Records, release_rounds
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset
 from dovetail.core import registries
 from dovetail.core.entropy import Entropy, entropy_or_system, simulation, system_entropy
@@ -24,7 +26,7 @@ from dovetail.core.stages import NumericRandomizer, Randomizer, Shuffler
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.estimate.bootstrap import bootstrap_mean
-from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.fleet_run import Rounds
@@ -85,7 +87,9 @@ ENTRIES: dict[str, Takes] = {
     "cayley_mallows": lambda **o: cayley_mallows(5, 0.5, **o),
     "hamming_mallows": lambda **o: hamming_mallows(5, 0.5, **o),
     "GroupShares.shares": lambda **o: GroupShares(GROUPS, k=2).shares(VALUES, **o),
-    "Debiased.shares": lambda **o: Debiased(GroupShares(GROUPS, k=2), KRR2.channel()).shares(VALUES, **o),
+    "DebiasedEstimator.shares": lambda **o: DebiasedEstimator(GroupShares(GROUPS, k=2), KRR2.channel()).shares(
+        VALUES, **o
+    ),
     "bootstrap_mean": lambda **o: bootstrap_mean(LAPLACE, LAPLACE.randomize([0.5] * 20), resamples=5, **o),
     "nested_crescents": lambda **o: nested_crescents(8, **o),
     "synthetic_loads": lambda **o: synthetic_loads(2, 3, **o),
@@ -102,15 +106,19 @@ ENTRIES: dict[str, Takes] = {
         KRR2, PLACES, targets=[0, 5], smoothness=Smoothness(1.0, 0.5)
     ).guess(VALUES, **o),
     "learn_smoothness": lambda **o: learn_smoothness(KRR2, PLACES, VALUES, blocks=2, people_each=4, **o),
-    "voters": lambda **o: voters(np.arange(8), within=(PLACES[:, None], 2.0), similar=None, votes=2, **o),
+    "select_voters": lambda **o: select_voters(
+        np.arange(8), within=(PLACES[:, None], 2.0), similar=None, votes=2, **o
+    ),
     "SubsetSearch.learn": lambda **o: SubsetSearch.learn(KRR2, VALUES, Uniform(8), subset=[0, 1], draws=9, **o),
     "reidentify_subset": lambda **o: reidentify_subset(
         SubsetSearch.learn(KRR2, VALUES, Uniform(8), subset=[0, 1], draws=9), VALUES, Uniform(8), trials=2, **o
     ),
-    "mount": lambda **o: mount(
+    "run_attack": lambda **o: run_attack(
         MajorityVote(KRR2, np.arange(8), NEIGHBOURS), KRR2, VALUES, Uniform(8), shuffles=2, randomizations=1, **o
     ),
-    "score": lambda **o: score(MajorityVote(KRR2, np.arange(8), NEIGHBOURS), VALUES, [VALUES], **o),
+    "attack_released": lambda **o: attack_released(
+        MajorityVote(KRR2, np.arange(8), NEIGHBOURS), VALUES, [VALUES], **o
+    ),
     "release_rounds": lambda **o: release_rounds(np.zeros((2, 8)), Uniform(8), **o),
     "ForestAttack.learn": lambda **o: ForestAttack.learn(records(), trees=1, **o),
     "reidentify": lambda **o: reidentify(

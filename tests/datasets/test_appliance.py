@@ -9,7 +9,7 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.refit import appliance_load, load_statistics, read_refit, rounds_of
+from dovetail.datasets.refit import appliance_load, load_statistics, pivot_rounds, read_refit
 from dovetail.datasets.synthetic_loads import synthetic_loads
 
 CLEAN = """Time,Unix,Aggregate,Appliance1,Appliance2,Issues
@@ -65,7 +65,7 @@ def test_the_statistics_are_those_of_table_1(folder: Path) -> None:
 
 
 def test_rounds_hold_every_device(folder: Path) -> None:
-    wide, devices = rounds_of(read_refit(folder / "REFIT_House20_2014-03.csv"))
+    wide, devices = pivot_rounds(read_refit(folder / "REFIT_House20_2014-03.csv"))
     assert devices == ["house20 Kettle", "house20 Microwave"] and wide["t"].to_list() == [1]
     assert wide.select(devices).row(0) == (0.0, 1.5)
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.datasets.download import Published, Source, download, folder_of, locate, require_columns
+from dovetail.datasets.download import DataSource, PublishedFile, data_folder, download, locate, require_columns
 
 TEXT = b"a,b\n1,2\n"
-HAND = Source("things", "Things are published by Nobody")
+HAND = DataSource("things", "Things are published by Nobody")
 
 
-def source(address: str = "", content: bytes = TEXT) -> Source:
-    return Source("things", HAND.where, {"one.csv": Published(address, sha256(content).hexdigest())})
+def source(address: str = "", content: bytes = TEXT) -> DataSource:
+    return DataSource("things", HAND.where, {"one.csv": PublishedFile(address, sha256(content).hexdigest())})
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_files_are_found_by_path_by_folder_and_at_home(home: Path) -> None:
     file = home / "things" / "one.csv"
     assert locate(source(), "one.csv", path=file) == locate(source(), "one.csv", path=file.parent) == file
     assert locate(source(), "one.csv", path=None) == locate(HAND, "first.csv", "one.csv", path=None) == file
-    assert folder_of("things", "nowhere") == file.parent
+    assert data_folder("things", "nowhere") == file.parent
 
 
 def test_what_is_not_there_says_where_it_comes_from(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

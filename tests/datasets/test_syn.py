@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.datasets.nested_crescents import COLOURS, coarse, nested_crescents
+from dovetail.datasets.nested_crescents import COLOURS, coarsen_labels, nested_crescents
 
 
 def test_equal_seeds_give_equal_points() -> None:
@@ -48,8 +48,8 @@ def test_noise_is_what_is_asked_for() -> None:
 
 def test_scales_are_nested() -> None:
     labels = np.arange(8)
-    four, two = coarse(labels, ways=4), coarse(labels, ways=2)
-    assert coarse(labels, ways=8).tolist() == labels.tolist()
+    four, two = coarsen_labels(labels, ways=4), coarsen_labels(labels, ways=2)
+    assert coarsen_labels(labels, ways=8).tolist() == labels.tolist()
     assert four.tolist() == [0, 0, 1, 1, 2, 2, 3, 3] and two.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert [COLOURS[label].split()[1] for label in labels[::2]] == ["blue", "green", "red", "orange"]
 
@@ -60,9 +60,9 @@ def test_scales_are_nested() -> None:
         (lambda: nested_crescents(0, rng=simulation(1)), ParameterError, "`n`"),
         (lambda: nested_crescents(5, noise=0.0, rng=simulation(1)), ParameterError, "`noise`"),
         (lambda: nested_crescents(5, noise=np.nan, rng=simulation(1)), ParameterError, "`noise`"),
-        (lambda: coarse([0], ways=3), ParameterError, "`ways`"),
-        (lambda: coarse([8], ways=2), DataError, "`labels`"),
-        (lambda: coarse([0.5], ways=2), DataError, "`labels`"),
+        (lambda: coarsen_labels([0], ways=3), ParameterError, "`ways`"),
+        (lambda: coarsen_labels([8], ways=2), DataError, "`labels`"),
+        (lambda: coarsen_labels([0.5], ways=2), DataError, "`labels`"),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], named: str) -> None:

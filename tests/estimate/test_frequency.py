@@ -6,7 +6,7 @@ import pytest
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.estimate.frequency import estimate_frequencies
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 
@@ -22,7 +22,7 @@ def test_without_noise_the_estimate_is_the_share(rng: Entropy) -> None:
 def test_the_standard_error_is_the_theorems_at_the_estimate(rng: Entropy) -> None:
     krr = KRR(k=3, epsilon=1.0)
     estimate = estimate_frequencies(krr, krr.randomize([0] * 900, rng))
-    f = nearest_shares(estimate.value)
+    f = project_shares(estimate.value)
     p, s = krr.channel().p, krr.channel().s
     expected = np.sqrt((f * p * (1 - p) + (1 - f) * s * (1 - s)) / (p - s) ** 2 / 900)
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-12)

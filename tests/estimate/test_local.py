@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dovetail.core.channel import DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError, UnsupportedError
-from dovetail.datasets.nested_crescents import coarse, nested_crescents
+from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
 from dovetail.estimate.local import (
     CalibratedTrees,
-    Debiased,
+    DebiasedEstimator,
     GroupShares,
     hit_rate,
     local_error,
@@ -103,7 +103,7 @@ def test_the_nearest_law_is_nearer_to_the_truth(rng: Entropy) -> None:
     seen = GroupShares(Groups.within_radius(POINTS, 0.2), 3)
     truth, reports = seen.shares(values, rng), krr.randomize(values, rng)
     straight = krr.channel().invert(seen.shares(reports, rng))
-    nearest = Debiased(seen, krr.channel()).shares(reports, rng)
+    nearest = DebiasedEstimator(seen, krr.channel()).shares(reports, rng)
     assert straight.min() < 0.0 <= nearest.min()
     np.testing.assert_allclose(nearest.sum(axis=1), 1.0, atol=1e-12)
     assert (((nearest - truth) ** 2).sum(axis=1) <= ((straight - truth) ** 2).sum(axis=1) + 1e-12).all()
@@ -154,10 +154,10 @@ def test_trees_learn_each_scale_and_nothing_after_a_uniform_shuffle() -> None:
     rng = simulation(5)
     for ways in (8, 2):
         trees = CalibratedTrees(places, ways, at=others)
-        reports = coarse(KRR(k=8, epsilon=2.55).randomize(labels, rng), ways=ways)
-        assert hit_rate(trees.shares(reports, rng), coarse(truth, ways=ways)) > 0.9
+        reports = coarsen_labels(KRR(k=8, epsilon=2.55).randomize(labels, rng), ways=ways)
+        assert hit_rate(trees.shares(reports, rng), coarsen_labels(truth, ways=ways)) > 0.9
         mixed = trees.shares(Uniform(3000).shuffle(reports, rng), rng)
-        assert hit_rate(mixed, coarse(truth, ways=ways)) < 0.75
+        assert hit_rate(mixed, coarsen_labels(truth, ways=ways)) < 0.75
         assert total_variation(mixed, np.full((2000, ways), 1 / ways)).mean() < 0.05
 
 
@@ -179,7 +179,7 @@ def test_the_channel_helps_the_trees(rng: Entropy) -> None:
     truth = GroupShares(Groups.within_radius(places, 0.2), 8).shares(labels, rng)
     reports = krr.randomize(labels, rng)
     noisy = local_error(trees.shares(reports, rng), truth)
-    assert local_error(Debiased(trees, krr.channel()).shares(reports, rng), truth) < 0.5 * noisy
+    assert local_error(DebiasedEstimator(trees, krr.channel()).shares(reports, rng), truth) < 0.5 * noisy
 
 
 def test_symbols_that_nobody_reports_get_nothing() -> None:
@@ -209,7 +209,11 @@ def test_symbols_that_nobody_reports_get_nothing() -> None:
             DataError,
             "symbol 1 once",
         ),
-        (lambda: Debiased(GroupShares(LINE, 2), KRRChannel.of(3, 0.5)), DataError, "`channel` must have 2 outputs"),
+        (
+            lambda: DebiasedEstimator(GroupShares(LINE, 2), KRRChannel.of(3, 0.5)),
+            DataError,
+            "`channel` must have 2 outputs",
+        ),
         (lambda: local_error([[0.5, 0.6]], [[1.0, 0.0]]), DataError, "`shares`"),
         (lambda: local_error([[0.5, 0.5]], [[1.0, 0.0], [1.0, 0.0]]), DataError, "`shares` must have the shape"),
         (lambda: total_variation([0.5, 0.5], [[0.5, 0.5]]), DataError, "`one`"),

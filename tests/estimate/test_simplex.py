@@ -8,22 +8,22 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.simplex import nearest_shares, project_to_simplex
+from dovetail.estimate.simplex import project_shares, project_to_simplex
 
 VECTORS = st.integers(1, 6).flatmap(lambda k: arrays(np.float64, k, elements=st.floats(-3, 3)))
 
 
 @given(VECTORS)
 def test_the_projection_lies_on_the_simplex_and_stays_there(values: np.ndarray) -> None:
-    shares = nearest_shares(values)
+    shares = project_shares(values)
     assert shares.min() >= 0.0 and shares.sum() == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(nearest_shares(shares), shares, atol=1e-12)
+    np.testing.assert_allclose(project_shares(shares), shares, atol=1e-12)
 
 
 @given(VECTORS, st.integers(0, 10**6))
 def test_the_projection_is_never_further_from_any_shares(values: np.ndarray, seed: int) -> None:
     truth = np.random.default_rng(seed).dirichlet(np.full(values.size, 0.5))
-    assert np.linalg.norm(nearest_shares(values) - truth) <= np.linalg.norm(values - truth) + 1e-12
+    assert np.linalg.norm(project_shares(values) - truth) <= np.linalg.norm(values - truth) + 1e-12
 
 
 def test_the_projection_is_the_nearest_point_that_an_optimizer_finds() -> None:
@@ -36,7 +36,7 @@ def test_the_projection_is_the_nearest_point_that_an_optimizer_finds() -> None:
             constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
             options={"ftol": 1e-14},
         )
-        np.testing.assert_allclose(nearest_shares(v), best.x, atol=1e-6)
+        np.testing.assert_allclose(project_shares(v), best.x, atol=1e-6)
 
 
 def test_groups_are_projected_one_by_one_and_keep_their_errors() -> None:

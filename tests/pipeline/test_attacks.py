@@ -10,31 +10,31 @@ from tests.pipeline.surveys import numeric, rehearsal, survey
 import dovetail as dt
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError
-from dovetail.estimate.local import Debiased, GroupShares
+from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.pipeline.config.sections import GroupsSection
 from dovetail.pipeline.evaluate.attacks import ColumnKnowledge
 from dovetail.pipeline.evaluate.learnability import local_shares
 from dovetail.pipeline.files.table import Survey
-from dovetail.report.document import Learnability, Lenses, Measured, Missing
+from dovetail.report.document import Evaluation, Learnability, MeasuredAttack, Missing
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 QUICK = {"trials": 10, "targets": 300}
 
 
-def go(table: pl.DataFrame | None = None, **changes: Any) -> dict[str, Lenses]:
+def go(table: pl.DataFrame | None = None, **changes: Any) -> dict[str, Evaluation]:
     """Lenses by shuffler."""
     report = dt.run(rehearsal(**changes), table=survey() if table is None else table)
-    return {lenses.shuffler: lenses for lenses in (*report.comparison, report.lenses)}
+    return {lenses.shuffler: lenses for lenses in (*report.comparison, report.evaluation)}
 
 
-def attack(lenses: Lenses, name: str) -> Measured:
+def attack(lenses: Evaluation, name: str) -> MeasuredAttack:
     assert not isinstance(lenses.attacks, Missing)
     found = lenses.attacks[name]
-    assert isinstance(found, Measured)
+    assert isinstance(found, MeasuredAttack)
     return found
 
 
-def learned(lenses: Lenses, by: str) -> Learnability:
+def learned(lenses: Evaluation, by: str) -> Learnability:
     assert not isinstance(lenses.learnability, Missing)
     return next(entry for entry in lenses.learnability if entry.by == by)
 
@@ -73,11 +73,11 @@ def test_an_attack_that_does_not_apply_says_why() -> None:
     by_town = go(shuffle={**BY_AGE, "groups": {"labels": "town"}}, attack=QUICK)["within_groups"].attacks
     assert not isinstance(by_town, Missing) and isinstance(by_town["correlation"], Missing)
     assert "'town': 600 values are no numbers" in by_town["correlation"].reason
-    assert isinstance(by_town["de Finetti"], Measured)
+    assert isinstance(by_town["de Finetti"], MeasuredAttack)
     nobody = go(attack=QUICK)["uniform"].attacks
     assert isinstance(nobody, Missing) and "public columns" in nobody.reason
     report = dt.run(numeric(rehearsal(shuffle=BY_AGE, attack=QUICK)), table=survey())
-    assert isinstance(report.lenses.attack, Missing) and isinstance(report.lenses.learnability, Missing)
+    assert isinstance(report.evaluation.attack, Missing) and isinstance(report.evaluation.learnability, Missing)
     with pytest.raises(ConfigError, match="attacks"):
         go(attack={"attacks": []})
 
@@ -109,7 +109,7 @@ def test_local_shares_are_the_debiased_group_shares() -> None:
     rng, groups = simulation(4), np.arange(200) % 7
     randomizer = dt.KRR(k=4, epsilon=1.0)
     reports = randomizer.randomize(np.arange(200) % 4, rng)
-    local = Debiased(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
+    local = DebiasedEstimator(GroupShares(dt.Groups.from_labels(groups), k=4), randomizer.channel())
     assert local_shares(randomizer, reports, groups) == pytest.approx(local.shares(reports, rng), abs=1e-12)
 
 

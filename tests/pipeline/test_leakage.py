@@ -9,16 +9,16 @@ import dovetail as dt
 from dovetail import attack
 from dovetail.core.entropy import simulation
 from dovetail.pipeline.evaluate.leakage import leakage_lens
-from dovetail.report.document import Leakage, Missing
+from dovetail.report.document import BayesLeakage, Missing
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
 
 RANDOMIZERS = [dt.KRR, dt.Hadamard, dt.Unary, dt.LocalHashing]
 
 
-def lens(randomizer: Any, n: int) -> Leakage:
+def lens(randomizer: Any, n: int) -> BayesLeakage:
     found = leakage_lens(randomizer, Uniform(n))
-    assert isinstance(found, Leakage)
+    assert isinstance(found, BayesLeakage)
     return found
 
 
@@ -66,6 +66,6 @@ def test_the_lens_falls_with_the_crowd(make: Any) -> None:
 
 def test_without_a_uniform_shuffle_one_report_is_all_that_is_quoted() -> None:
     found = leakage_lens(dt.Hadamard(k=4, epsilon=2.0), Identity(10))
-    assert isinstance(found, Leakage) and isinstance(found.randomized_shuffled, Missing)
+    assert isinstance(found, BayesLeakage) and isinstance(found.randomized_shuffled, Missing)
     assert found.randomized == dt.vulnerability(dt.Hadamard(k=4, epsilon=2.0), n=1).randomized
     assert isinstance(leakage_lens(dt.Laplace(0.0, 1.0, epsilon=1.0), Uniform(5)), Missing)

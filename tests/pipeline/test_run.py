@@ -13,7 +13,7 @@ from tests.statistics import FALSE_ALARM, expect_coverage, misfit
 
 import dovetail as dt
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
-from dovetail.report.document import Measured, Missing, PrivacyReport
+from dovetail.report.document import MeasuredAttack, Missing, PrivacyReport
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
 NEAR_AGE = {"shuffler": "mallows", "alpha": 4.0, "groups": {"labels": "age", "radius": 1.0}}
@@ -53,7 +53,7 @@ def test_a_rehearsal_writes_a_marked_report_and_no_sanitized_table(tmp_path: Pat
 def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> None:
     config = rehearsal(shuffle=BY_AGE, attack=QUICK)
     assert go(config).document() == go(config).document()
-    assert go({**config, "seed": 2}).lenses.estimates != go(config).lenses.estimates
+    assert go({**config, "seed": 2}).evaluation.estimates != go(config).evaluation.estimates
 
 
 @pytest.mark.parametrize("delta, questioned", [(0.01, True), (1e-6, False)])
@@ -72,7 +72,7 @@ def test_intervals_cover_the_truth_of_these_people() -> None:
     quick = {"attacks": ["majority"], "targets": 1, "trials": 2}
     for seed in range(120):
         report = go(rehearsal(seed=seed, shuffle=BY_AGE, estimate={"by": ["age", "town"]}, attack=quick))
-        found = report.lenses.estimates
+        found = report.evaluation.estimates
         assert not isinstance(found.groups, Missing)
         for entry in [found.overall, *found.groups]:
             assert entry.truth is not None
@@ -97,48 +97,48 @@ def test_each_lens_applies_where_a_theorem_says_so() -> None:
 def test_within_groups_is_quoted_at_its_smallest_group() -> None:
     table = survey()
     smallest = int(table["age"].value_counts()["count"].min())
-    lenses = go(rehearsal(shuffle=BY_AGE, attack=QUICK)).lenses
+    lenses = go(rehearsal(shuffle=BY_AGE, attack=QUICK)).evaluation
     expected = dt.amplify(dt.KRR(k=2, epsilon=2.0), n=smallest, delta=1e-6)
     assert lenses.central.epsilon == expected.epsilon
     assert lenses.leakage.randomized_shuffled == dt.vulnerability(
         dt.KRR(k=2, epsilon=2.0).channel(), n=smallest
     ).randomized_shuffled  # fmt: skip
     lonely = table.with_columns(age=pl.when(pl.col("id") == 0).then(99).otherwise(pl.col("age")))
-    alone = go(rehearsal(shuffle=BY_AGE, attack=QUICK), lonely).lenses
+    alone = go(rehearsal(shuffle=BY_AGE, attack=QUICK), lonely).evaluation
     assert isinstance(alone.central, Missing) and "nobody else" in alone.central.reason
     assert alone.leakage.randomized_shuffled == pytest.approx(alone.leakage.randomized)
 
 
 def test_rase_promises_what_the_shuffler_it_chose_promises() -> None:
-    own, plain = (go(rehearsal(shuffle=shuffle, attack=QUICK)).lenses for shuffle in (RASE, BY_AGE))
+    own, plain = (go(rehearsal(shuffle=shuffle, attack=QUICK)).evaluation for shuffle in (RASE, BY_AGE))
     assert (own.central, own.leakage, own.estimates) == (plain.central, plain.leakage, plain.estimates)
     assert own.shuffler == "rase" and own.order.guarantee == plain.order.guarantee
-    refined = go(rehearsal(shuffle=REFINED, attack=QUICK)).lenses
+    refined = go(rehearsal(shuffle=REFINED, attack=QUICK)).evaluation
     assert isinstance(refined.central, Missing) and refined.order.guarantee.alpha == 3000.0
     assert "contributors' own groups" in refined.order.guarantee.source
 
 
 def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
-    lenses = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).lenses
+    lenses = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).evaluation
     assert lenses.central.honest_n == lenses.central.n - 10
     assert lenses.central.all < lenses.central.epsilon == lenses.central.honest < lenses.central.colluding
 
 
 @pytest.mark.parametrize("randomizer", ["hadamard", "unary", "local_hashing"])
 def test_other_randomizers_have_every_lens_too(randomizer: str) -> None:
-    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).lenses
+    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).evaluation
     assert not isinstance(lenses.leakage, Missing)
     assert lenses.leakage.prior < lenses.leakage.randomized_shuffled < lenses.leakage.randomized
     assert not isinstance(lenses.attacks, Missing) and not isinstance(lenses.learnability, Missing)
-    assert isinstance(lenses.attacks["majority vote"], Measured) and isinstance(
-        lenses.attacks["de Finetti"], Measured
+    assert isinstance(lenses.attacks["majority vote"], MeasuredAttack) and isinstance(
+        lenses.attacks["de Finetti"], MeasuredAttack
     )
     value, error, truth = lenses.estimates.overall.value, lenses.estimates.overall.standard_error, 0.35
     assert abs(value[1] - truth) < 6.1 * error[1] + 0.1
 
 
 def test_numbers_are_collected_on_a_grid_and_averaged() -> None:
-    lenses = go(numeric(rehearsal(shuffle=BY_AGE))).lenses
+    lenses = go(numeric(rehearsal(shuffle=BY_AGE))).evaluation
     found = lenses.estimates
     assert found.measure == "mean" and found.overall.truth is not None and not isinstance(found.groups, Missing)
     assert abs(found.overall.value[0] - found.overall.truth[0]) < 6.1 * found.overall.standard_error[0] + 0.01
@@ -156,7 +156,7 @@ def test_order_private_shuffles_of_places_keep_regions_apart(shuffler: str, tmp_
         shuffle={"shuffler": shuffler, "alpha": 8.0, "groups": {"points": ["x", "y"], "radius": 0.02}},
         estimate={"by": ["side"]},
     )
-    lenses = go(config, table, ledger=tmp_path).lenses
+    lenses = go(config, table, ledger=tmp_path).evaluation
     assert lenses.order.guarantee.alpha == 8.0 and lenses.order.guarantee.protects
     assert isinstance(lenses.central, Missing) and not isinstance(lenses.estimates.groups, Missing)
     east, west = lenses.estimates.groups
@@ -170,7 +170,9 @@ def test_order_private_shuffles_of_places_keep_regions_apart(shuffler: str, tmp_
 
 def test_small_groups_are_withheld() -> None:
     table = survey().with_columns(age=pl.when(pl.col("id") < 30).then(60).otherwise(pl.col("age")))
-    estimates = go(rehearsal(shuffle=BY_AGE, estimate={"min_group_size": 40}, attack=QUICK), table).lenses.estimates
+    estimates = go(
+        rehearsal(shuffle=BY_AGE, estimate={"min_group_size": 40}, attack=QUICK), table
+    ).evaluation.estimates
     assert not isinstance(estimates.groups, Missing)
     assert "60" not in {entry.group for entry in estimates.groups}
     assert estimates.withheld == [{"by": "age", "groups": 1, "people": 30}]
@@ -206,8 +208,8 @@ def test_a_repeated_release_gives_the_same_reports_whatever_the_order_of_the_row
     first = go(config, ledger=tmp_path)
     again = go(config, survey().sort("secret"), ledger=tmp_path)
     assert sanitized(first).equals(sanitized(again))
-    assert first.lenses.estimates == again.lenses.estimates
-    assert first.lenses.order.summary == again.lenses.order.summary
+    assert first.evaluation.estimates == again.evaluation.estimates
+    assert first.evaluation.order.summary == again.evaluation.order.summary
 
 
 def test_other_estimates_are_read_off_the_same_release(tmp_path: Path) -> None:
@@ -221,8 +223,8 @@ def test_a_second_release_needs_a_wish_and_its_budget_adds(tmp_path: Path) -> No
     with pytest.raises(UnsupportedError, match="--new-release"):
         go(release(randomize={"epsilon": 1.0}), ledger=tmp_path)
     second = go(release(randomize={"epsilon": 1.0}), ledger=tmp_path, new_release=True)
-    assert second.lenses.local.epsilon == 3.0 and "composition" in second.lenses.local.source
-    assert isinstance(second.lenses.central, Missing) and "2 releases" in second.lenses.central.reason
+    assert second.evaluation.local.epsilon == 3.0 and "composition" in second.evaluation.local.source
+    assert isinstance(second.evaluation.central, Missing) and "2 releases" in second.evaluation.central.reason
     assert second.document()["release"] == {"number": 2, "releases": 2, "total_epsilon": 3.0}
 
 
@@ -243,8 +245,8 @@ def test_other_people_with_the_same_answers_are_not_taken_for_these(tmp_path: Pa
 def test_people_of_an_earlier_release_add_up_without_being_asked(tmp_path: Path) -> None:
     go(release(shuffle=BY_AGE), ledger=tmp_path)
     grown = go(release(shuffle=BY_AGE), survey(700), ledger=tmp_path)
-    assert grown.lenses.local.epsilon == 4.0 and grown.document()["release"]["releases"] == 2
-    assert grown.lenses.order.guarantee.alpha == float("inf"), "the groups are not the same"
+    assert grown.evaluation.local.epsilon == 4.0 and grown.document()["release"]["releases"] == 2
+    assert grown.evaluation.order.guarantee.alpha == float("inf"), "the groups are not the same"
 
 
 def test_people_are_recognised_whether_their_numbers_came_as_text_or_not(tmp_path: Path) -> None:
@@ -258,9 +260,9 @@ def test_people_are_recognised_whether_their_numbers_came_as_text_or_not(tmp_pat
 def test_order_promises_of_the_same_groups_add_over_releases(tmp_path: Path) -> None:
     go(release(shuffle=NEAR_AGE), ledger=tmp_path)
     second = go(release(shuffle=NEAR_AGE), ledger=tmp_path, new_release=True)
-    assert second.lenses.order.guarantee.alpha == 8.0
+    assert second.evaluation.order.guarantee.alpha == 8.0
     third = go(release(), ledger=tmp_path, new_release=True)
-    assert third.lenses.order.guarantee.alpha == float("inf")
+    assert third.evaluation.order.guarantee.alpha == float("inf")
 
 
 @pytest.mark.parametrize("shuffle", [{**BY_AGE, "groups": {"labels": "id2"}}, {**NEAR_AGE, "alpha": float("inf")}],
@@ -270,7 +272,7 @@ def test_a_release_in_which_nobody_is_shuffled_is_refused(tmp_path: Path, shuffl
     config = release(data={"public": ["age", "id2"]}, shuffle=shuffle)
     with pytest.raises(UnsupportedError, match="publish who sent what"):
         go(config, table, ledger=tmp_path)
-    promise = go({**config, "mode": "rehearsal", "seed": 1, "attack": QUICK}, table).lenses.order.guarantee
+    promise = go({**config, "mode": "rehearsal", "seed": 1, "attack": QUICK}, table).evaluation.order.guarantee
     assert not promise.protects
 
 
@@ -338,7 +340,7 @@ def test_an_existing_report_is_found_before_anything_is_drawn(tmp_path: Path) ->
 
 
 def test_one_row_runs_and_promises_no_more_than_the_local_guarantee() -> None:
-    lenses = go(rehearsal(attack={"targets": 1, "trials": 2}), survey().head(1)).lenses
+    lenses = go(rehearsal(attack={"targets": 1, "trials": 2}), survey().head(1)).evaluation
     assert isinstance(lenses.central, Missing)
     with pytest.raises(DataError, match="no rows"):
         go(rehearsal(), survey().clear())

@@ -100,9 +100,9 @@ def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose()
     assert rounds["central_of_a_round"]["epsilon"] == dt.amplify(device, n=20, delta=1e-6).epsilon
     assert rounds["smallest_batch"] == 20 and rounds["alone"] == 0
     expected = compose([ShuffledRound(2.0, 16, times=20)], delta=1e-6)  # sizes are rounded down to powers of two
-    assert not isinstance(report.lenses.central, Missing)
-    assert report.lenses.central.epsilon == expected.epsilon < report.lenses.central.colluding == 40.0
-    fewer = go(rehearsal(randomize={"epsilon": 2.0}, promise={"honest": 55}), table).lenses.central
+    assert not isinstance(report.evaluation.central, Missing)
+    assert report.evaluation.central.epsilon == expected.epsilon < report.evaluation.central.colluding == 40.0
+    fewer = go(rehearsal(randomize={"epsilon": 2.0}, promise={"honest": 55}), table).evaluation.central
     assert not isinstance(fewer, Missing) and (fewer.n, fewer.honest_n) == (60, 55)
     assert fewer.epsilon == compose([ShuffledRound(2.0, 11, times=20)], delta=1e-6).epsilon
 
@@ -137,15 +137,15 @@ def test_orders_of_rounds_add_up() -> None:
     report = go(rehearsal(shuffle=blocks))
     rounds = report.document()["rounds"]
     assert (rounds["alpha_of_a_round"], rounds["alpha_of_all_rounds"]) == (1.0, 12.0)
-    assert report.lenses.order.guarantee.alpha == 12.0 and isinstance(report.lenses.central, Missing)
-    assert go(rehearsal()).lenses.order.guarantee.alpha == 0.0
+    assert report.evaluation.order.guarantee.alpha == 12.0 and isinstance(report.evaluation.central, Missing)
+    assert go(rehearsal()).evaluation.order.guarantee.alpha == 0.0
 
 
 @pytest.mark.parametrize("shuffler", ["uniform", "within_groups", "mallows", "best", "identity"])
 def test_every_shuffler_can_do_a_stream(shuffler: str) -> None:
     section = {"shuffler": shuffler, "alpha": 2.0} if shuffler in ("mallows", "best") else {"shuffler": shuffler}
     report = go(rehearsal(shuffle=section))
-    assert isinstance(report.lenses.central, Missing) == (shuffler in ("mallows", "identity"))
+    assert isinstance(report.evaluation.central, Missing) == (shuffler in ("mallows", "identity"))
     if shuffler == "uniform":
         assert isinstance(Batches.of(Uniform(6), pl.DataFrame({"place": [0, 1], "time": [1, 1]}), honest=6), Batches)
 
@@ -180,13 +180,13 @@ def test_other_windows_are_read_off_the_same_release_and_other_terms_are_refused
         with pytest.raises(UnsupportedError, match="--new-release"):
             go(release(**changes), ledger=tmp_path)
     second = go(release(promise={"cap": 5.0}), ledger=tmp_path, new_release=True)
-    assert second.lenses.local.epsilon == 17.0 and isinstance(second.lenses.central, Missing)
+    assert second.evaluation.local.epsilon == 17.0 and isinstance(second.evaluation.central, Missing)
 
 
 def test_a_longer_stream_of_the_same_devices_adds_its_budget(tmp_path: Path) -> None:
     go(release(), ledger=tmp_path)
     longer = go(release(), loads(rounds=13), ledger=tmp_path)
-    assert longer.lenses.local.epsilon == 25.0 and longer.document()["release"]["releases"] == 2
+    assert longer.evaluation.local.epsilon == 25.0 and longer.document()["release"]["releases"] == 2
 
 
 def test_no_private_value_and_no_device_is_in_any_file_of_a_release(tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.plan.families import families
 from dovetail.plan.planner import CollectionPlan, plan_collection
-from dovetail.plan.requirements import Wish
-from dovetail.plan.search import error_at, largest_epsilon0, smallest_epsilon0
+from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import largest_epsilon0, predict_error95, smallest_epsilon0
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
 MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}
 NAMES = ["krr", "hadamard", "unary", "local_hashing"]
 
 
-def wish(**changes: Any) -> Wish:
-    """A checked wish."""
+def requirements(**changes: Any) -> Requirements:
+    """Checked requirements."""
     fields = {**SHARE, **changes}
-    return Wish(**{"honest": fields["n"], **fields})
+    return Requirements(**{"honest": fields["n"], **fields})
 
 
 # --- directions ----------------------------------------------------------------------------------------------------
@@ -31,12 +31,12 @@ def wish(**changes: Any) -> Wish:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("k", [2, 16, 300])
 def test_the_smallest_epsilon0_reaches_the_error_and_no_smaller_one_does(name: str, k: int) -> None:
-    asked = wish(k=k, n=10_000, error=0.05)
+    asked = requirements(k=k, n=10_000, error=0.05)
     family = next(family for family in families(asked) if family.name == name)
     found = smallest_epsilon0(family, asked, error=0.05, n=asked.n)
-    assert found is not None and error_at(family, found, asked, n=asked.n) <= 0.05
+    assert found is not None and predict_error95(family, found, asked, n=asked.n) <= 0.05
     below = np.linspace(0.01, found * (1 - 3e-6), 800)  # Hadamard and hashing are not monotone: search everywhere
-    assert min(error_at(family, epsilon0, asked, n=asked.n) for epsilon0 in below) > 0.05
+    assert min(predict_error95(family, epsilon0, asked, n=asked.n) for epsilon0 in below) > 0.05
 
 
 @pytest.mark.parametrize("base", [SHARE, {**SHARE, "k": 500, "shares": "flat"}, MEAN], ids=["share", "flat", "mean"])
@@ -90,7 +90,7 @@ def test_an_epsilon_that_shuffling_cannot_help_is_the_local_one() -> None:
 
 
 def test_a_kind_whose_epsilon0_is_bounded_stops_there() -> None:
-    asked = wish(n=10**9, epsilon=5.0)
+    asked = requirements(n=10**9, epsilon=5.0)
     hashing = next(family for family in families(asked) if family.name == "local_hashing")
     assert largest_epsilon0(hashing, asked, epsilon=5.0, n=asked.n) == 11.0
 
@@ -111,7 +111,7 @@ def test_the_recommended_randomizer_is_the_best_to_within_a_twentieth(k: int, ta
         try:
             other = plan_collection(**base, **target, randomizer=name)
         except ParameterError:
-            continue  # this kind cannot grant the wish
+            continue  # this kind cannot meet the requirements
         assert cost(plan) <= 1.05 * cost(other) * (1 + 1e-9)
         if cost(other) <= cost(plan) / 1.05:
             assert other.report_bits >= plan.report_bits

@@ -17,9 +17,18 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.qif.bayes_vulnerability import additive_leakage, posterior_vulnerability
 from dovetail.leak.qif.prior import uniform
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.accuracy import predict
-from dovetail.plan.compare.adversaries import Leak, bound, capped, linked, promised, strong, uninformed
-from dovetail.plan.compare.mechanisms import ADVERSARIES, Adversary, Comparison, Mechanism, compare_mechanisms
+from dovetail.plan.accuracy import predict_accuracy
+from dovetail.plan.compare.adversaries import (
+    AdversaryLeakage,
+    additive_leakage_bound,
+    cap_leakage,
+    central_leakage_bound,
+    linked_report_leakage,
+    strong_adversary_leakage,
+    uninformed_adversary_leakage,
+)
+from dovetail.plan.compare.comparison import ADVERSARIES, Adversary, ComparedMechanism, MechanismComparison
+from dovetail.plan.compare.mechanisms import compare_mechanisms
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.local_hashing import LocalHashing
@@ -31,15 +40,15 @@ SMALL = [
 
 
 @pytest.fixture(scope="module")
-def found() -> Comparison:
+def found() -> MechanismComparison:
     """Four values, several thousand people, every kind of row."""
     return compare_mechanisms(n=5000, k=4, error=0.05, delta=1e-6, honest=4000, rng=simulation(1))
 
 
-def leak(mechanism: Mechanism, adversary: Adversary) -> Leak:
+def leak(mechanism: ComparedMechanism, adversary: Adversary) -> AdversaryLeakage:
     """Known to be a number."""
     value = mechanism.leak(adversary)
-    assert isinstance(value, Leak), value
+    assert isinstance(value, AdversaryLeakage), value
     return value
 
 
@@ -74,20 +83,20 @@ def test_full_channels_say_the_same_of_all_three_adversaries(randomizer: Frequen
         additive_leakage(prior, batches(matrix, [matrix[a], matrix[b]]))
         for a, b in product(range(randomizer.k), repeat=2)
     ]
-    assert uninformed(randomizer, n=n, rng=None).additive == pytest.approx(blind, rel=1e-12)
-    own = linked(randomizer).ends.upper
-    told = strong(randomizer, n=n, lower=blind, own=own)
+    assert uninformed_adversary_leakage(randomizer, n=n, rng=None).additive == pytest.approx(blind, rel=1e-12)
+    own = linked_report_leakage(randomizer).ends.upper
+    told = strong_adversary_leakage(randomizer, n=n, lower=blind, own=own)
     assert told.ends.lower * (1 - 1e-12) <= max(known) <= told.ends.upper * (1 + 1e-12)
     if randomizer.name == "krr":  # every known histogram was tried
         assert told.additive == pytest.approx(max(known), rel=1e-12) and told.method != "bracket"
-    assert linked(randomizer).additive == pytest.approx(additive_leakage(prior, matrix), rel=1e-12)
+    assert linked_report_leakage(randomizer).additive == pytest.approx(additive_leakage(prior, matrix), rel=1e-12)
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(300, 0.5), (300, 6.0), (2000, 2.0)])
 def test_known_histograms_lie_within_the_bracket_of_the_strong_adversary(n: int, epsilon: float) -> None:
     randomizer = KRR(k=2, epsilon=epsilon)
-    lower = uninformed(randomizer, n=n, rng=None).ends.lower
-    told = strong(randomizer, n=n, lower=lower, own=linked(randomizer).ends.upper)
+    lower = uninformed_adversary_leakage(randomizer, n=n, rng=None).ends.lower
+    told = strong_adversary_leakage(randomizer, n=n, lower=lower, own=linked_report_leakage(randomizer).ends.upper)
     assert told.method == "bracket" and told.additive == told.ends.upper
     for ones in (0, 1, n // 3, (n - 1) // 2):
         seen = vulnerability(randomizer, n=n, adversary="strong", known=(n - 1 - ones, ones))
@@ -106,13 +115,13 @@ def test_a_crowd_of_one_is_its_report_to_everybody() -> None:
 
 def test_a_sample_from_a_large_crowd_is_sharper_than_the_promise_and_a_cap_cuts_its_upper_end() -> None:
     randomizer, n = Hadamard(k=4, epsilon=0.3), 10**7
-    rough = uninformed(randomizer, n=n, rng=simulation(4))
-    assert rough.method == "sampled" and rough.ends.upper < promised(0.3, n=n, k=4)
+    rough = uninformed_adversary_leakage(randomizer, n=n, rng=simulation(4))
+    assert rough.method == "sampled" and rough.ends.upper < central_leakage_bound(0.3, n=n, k=4)
     for top in (rough.ends.lower, rough.additive, 0.5 * (rough.additive + rough.ends.upper)):
-        assert capped(rough, top).ends.upper == top >= capped(rough, top).additive
-    assert capped(rough, 1.0) == rough
+        assert cap_leakage(rough, top).ends.upper == top >= cap_leakage(rough, top).additive
+    assert cap_leakage(rough, 1.0) == rough
     with pytest.raises(UnsupportedError, match="beyond 10,000,000 people"):
-        uninformed(randomizer, n=n + 1, rng=simulation(4))
+        uninformed_adversary_leakage(randomizer, n=n + 1, rng=simulation(4))
 
 
 def test_a_public_hash_leaks_between_its_ends() -> None:
@@ -122,7 +131,7 @@ def test_a_public_hash_leaks_between_its_ends() -> None:
         LocalHashing(k=9, epsilon=1.5),
         LocalHashing(k=5, epsilon=4.0),
     ):
-        ends = linked(randomizer).ends
+        ends = linked_report_leakage(randomizer).ends
         seeds = rng.integers(0, 2**64, size=(4000, 2), dtype=np.uint64)
         leaks = [
             additive_leakage(uniform(randomizer.k), randomizer.seed_channel(int(a), int(b))) for a, b in seeds[:1500]
@@ -130,7 +139,8 @@ def test_a_public_hash_leaks_between_its_ends() -> None:
         slack = 6.0 * float(np.std(leaks)) / np.sqrt(len(leaks))  # false alarm 1e-9
         assert ends.lower - slack <= np.mean(leaks) <= ends.upper + slack
         assert (
-            ends.upper <= bound(randomizer.epsilon, 0.0, k=randomizer.k) * (1 + 1e-12) or randomizer.g < randomizer.k
+            ends.upper <= additive_leakage_bound(randomizer.epsilon, 0.0, k=randomizer.k) * (1 + 1e-12)
+            or randomizer.g < randomizer.k
         )
 
 
@@ -141,35 +151,41 @@ def test_no_channel_leaks_more_than_its_epsilon_and_delta_allow() -> None:
         leaked = additive_leakage(uniform(k), rows)
         for epsilon in (0.0, 0.2, 1.0, 3.0):
             delta = max(float(np.maximum(p - np.exp(epsilon) * q, 0.0).sum()) for p, q in product(rows, rows))
-            assert leaked <= bound(epsilon, delta, k=k) + 1e-12
+            assert leaked <= additive_leakage_bound(epsilon, delta, k=k) + 1e-12
 
 
 @pytest.mark.parametrize("k", [2, 4, 17])
 def test_randomized_response_reaches_the_bound_of_its_promise(k: int) -> None:
     for epsilon in (0.1, 1.0, 8.0):
         response = KRR(k=k, epsilon=epsilon)
-        assert linked(response).additive == pytest.approx(bound(epsilon, 0.0, k=k), rel=1e-9)
+        assert linked_report_leakage(response).additive == pytest.approx(
+            additive_leakage_bound(epsilon, 0.0, k=k), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("epsilon0", [0.5, 3.0])
 def test_the_central_guarantee_bounds_the_strong_adversary(epsilon0: float) -> None:
     for n, k in ((1, 2), (2, 3), (50, 2), (4000, 2)):
-        upper = promised(epsilon0, n=n, k=k)
+        upper = central_leakage_bound(epsilon0, n=n, k=k)
         known = (n - 1,) + (0,) * (k - 1)
         seen = vulnerability(KRR(k=k, epsilon=epsilon0), n=n, adversary="strong", known=known)
-        assert seen.randomized_shuffled_leakage <= upper * (1 + 1e-9) <= (1 + 2e-9) * bound(epsilon0, 0.0, k=k)
+        assert (
+            seen.randomized_shuffled_leakage
+            <= upper * (1 + 1e-9)
+            <= (1 + 2e-9) * additive_leakage_bound(epsilon0, 0.0, k=k)
+        )
 
 
 # --- comparison ----------------------------------------------------------------------------------------------------
 
 
-def test_every_row_has_the_error_and_the_lenses_say_the_same(found: Comparison) -> None:
+def test_every_row_has_the_error_and_the_lenses_say_the_same(found: MechanismComparison) -> None:
     for kind in (KRR, Hadamard, Unary, LocalHashing):
         alone, both = (one for one in found.mechanisms if one.randomizer == kind.name)
         randomizer = kind(k=4, epsilon=float(both.epsilon0))
         promise = amplify(randomizer, n=5000, delta=1e-6, honest=4000)
         assert alone.epsilon0 == alone.epsilon == promise.colluding and both.epsilon == promise.epsilon
-        assert alone.error95 == both.error95 == predict(randomizer, n=5000).error95
+        assert alone.error95 == both.error95 == predict_accuracy(randomizer, n=5000).error95
         assert 0.05 * (1 - 1e-5) <= float(both.error95) <= 0.05
     krr = next(one for one in found.mechanisms if one.name == "krr and shuffle")
     seen = vulnerability(KRR(k=4, epsilon=float(krr.epsilon0)), n=4000)
@@ -179,18 +195,20 @@ def test_every_row_has_the_error_and_the_lenses_say_the_same(found: Comparison) 
     assert only.name == "shuffle only" and leak(only, "uninformed").vulnerability == seen.shuffled
 
 
-def test_whoever_knows_more_learns_no_less(found: Comparison) -> None:
+def test_whoever_knows_more_learns_no_less(found: MechanismComparison) -> None:
     for one in found.mechanisms:
         told, all_of_it = leak(one, "strong"), leak(one, "colluding")
         assert told.ends.lower <= all_of_it.ends.upper and told.additive <= all_of_it.additive * (1 + 1e-12)
         blind = one.uninformed
-        if isinstance(blind, Leak):
+        if isinstance(blind, AdversaryLeakage):
             assert blind.ends.lower <= told.ends.upper
             assert blind.vulnerability == blind.prior + blind.additive
             assert blind.multiplicative == pytest.approx(blind.vulnerability / blind.prior, rel=1e-12)
 
 
-def test_shuffling_alone_is_good_against_one_adversary_and_worst_against_the_others(found: Comparison) -> None:
+def test_shuffling_alone_is_good_against_one_adversary_and_worst_against_the_others(
+    found: MechanismComparison,
+) -> None:
     only = found.mechanisms[-1]
     alone = [one for one in found.mechanisms if one.shuffler == "none"]
     worst = len(found.mechanisms)
@@ -202,7 +220,7 @@ def test_shuffling_alone_is_good_against_one_adversary_and_worst_against_the_oth
     assert "but more to the strong one than" in note and "krr only" in note
 
 
-def test_randomizing_and_shuffling_leaks_less_than_either(found: Comparison) -> None:
+def test_randomizing_and_shuffling_leaks_less_than_either(found: MechanismComparison) -> None:
     """Propositions 15, 20 and 21: V_NS is below V_N and V_S."""
     krr = {one.shuffler: one for one in found.mechanisms if one.randomizer == "krr"}
     both = leak(krr["uniform"], "uninformed").additive
@@ -212,7 +230,7 @@ def test_randomizing_and_shuffling_leaks_less_than_either(found: Comparison) -> 
     assert found.rank(krr["uniform"], "colluding") == found.rank(krr["none"], "colluding")
 
 
-def test_ranks_follow_the_upper_ends_and_skip_what_is_not_known(found: Comparison) -> None:
+def test_ranks_follow_the_upper_ends_and_skip_what_is_not_known(found: MechanismComparison) -> None:
     for adversary in ADVERSARIES:
         order = found.order(adversary)
         ranks = [found.rank(one, adversary) for one in order]
@@ -224,7 +242,7 @@ def test_ranks_follow_the_upper_ends_and_skip_what_is_not_known(found: Compariso
     assert found.rank(hidden[0], "uninformed") is None and "2^128" in str(hidden[0].uninformed)
 
 
-def test_the_document_is_the_comparison(found: Comparison) -> None:
+def test_the_document_is_the_comparison(found: MechanismComparison) -> None:
     told = found.document()
     assert told["question"] == {"n": 5000, "k": 4, "error": 0.05, "delta": 1e-6, "honest": 4000}
     rows = {row["name"]: row for row in told["mechanisms"]}

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from tests.statistics import expect_coverage, expect_mean, rng_of
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.accuracy import Z95, predict
-from dovetail.plan.requirements import Shares
+from dovetail.plan.accuracy import Z95, predict_accuracy
+from dovetail.plan.requirements import PopulationShape
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
@@ -29,14 +29,16 @@ MEANS = [
     Laplace(lower=-20.0, upper=30.0, epsilon=4.0, grid=0.5),
     Laplace(lower=2.0, upper=3.0, epsilon=8.0, grid=0.25),
 ]
-LAWS: list[tuple[FrequencyRandomizer | NumericRandomizer, Shares, int]]
+LAWS: list[tuple[FrequencyRandomizer | NumericRandomizer, PopulationShape, int]]
 LAWS = [(law, shares, n) for law in SHARES for shares in ("any", "flat") for n in (N, 4 * N)]
 LAWS += [(law, "any", n) for law in MEANS for n in (N, 4 * N)]
 IDS = [f"{law}-{shares}-{n}" for law, shares, n in LAWS]
 
 
 @cache
-def errors(randomizer: FrequencyRandomizer | NumericRandomizer, shares: Shares, n: int) -> NDArray[np.float64]:
+def errors(
+    randomizer: FrequencyRandomizer | NumericRandomizer, shares: PopulationShape, n: int
+) -> NDArray[np.float64]:
     """Estimate minus truth (trials,) of the worst share, or of the mean."""
     rng = rng_of(f"{randomizer}-{shares}-{n}")
     if isinstance(randomizer, NumericRandomizer):
@@ -53,16 +55,16 @@ def errors(randomizer: FrequencyRandomizer | NumericRandomizer, shares: Shares, 
 
 @pytest.mark.parametrize(("randomizer", "shares", "n"), LAWS, ids=IDS)
 def test_the_predicted_error_is_the_simulated_one(
-    randomizer: FrequencyRandomizer | NumericRandomizer, shares: Shares, n: int
+    randomizer: FrequencyRandomizer | NumericRandomizer, shares: PopulationShape, n: int
 ) -> None:
-    predicted = predict(randomizer, n=n, shares=shares)
+    predicted = predict_accuracy(randomizer, n=n, shares=shares)
     expect_mean((errors(randomizer, shares, n) / predicted.standard_error) ** 2, 1.0)
 
 
 @pytest.mark.parametrize("factor", [1.2, 1 / 1.2])
 def test_a_prediction_that_is_off_by_a_fifth_is_caught(factor: float) -> None:
     for randomizer, shares, n in LAWS:
-        broken = factor * predict(randomizer, n=n, shares=shares).standard_error
+        broken = factor * predict_accuracy(randomizer, n=n, shares=shares).standard_error
         with pytest.raises(AssertionError, match="mean off"):
             expect_mean((errors(randomizer, shares, n) / broken) ** 2, 1.0)
 
@@ -71,7 +73,7 @@ def test_the_95_percent_error_covers_and_five_sixths_of_it_do_not() -> None:
     # Shares move in steps, here of up to a third of a standard error; a hundredth is granted for that.
     hits, tight = [], []
     for randomizer, shares, n in LAWS:
-        reach, found = predict(randomizer, n=n, shares=shares).error95, np.abs(errors(randomizer, shares, n))
+        reach, found = predict_accuracy(randomizer, n=n, shares=shares).error95, np.abs(errors(randomizer, shares, n))
         hits.append(found <= reach)
         tight.append(found <= reach / 1.2)
     expect_coverage(np.concatenate(hits), 0.94)
@@ -81,7 +83,7 @@ def test_the_95_percent_error_covers_and_five_sixths_of_it_do_not() -> None:
 
 @pytest.mark.parametrize("randomizer", [*SHARES, *(Hadamard(k=9, epsilon=2.0), LocalHashing(k=4, epsilon=0.3))])
 def test_no_population_is_worse_than_the_predicted_one(randomizer: FrequencyRandomizer) -> None:
-    worst = predict(randomizer, n=N).standard_error
+    worst = predict_accuracy(randomizer, n=N).standard_error
     generator = np.random.default_rng(1)
     for concentration in (0.02, 0.2, 2.0):
         populations = generator.dirichlet(np.full(randomizer.k, concentration), size=200)
@@ -93,7 +95,7 @@ def test_the_mean_of_values_between_grid_points_stays_within_the_error_with_roun
     coarse = Laplace(lower=0.0, upper=1.0, epsilon=8.0, grid=0.5)
     values = np.full(TRIALS * N, 0.74)  # rounds to 0.5: as biased as can be, nearly
     found = coarse.decode(coarse.randomize(values, rng=rng_of("rounding")).reshape(TRIALS, N).mean(axis=1)) - 0.74
-    predicted = predict(coarse, n=N)
+    predicted = predict_accuracy(coarse, n=N)
     expect_coverage(np.abs(found) <= predicted.error95, 0.95)
     with pytest.raises(AssertionError):
         expect_coverage(np.abs(found) <= Z95 * predicted.standard_error, 0.95)
@@ -101,7 +103,7 @@ def test_the_mean_of_values_between_grid_points_stays_within_the_error_with_roun
 
 def test_sampling_is_added_for_the_population() -> None:
     coin = KRR(k=2, epsilon=30.0)  # hardly any noise: all error comes from who was asked
-    predicted = predict(coin, n=N)
+    predicted = predict_accuracy(coin, n=N)
     asked = np.random.default_rng(2).binomial(N, 0.5, size=TRIALS) / N - 0.5
     expect_mean((Z95 * asked / predicted.population_error95) ** 2, 1.0)
     assert predicted.population_error95 > 1e4 * predicted.error95

@@ -8,7 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dovetail.report.charts.svg import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart, nice
+from dovetail.report.charts.axes import round_ticks
+from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
+from dovetail.report.charts.reference_line import ReferenceLine
+from dovetail.report.charts.row_charts import ChangeRow, IntervalRow, change_chart, interval_chart
 
 NASTY = "<script>alert('&\"')</script>\x00\x1b]]>"
 NUMBERS = st.floats(-1e6, 1e6)
@@ -20,15 +23,15 @@ def tick(value: float) -> str:
 
 def draw_all(label: str) -> list[Markup]:
     return [
-        interval_chart([Interval(label, label, 0.5, 0.4, 0.6, 0.45)], title=label, description=label, tick=tick),
+        interval_chart([IntervalRow(label, label, 0.5, 0.4, 0.6, 0.45)], title=label, description=label, tick=tick),
         change_chart(
-            [Change(label, label, 2.0, 0.1), Change("none", "", 2.0, None)],
+            [ChangeRow(label, label, 2.0, 0.1), ChangeRow("none", "", 2.0, None)],
             title=label, description=label, tick=tick, names=(label, "after"),
         ),
         curve_chart(
-            [Curve(label, "curve-main", [1, 10, 100], [1.0, 0.6, 0.5])],
+            [NamedCurve(label, "curve-main", [1, 10, 100], [1.0, 0.6, 0.5])],
             title=label, description=label, tick=tick,
-            levels=[Level(label, "level-main", 0.5)], mark=Level(label, "mark", 50),
+            levels=[ReferenceLine(label, "level-main", 0.5)], mark=ReferenceLine(label, "mark", 50),
         ),
     ]  # fmt: skip
 
@@ -47,7 +50,7 @@ def test_every_chart_is_well_formed_with_role_title_and_description(label: str) 
 @given(NUMBERS, NUMBERS)
 def test_round_ticks_hold_the_range_and_are_few(one: float, other: float) -> None:
     low, high = sorted((one, other))
-    first, last, marks = nice(low, high)
+    first, last, marks = round_ticks(low, high)
     slack = 1e-6 * (last - first)
     assert first - slack <= low
     assert high <= last + slack
@@ -56,7 +59,7 @@ def test_round_ticks_hold_the_range_and_are_few(one: float, other: float) -> Non
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
 def test_everything_is_drawn_inside_the_picture(pairs: list[tuple[float, float]]) -> None:
-    rows = [Interval("row", "", (a + b) / 2, min(a, b), max(a, b), a) for a, b in pairs]
+    rows = [IntervalRow("row", "", (a + b) / 2, min(a, b), max(a, b), a) for a, b in pairs]
     root = ElementTree.fromstring(str(interval_chart(rows, title="t", description="d", tick=tick)))
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
     for element in root.iter():
@@ -65,11 +68,11 @@ def test_everything_is_drawn_inside_the_picture(pairs: list[tuple[float, float]]
 
 
 def test_the_truth_is_drawn_only_where_it_is_known() -> None:
-    row = Interval("yes", "", 0.5, 0.4, 0.6)
+    row = IntervalRow("yes", "", 0.5, 0.4, 0.6)
     assert 'class="truth"' not in interval_chart([row], title="t", description="d", tick=tick)
     assert 'class="truth"' in interval_chart([row._replace(truth=0.5)], title="t", description="d", tick=tick)
 
 
 def test_a_curve_over_one_place_is_drawn() -> None:
-    chart = curve_chart([Curve("one", "curve-main", [1.0], [1.0])], title="t", description="d", tick=tick)
+    chart = curve_chart([NamedCurve("one", "curve-main", [1.0], [1.0])], title="t", description="d", tick=tick)
     assert math.isfinite(float(ElementTree.fromstring(str(chart)).attrib["viewBox"].split()[3]))

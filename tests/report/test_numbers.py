@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
-from dovetail.report.number_format import ABSENT, Unit, downward, odds, percent, percent_up, reason, round_up, upward
+from dovetail.report.number_format import (
+    ABSENT,
+    Unit,
+    downward,
+    missing_reason,
+    odds,
+    percent,
+    percent_up,
+    round_up,
+    upward,
+)
 
 POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
@@ -78,4 +88,9 @@ def test_a_written_interval_holds_the_interval(value: float, error: float, measu
 
 def test_what_does_not_apply_is_a_dash_and_has_a_reason() -> None:
     null = {"value": None, "reason": "nothing to say"}
-    assert (upward(null), percent(null), reason(null), reason(1.0)) == (ABSENT, ABSENT, "nothing to say", None)
+    assert (upward(null), percent(null), missing_reason(null), missing_reason(1.0)) == (
+        ABSENT,
+        ABSENT,
+        "nothing to say",
+        None,
+    )

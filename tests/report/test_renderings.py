@@ -17,7 +17,7 @@ from tests.report.documents import N, absent, numeric, rehearsal, release, share
 
 from dovetail.report.render.html import charts, render_html
 from dovetail.report.render.terminal import print_report
-from dovetail.report.sections.sentences import lenses
+from dovetail.report.sections.sentences import summarize_metrics
 from dovetail.report.sections.tables import comparison_table
 
 Document = dict[str, Any]
@@ -97,9 +97,16 @@ def test_the_page_needs_nothing_from_outside(make: Callable[[], Document]) -> No
 def test_both_renderings_show_every_lens_with_its_number_or_its_reason(make: Callable[[], Document]) -> None:
     document = make()
     page, terminal = text_of(render_html(document)), printed(document, width=400)
-    for lens in lenses(document):
+    for metric in summarize_metrics(document):
         for shown in (page, flat(terminal)):
-            for words in (lens.name, lens.figure, lens.meaning, *lens.lines, *lens.caveats, lens.source):
+            for words in (
+                metric.name,
+                metric.headline,
+                metric.meaning,
+                *metric.lines,
+                *metric.caveats,
+                metric.source,
+            ):
                 assert words in shown
 
 
@@ -111,10 +118,10 @@ def test_the_numbers_of_the_rehearsal_are_on_the_page(number: str) -> None:
     assert number in text_of(render_html(rehearsal()))
 
 
-@pytest.mark.parametrize("lens", ["local", "central", "order", "leakage", "attack"])
+@pytest.mark.parametrize("metric", ["local", "central", "order", "leakage", "attack"])
 @pytest.mark.parametrize("make", [rehearsal, release])
-def test_a_lens_that_does_not_apply_says_why(lens: str, make: Callable[[], Document]) -> None:
-    document = make() | {lens: absent("the dog ate the theorem")}
+def test_a_metric_that_does_not_apply_says_why(metric: str, make: Callable[[], Document]) -> None:
+    document = make() | {metric: absent("the dog ate the theorem")}
     assert "Does not apply: the dog ate the theorem" in text_of(render_html(document))
     assert "Does not apply: the dog ate the theorem" in flat(printed(document, width=400))
 
@@ -129,14 +136,14 @@ def test_an_order_that_promises_nothing_says_so() -> None:
 
 
 def test_without_a_uniform_shuffle_the_leakage_is_that_of_one_report() -> None:
-    lens = lenses(release())[3]
-    assert lens.figure == "88.08%"
-    assert "the report of one person" in lens.meaning
-    assert any("no number for the released order" in detail for detail in lens.details)
+    metric = summarize_metrics(release())[3]
+    assert metric.headline == "88.08%"
+    assert "the report of one person" in metric.meaning
+    assert any("no number for the released order" in detail for detail in metric.details)
 
 
 def test_caveats_stand_beside_the_number_they_take_away() -> None:
-    assert "drawn from a simulation seed: protects nobody" in lenses(rehearsal())[0].caveats
+    assert "drawn from a simulation seed: protects nobody" in summarize_metrics(rehearsal())[0].caveats
     assert "But: drawn from a simulation seed: protects nobody" in text_of(render_html(rehearsal()))
     assert "But: drawn from a simulation seed: protects nobody" in flat(printed(rehearsal(), width=400))
 
@@ -215,7 +222,7 @@ def test_every_chart_on_the_page_is_well_formed_and_described(make: Callable[[],
 def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
     document = rehearsal()
     table = comparison_table(document)
-    assert table.columns == ("lens", "identity", "uniform", "within groups (chosen)", "mallows")
+    assert table.columns == ("metric", "identity", "uniform", "within groups (chosen)", "mallows")
     assert [row[0] for row in table.rows[:5]] == [
         "local ε",
         "central ε",
@@ -235,7 +242,7 @@ def test_every_attack_stands_beside_its_chance_level_or_its_reason() -> None:
     for shown in (text_of(render_html(document)), flat(printed(document, width=400))):
         assert "majority vote 68.12%" in shown and "correlation 55.78%" in shown
         assert "de Finetti does not apply: this order is released." in shown
-    assert "correlation: 55.78% right, chance level 67.75%" in lenses(document)[4].details
+    assert "correlation: 55.78% right, chance level 67.75%" in summarize_metrics(document)[4].details
     chart = charts(document)["attack"].chart
     assert "mallows: correlation" in chart and "chance level: 67.75%" in chart
     document["comparison"] = []
@@ -257,7 +264,7 @@ def test_without_the_truth_the_attacks_say_why() -> None:
 def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
     document = rehearsal()
     document["leakage"] |= {"method": "bracket", "curve": absent("drawn where every number is exact")}
-    assert "in one try is right with probability at most 52.59%" in lenses(document)[3].meaning
+    assert "in one try is right with probability at most 52.59%" in summarize_metrics(document)[3].meaning
     assert "is right with probability at most 52.59%, against 50%" in text_of(render_html(document))
     assert "at most 52.59%" not in text_of(render_html(rehearsal()))
 
@@ -314,7 +321,10 @@ def test_the_place_of_the_collection_is_marked_on_the_curve() -> None:
 def test_too_few_honest_people_are_named_instead_of_a_hollow_promise() -> None:
     document = rehearsal()
     document["central"] |= {"epsilon": 1.9999, "honest": 1.9999, "honest_n": 1}
-    assert "Shuffling adds next to nothing to the promise for one report: 1 of the 139" in lenses(document)[1].meaning
+    assert (
+        "Shuffling adds next to nothing to the promise for one report: 1 of the 139"
+        in summarize_metrics(document)[1].meaning
+    )
     assert "shuffling adds next to nothing to that promise" in text_of(render_html(document))
 
 

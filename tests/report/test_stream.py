@@ -9,17 +9,17 @@ import pytest
 from tests.report.documents import stream
 from tests.report.test_renderings import flat, parse, printed, text_of
 
-from dovetail.report.charts.time_series import Point, series_chart
+from dovetail.report.charts.time_series import TimePoint, time_series_chart
 from dovetail.report.render.html import charts, render_html
-from dovetail.report.sections.rounds import MOST_POINTS, missing_rounds, series_table, thinned, window_table
+from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, missing_rounds, series_table, window_table
 
 
 def tick(value: float) -> str:
     return f"{value:g}"
 
 
-def draw(points: list[Point]) -> str:
-    return str(series_chart(points, title="t", description="d", tick=tick, names=("e", "truth"), across="round"))
+def draw(points: list[TimePoint]) -> str:
+    return str(time_series_chart(points, title="t", description="d", tick=tick, names=("e", "truth"), across="round"))
 
 
 def test_page_and_terminal_tell_the_rounds_the_windows_and_their_cost() -> None:
@@ -61,7 +61,7 @@ def test_truth_is_drawn_in_a_rehearsal_only() -> None:
 @pytest.mark.parametrize("count", [1, 2, 119, 120, 121, 10_000])
 def test_a_series_of_any_length_is_drawn_with_few_points(count: int) -> None:
     document = stream(count, silent=())
-    bins = thinned(document, MOST_POINTS)
+    bins = bin_rounds(document, MOST_POINTS)
     assert len(bins) <= MOST_POINTS and sum(each.rounds for each in bins) == count
     assert [each.first for each in bins[1:]] == [each.last + 1 for each in bins[:-1]]
     begun = time.perf_counter()
@@ -73,7 +73,7 @@ def test_a_series_of_any_length_is_drawn_with_few_points(count: int) -> None:
 
 def test_a_thinned_point_is_what_a_window_query_answers() -> None:
     document = stream(12, silent=(2,))
-    first = thinned(document, 3)[0]
+    first = bin_rounds(document, 3)[0]
     known = [value for value in document["rounds"]["series"]["value"][:4] if value is not None]
     assert (first.first, first.last, first.rounds, len(known)) == (1, 4, 4, 3)
     assert first.value == pytest.approx(sum(known) / 3)
@@ -89,10 +89,10 @@ def test_a_stream_in_which_nobody_reports_any_more_has_no_chart_of_rounds() -> N
 
 def test_everything_is_drawn_inside_the_picture() -> None:
     for points in (
-        [Point(5.0, 1.0, 0.0, 2.0, 1.5)],
-        [Point(float(t), math.sin(t), math.sin(t) - 1, math.sin(t) + 2, 0.0) for t in range(1, 100)],
-        [Point(1.0, None), Point(2.0, 3.0, 1.0, 4.0), Point(900.0, None)],
-        [Point(1e6, -1e5, -2e5, 3e5), Point(2e6, 1e5, -2e5, 3e5)],
+        [TimePoint(5.0, 1.0, 0.0, 2.0, 1.5)],
+        [TimePoint(float(t), math.sin(t), math.sin(t) - 1, math.sin(t) + 2, 0.0) for t in range(1, 100)],
+        [TimePoint(1.0, None), TimePoint(2.0, 3.0, 1.0, 4.0), TimePoint(900.0, None)],
+        [TimePoint(1e6, -1e5, -2e5, 3e5), TimePoint(2e6, 1e5, -2e5, 3e5)],
     ):
         root = ElementTree.fromstring(draw(points))
         width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
@@ -112,14 +112,14 @@ def test_everything_is_drawn_inside_the_picture() -> None:
 
 
 def test_few_points_are_drawn_one_by_one_and_many_as_a_band() -> None:
-    few = [Point(float(t), 1.0, 0.5, 1.5) for t in range(10)]
+    few = [TimePoint(float(t), 1.0, 0.5, 1.5) for t in range(10)]
     assert "whisker" in draw(few) and "polygon" not in draw(few)
-    many = [Point(float(t), 1.0, 0.5, 1.5) for t in range(100)]
+    many = [TimePoint(float(t), 1.0, 0.5, 1.5) for t in range(100)]
     assert "whisker" not in draw(many) and draw(many).count("<polygon") == 1
 
 
 def test_whole_times_have_whole_marks() -> None:
-    points = [Point(t, 0.5, 0.4, 0.6) for t in range(1, 13)]
+    points = [TimePoint(t, 0.5, 0.4, 0.6) for t in range(1, 13)]
     assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(points)) == ["5", "10", "round"]
-    halves = [Point(t / 2, 0.5, 0.4, 0.6) for t in range(1, 5)]
+    halves = [TimePoint(t / 2, 0.5, 0.4, 0.6) for t in range(1, 5)]
     assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(halves))[:-1] == ["0.5", "1", "1.5", "2"]

@@ -2,15 +2,17 @@
 
 from .correlation import Correlation as Correlation, Smoothness as Smoothness, learn_smoothness as learn_smoothness
 from .definetti import DeFinetti as DeFinetti
-from .experiment.result import Attacked as Attacked, Attacker as Attacker, mount as mount, score as score
-from .experiment.voters import voters as voters
-from .majority import MajorityVote as MajorityVote
-from .reidentify.forest import (
-    ForestAttack as ForestAttack,
-    Records as Records,
-    reidentify as reidentify,
-    release_rounds as release_rounds,
+from .experiment.result import AttackResult as AttackResult
+from .experiment.run_attack import (
+    Attacker as Attacker,
+    attack_released as attack_released,
+    run_attack as run_attack,
 )
+from .experiment.voter_selection import select_voters as select_voters
+from .majority import MajorityVote as MajorityVote
+from .reidentify.experiment import reidentify as reidentify
+from .reidentify.forest import ForestAttack as ForestAttack
+from .reidentify.records import Records as Records, release_rounds as release_rounds
 from .reidentify.subset import (
     SubsetSearch as SubsetSearch,
     best_subset_success as best_subset_success,

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from dovetail.attack.experiment.result import Guesses, People, columns, most, people
+from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_columns, check_people
 from dovetail.core.checks import positive, real, refuse, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
@@ -121,9 +121,9 @@ class Correlation(Attack):
         -----
         O(m neighbours^3), about 3 s for m = 33,000 with 50 neighbours; O(n^3) with everybody.
         """
-        places = columns("points", points)
+        places = check_columns("points", points)
         n = len(places)
-        who = people("targets", targets, n=n)
+        who = check_people("targets", targets, n=n)
         noise = _noise(randomizer)
         if neighbours is None:
             if n > MOST_EXACT:
@@ -160,7 +160,7 @@ class Correlation(Attack):
         if len(seen) != self.weights.shape[1]:
             raise DataError(f"`reports` must be {self.weights.shape[1]:,}, one for each place, got {len(seen):,}.")
         mean = seen.mean(axis=0)
-        return most(mean + self.weights @ (seen - mean), rng)
+        return argmax_random_ties(mean + self.weights @ (seen - mean), rng)
 
 
 def learn_smoothness(
@@ -193,7 +193,7 @@ def learn_smoothness(
     Approximating likelihoods for large spatial data sets.
     """
     rng = entropy_or_system(rng)
-    places = columns("points", points)
+    places = check_columns("points", points)
     seen = randomizer.indicators(reports)
     if len(seen) != len(places):
         raise DataError(f"`reports` must be {len(places):,}, one for each place, got {len(seen):,}.")

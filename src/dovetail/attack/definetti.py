@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from dovetail.attack.experiment.result import Guesses, People, most, people
+from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_people
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.groups.neighbours import encode_labels
 
 Codes = NDArray[np.int64]  # (n,), 0..g-1
@@ -112,7 +112,7 @@ class DeFinetti(Attack):
         mix = csr_array((ones / np.bincount(block)[block], (block, classes)))
         normal = (mix.T @ csr_array((ones, (block, classes)))).toarray() + np.eye(names.size)
         inside = csr_array((ones, (block, np.arange(block.size))))
-        who = people("targets", targets, n=classes.size)
+        who = check_people("targets", targets, n=classes.size)
         return cls(randomizer, who, classes, block, inside, mix, np.linalg.inv(normal))
 
     @classmethod
@@ -131,7 +131,7 @@ class DeFinetti(Attack):
         rng = entropy_or_system(rng)
         model, weights = self.learn(reports)
         scores = model[self.classes[self.targets]] * weights[self.blocks[self.targets]]
-        return most(scores / scores.max(axis=1, keepdims=True), rng)
+        return argmax_random_ties(scores / scores.max(axis=1, keepdims=True), rng)
 
     def learn(self, reports: Reports) -> tuple[Model, NDArray[np.float64]]:
         """theta (classes, k), and the sum over the reports of each block (blocks, k)."""
@@ -140,7 +140,7 @@ class DeFinetti(Attack):
             raise DataError(f"`reports` must be {self.blocks.size:,}, one for each place, got {len(seen):,}.")
         unbiased = self.randomizer.indicators(reports)
         mean = unbiased.mean(axis=0)
-        model = nearest_shares(mean + self.gain @ (self.mix.T @ (self.inside @ (unbiased - mean))))
+        model = project_shares(mean + self.gain @ (self.mix.T @ (self.inside @ (unbiased - mean))))
         likelihood = np.where(seen, 1.0, np.exp(-self.randomizer.support_log_odds))
         expected = (self.mix @ model)[self.blocks]
         return model, self.inside @ (likelihood / (expected * likelihood).sum(axis=1, keepdims=True))

@@ -10,8 +10,8 @@ from annotated_types import Ge, Le
 from numba import njit
 from numpy.typing import NDArray
 
-from dovetail.attack.experiment.result import Guesses, People
-from dovetail.attack.experiment.voters import Places
+from dovetail.attack.experiment.arrays import Guesses, People
+from dovetail.attack.experiment.voter_selection import Places
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler, Support
@@ -33,7 +33,7 @@ class MajorityVote(Attack):
         KRR of any k; Unary, LocalHashing and Hadamard up to n k = ten million.
     targets : int array (m,)
     places : int array (m, votes), -1 for none
-        From `voters`.
+        From `select_voters`.
 
     Notes
     -----

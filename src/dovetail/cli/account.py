@@ -320,13 +320,13 @@ def invert(shuffle: Shuffle, epsilon: float) -> float:
 def _invert_own_law(shuffle: Shuffle, epsilon: float) -> float:
     from dovetail.core.registries import RANDOMIZERS
     from dovetail.plan.families import families
-    from dovetail.plan.requirements import Wish
+    from dovetail.plan.requirements import Requirements
     from dovetail.plan.search import largest_epsilon0
 
     name = "krr" if shuffle.randomizer == BINARY else shuffle.randomizer
     question = RANDOMIZERS[name].question
     domain: dict[str, Any] = {"lower": 0.0, "upper": 1.0} if question == "mean" else {"k": as_whole(shuffle.k) or 2}
-    wish = Wish(
+    wish = Requirements(
         question=question, n=shuffle.people, delta=shuffle.delta, honest=shuffle.trusted, epsilon=epsilon, **domain
     )
     family = next(family for family in families(wish) if family.name == name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dovetail.plan.compare.mechanisms import Adversary, Comparison, Mechanism
+    from dovetail.plan.compare.comparison import Adversary, ComparedMechanism, MechanismComparison
 
 _UPPER = ("sampled", "bracket")
 
@@ -57,7 +57,7 @@ def _compare(
         _print(found, Console())
 
 
-def _print(found: Comparison, console: Console) -> None:
+def _print(found: MechanismComparison, console: Console) -> None:
     console.print(_table(found))
     for reason, names in _absent(found).items():
         console.print(f"{ABSENT} {', '.join(names)}: {reason}", soft_wrap=True, markup=False, highlight=False)
@@ -65,11 +65,11 @@ def _print(found: Comparison, console: Console) -> None:
         console.print(f"* {note}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _table(found: Comparison) -> Table:
+def _table(found: MechanismComparison) -> Table:
     from rich import box
     from rich.table import Table
 
-    from dovetail.plan.compare.mechanisms import ADVERSARIES
+    from dovetail.plan.compare.comparison import ADVERSARIES
 
     people = f"{found.n:,} people" + ("" if found.honest == found.n else f" ({found.honest:,} honest)")
     title = (
@@ -83,7 +83,7 @@ def _table(found: Comparison) -> Table:
     return table
 
 
-def _cell(found: Comparison, one: Mechanism, adversary: Adversary) -> str:
+def _cell(found: MechanismComparison, one: ComparedMechanism, adversary: Adversary) -> str:
     leak = one.leak(adversary)
     if isinstance(leak, str):
         return ABSENT
@@ -93,9 +93,9 @@ def _cell(found: Comparison, one: Mechanism, adversary: Adversary) -> str:
     return f"{found.rank(one, adversary)}. {limit}{chance}, x {round_up(1.0 + most / leak.prior, 3):g}"
 
 
-def _absent(found: Comparison) -> dict[str, list[str]]:
+def _absent(found: MechanismComparison) -> dict[str, list[str]]:
     """Why numbers are missing, and in which rows."""
-    from dovetail.plan.compare.mechanisms import ADVERSARIES
+    from dovetail.plan.compare.comparison import ADVERSARIES
 
     reasons: dict[str, list[str]] = {}
     for one in found.mechanisms:

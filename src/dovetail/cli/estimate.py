@@ -26,7 +26,7 @@ from dovetail.pipeline.evaluate.estimates import estimates
 from dovetail.pipeline.files.report_columns import from_columns, report_columns
 from dovetail.pipeline.files.table import read_table
 from dovetail.report.charts.svg import printable
-from dovetail.report.document import Missing, Shares, plain
+from dovetail.report.document import IntervalEstimates, Missing, to_jsonable
 from dovetail.shuffle.identity import Identity
 
 
@@ -96,7 +96,7 @@ def _estimate(
         wanted=EstimateSection(by=wanted, min_group_size=min_group_size), labels=known or ["mean"], truth=None,
     )  # fmt: skip
     if as_json:
-        print_json(plain(answer))
+        print_json(to_jsonable(answer))
     else:
         _print(answer.overall, answer.groups, answer.withheld)
 
@@ -126,7 +126,7 @@ def _randomizer(made: dict[str, Any]) -> FrequencyRandomizer | NumericRandomizer
     return build_randomizer(section, data, tuple(data.categories) if data.categories else None)
 
 
-def _print(overall: Shares, groups: Any, withheld: list[dict[str, Any]]) -> None:
+def _print(overall: IntervalEstimates, groups: Any, withheld: list[dict[str, Any]]) -> None:
     table = Table(title="Estimates with 95 % intervals", title_justify="left", title_style="bold")
     for heading in ("group", "label"):
         table.add_column(heading, style="cyan")

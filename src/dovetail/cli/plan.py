@@ -17,8 +17,8 @@ from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, rou
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dovetail.plan.planner import CollectionPlan, Step
-    from dovetail.plan.requirements import Wish
+    from dovetail.plan.planner import CollectionPlan, TradeoffRow
+    from dovetail.plan.requirements import Requirements
     from dovetail.report.document import Missing
 
 
@@ -74,8 +74,8 @@ def _plan(
     """Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that is.
 
     Recommends a randomizer; says what may be promised if the shuffler and everybody, only some people, or nobody is
-    honest, what an attacker can guess, and from which n on both wishes hold. Impossible wishes are refused with the
-    wish to relax.
+    honest, what an attacker can guess, and from which n on error and epsilon hold together. Infeasible requirements
+    are refused, with what to relax.
 
     Example: dovetail plan --question frequency --k 4 --n 1e5 --error 0.01 --delta 1e-8
     """
@@ -89,9 +89,9 @@ def _plan(
         [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)
     )
     if as_json:
-        from dovetail.report.document import plain
+        from dovetail.report.document import to_jsonable
 
-        print_json(plain(document))
+        print_json(to_jsonable(document))
     else:
         _print(plan)
 
@@ -102,7 +102,7 @@ def _drawing(plan: CollectionPlan) -> dict[str, Any]:
         "y": "epsilon (nats)",
         "log_x": True,
         "log_y": True,
-        "title": f"Price of accuracy: {plan.randomizer.name}, n = {plan.wish.n:,}",
+        "title": f"Price of accuracy: {plan.randomizer.name}, n = {plan.requirements.n:,}",
     }
 
 
@@ -113,7 +113,9 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
     unknown = Missing(plan.risk.reason)
     local = plan.randomizer.guarantee
     return {
-        "question": {name: Missing("not asked") if value is None else value for name, value in _wish(plan.wish)},
+        "question": {
+            name: Missing("not asked") if value is None else value for name, value in _requirements(plan.requirements)
+        },
         "randomizer": plan.randomizer.name,
         "parameters": vars(plan.randomizer).copy(),
         "report_bits": plan.report_bits,
@@ -126,7 +128,7 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "flat_error95": Missing("a mean has no shares") if plan.flat is None else plan.flat.error95,
         "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
         "gain": unknown if plan.risk.gain is None else plan.risk.gain,
-        "leakage": unknown if plan.risk.seen is None else asdict(plan.risk.seen),
+        "leakage": unknown if plan.risk.exact is None else asdict(plan.risk.exact),
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
         "central": central_document(plan.central),
         "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
@@ -136,8 +138,8 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
     }
 
 
-def _wish(wish: Wish) -> list[tuple[str, Any]]:
-    return [("kind" if name == "question" else name, value) for name, value in asdict(wish).items()]
+def _requirements(requirements: Requirements) -> list[tuple[str, Any]]:
+    return [("kind" if name == "question" else name, value) for name, value in asdict(requirements).items()]
 
 
 def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
 def _print(plan: CollectionPlan) -> None:
     from rich.console import Console
 
-    print_rows(f"Plan for {plan.wish.n:,} people", _rows(plan))
+    print_rows(f"Plan for {plan.requirements.n:,} people", _rows(plan))
     console = Console()
     console.print(_tradeoff(plan))
     if plan.alternatives:
@@ -172,25 +174,25 @@ def _rows(plan: CollectionPlan) -> dict[str, str]:
 
 
 def _error_rows(plan: CollectionPlan) -> dict[str, str]:
-    what = "of one share" if plan.wish.question == "frequency" else "of the mean"
-    held = "whatever people hold" if plan.wish.shares == "any" else "where every value is equally frequent"
-    condition = f", {held}" if plan.wish.k is not None else ""
+    what = "of one share" if plan.requirements.question == "frequency" else "of the mean"
+    held = "whatever people hold" if plan.requirements.shares == "any" else "where every value is equally frequent"
+    condition = f", {held}" if plan.requirements.k is not None else ""
     rows = {
         "error": f"{_error(plan, plan.error95)} {what} with 95 % probability{condition}",
         "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
         "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
     }
-    if plan.flat is not None and plan.wish.shares == "any":
+    if plan.flat is not None and plan.requirements.shares == "any":
         rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
     return rows
 
 
 def _error(plan: CollectionPlan, value: float) -> str:
-    return Unit.of("share" if plan.wish.question == "frequency" else "mean")(value, value, ROUND_CEILING)
+    return Unit.of("share" if plan.requirements.question == "frequency" else "mean")(value, value, ROUND_CEILING)
 
 
 def _guess(plan: CollectionPlan) -> str:
-    seen = plan.risk.seen
+    seen = plan.risk.exact
     if seen is None:
         return f"not known: {plan.risk.reason}"
     return (
@@ -209,9 +211,9 @@ def _tradeoff(plan: CollectionPlan) -> Table:
     return table
 
 
-def _risk_cells(plan: CollectionPlan, step: Step) -> tuple[str, str]:
-    assert plan.risk.seen is not None and step.vulnerability is not None and step.gain is not None
-    leaked = step.vulnerability - plan.risk.seen.prior  # decides the decimals
+def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
+    assert plan.risk.exact is not None and step.vulnerability is not None and step.gain is not None
+    leaked = step.vulnerability - plan.risk.exact.prior  # decides the decimals
     return Unit.of("share")(step.vulnerability, leaked, ROUND_CEILING), f"{round_up(step.gain, 4):.4f}"
 
 

@@ -131,7 +131,7 @@ def _plan_shuffle(
     kind, path = grouping.source()
     from dovetail.core.registries import SHUFFLERS
     from dovetail.core.stages import PublicData
-    from dovetail.report.document import plain
+    from dovetail.report.document import to_jsonable
 
     points, groups = grouping.fit(kind, _columns(path, grouping.columns, header=header, wanted=_WIDTHS.get(kind)))
     kind_of_shuffler = SHUFFLERS[shuffler]
@@ -142,7 +142,7 @@ def _plan_shuffle(
     if out is not None:
         document["files"] = {"shuffler": _save(fitted, out, force=force)}
     if as_json:
-        print_json(plain(document))
+        print_json(to_jsonable(document))
         return
     rows = {name: _shown(value) for name, value in document["summary"].items()}
     print_rows(f"{fitted.name} for {groups.n:,} people", rows)

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import Published, Source, locate
+from dovetail.datasets.download import DataSource, PublishedFile, locate
 
-SOURCE = Source(
+SOURCE = DataSource(
     "adult",
     "Adult (Becker, Kohavi 1996, CC BY 4.0) is published by the UCI Machine Learning Repository, "
     "doi:10.24432/C5XW20; take adult.data",
     {
-        "adult.data": Published(
+        "adult.data": PublishedFile(
             "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",
             "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
         )

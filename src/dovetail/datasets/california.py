@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import Published, Source, locate, require_columns
+from dovetail.datasets.download import DataSource, PublishedFile, locate, require_columns
 
-SOURCE = Source(
+SOURCE = DataSource(
     "california_housing",
     "California housing (Pace, Barry 1997, from public census aggregates) with the column ocean_proximity is "
     "published at https://github.com/ageron/handson-ml2/tree/master/datasets/housing; take housing.csv",
     {
-        "housing.csv": Published(
+        "housing.csv": PublishedFile(
             "https://raw.githubusercontent.com/ageron/handson-ml2/master/datasets/housing/housing.csv",
             "8a3727f4cf54ac1a327f69b1d5b4db54c5834ea81c6e4efc0d163300022a685e",
         )

@@ -15,7 +15,7 @@ VARIABLE = "DOVETAIL_DATA"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedFile:
     """One file as its publisher gives it.
 
     Parameters
@@ -31,7 +31,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data set that somebody else publishes.
 
     Parameters
@@ -40,16 +40,16 @@ class Source:
         Its folder in $DOVETAIL_DATA.
     where : str
         Who publishes it, under which licence, where: the last sentence of every error.
-    fixed : file name -> Published
+    fixed : file name -> PublishedFile
         The files whose content is known; the others are checked by their columns alone.
     """
 
     folder: str
     where: str
-    fixed: Mapping[str, Published] = field(default_factory=dict)
+    fixed: Mapping[str, PublishedFile] = field(default_factory=dict)
 
 
-def folder_of(name: str, where: str) -> Path:
+def data_folder(name: str, where: str) -> Path:
     """The folder `name` in $DOVETAIL_DATA, whether or not it is there."""
     root = os.environ.get(VARIABLE)
     if not root:
@@ -57,7 +57,7 @@ def folder_of(name: str, where: str) -> Path:
     return Path(root) / name
 
 
-def locate(source: Source, *names: str, path: str | Path | None) -> Path:
+def locate(source: DataSource, *names: str, path: str | Path | None) -> Path:
     """The file called by the first of `names` that is there: at `path` (the file or its folder) or at home.
 
     Raises
@@ -65,7 +65,7 @@ def locate(source: Source, *names: str, path: str | Path | None) -> Path:
     DataError
         When there is none, or when a file at home is not the published one; a `path` is taken as it is.
     """
-    place = folder_of(source.folder, source.where) if path is None else Path(path)
+    place = data_folder(source.folder, source.where) if path is None else Path(path)
     if path is not None and not place.is_dir():
         names, place = (place.name,), place.parent
     found = next((place / name for name in names if (place / name).is_file()), None)
@@ -76,7 +76,7 @@ def locate(source: Source, *names: str, path: str | Path | None) -> Path:
     return found
 
 
-def download(source: Source, root: str | Path) -> Path:
+def download(source: DataSource, root: str | Path) -> Path:
     """Fetch the published files of a source into its folder in `root`; those that are there already are only checked.
 
     Raises
@@ -104,7 +104,7 @@ def download(source: Source, root: str | Path) -> Path:
     return place
 
 
-def require_columns(path: Path, present: Iterable[str], wanted: Iterable[str], *, source: Source) -> None:
+def require_columns(path: Path, present: Iterable[str], wanted: Iterable[str], *, source: DataSource) -> None:
     """DataError when a file lacks columns; names the first."""
     there = set(present)
     missing = [name for name in wanted if name not in there]
@@ -113,7 +113,7 @@ def require_columns(path: Path, present: Iterable[str], wanted: Iterable[str], *
         raise DataError(f"{path}: has no column {missing[0]!r}{more}. {source.where}.")
 
 
-def _check(path: Path, file: Published, source: Source) -> None:
+def _check(path: Path, file: PublishedFile, source: DataSource) -> None:
     seen = sha256(path.read_bytes()).hexdigest()
     if seen != file.checksum:
         raise DataError(

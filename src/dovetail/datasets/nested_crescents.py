@@ -60,10 +60,10 @@ def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy | None
     return pl.DataFrame({"x": x + blur[0], "y": y + blur[1], "label": label})
 
 
-def coarse(labels: ArrayLike, *, ways: int) -> NDArray[np.int64]:
+def coarsen_labels(labels: ArrayLike, *, ways: int) -> NDArray[np.int64]:
     """Labels 0..7 at a coarser scale: 8 (all), 4 (crescents) or 2 (clusters).
 
-    >>> coarse([0, 3, 5, 7], ways=4).tolist()
+    >>> coarsen_labels([0, 3, 5, 7], ways=4).tolist()
     [0, 1, 2, 3]
     """
     if whole("ways", ways, least=2) not in (2, 4, 8):

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import folder_of
+from dovetail.datasets.download import data_folder
 
 FOLDER = "appliance_load"
 WHERE = (
@@ -77,7 +77,7 @@ def read_refit(*paths: str | Path, every: str = "1m") -> pl.DataFrame:
 
 def appliance_load(*, houses: Iterable[int] | None = None, every: str = "10m") -> pl.DataFrame:
     """`read_refit` of the folder appliance_load in $DOVETAIL_DATA, or of some houses of it."""
-    place = folder_of(FOLDER, WHERE)
+    place = data_folder(FOLDER, WHERE)
     files = _files(place)
     if houses is not None:
         wanted = set(houses)
@@ -103,7 +103,7 @@ def load_statistics(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def rounds_of(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def pivot_rounds(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """The steps in which every device has a reading, as rounds 1, 2, ..: columns t, time and one for each device."""
     wide = table.pivot("device", index="time", values="watts").sort("time").drop_nulls()
     devices = sorted(name for name in wide.columns if name != "time")

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import Source, locate, require_columns
+from dovetail.datasets.download import DataSource, locate, require_columns
 
-SOURCE = Source(
+SOURCE = DataSource(
     "sml2010",
     "SML2010 (Romeu-Guallart, Zamora-Martinez 2014, CC BY 4.0) is published by the UCI Machine Learning Repository, "
     "doi:10.24432/C5RS3S; take NEW-DATA-1.T15.txt and NEW-DATA-2.T15.txt",

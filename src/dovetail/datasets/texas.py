@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import Source, locate, require_columns
+from dovetail.datasets.download import DataSource, locate, require_columns
 
-SOURCE = Source(
+SOURCE = DataSource(
     "texas",
     "The inpatient public use data file is given out by the Texas Department of State Health Services under a data "
     "use agreement: apply at https://www.dshs.texas.gov/center-health-statistics/texas-health-care-information-"

@@ -12,9 +12,9 @@ from scipy.sparse.linalg import svds
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import DataError
-from dovetail.datasets.download import Source, locate, require_columns
+from dovetail.datasets.download import DataSource, locate, require_columns
 
-SOURCE = Source(
+SOURCE = DataSource(
     "twitch",
     "The Twitch networks (Rozemberczki, Allen, Sarkar 2019, MIT) are published by SNAP, "
     "https://snap.stanford.edu/data/twitch-social-networks.html; take musae_DE_target.csv and musae_DE_edges.csv",

@@ -12,7 +12,7 @@ from .budget_classes import estimate_classes as estimate_classes
 from .grouped import unmix as unmix
 from .local import (
     CalibratedTrees as CalibratedTrees,
-    Debiased as Debiased,
+    DebiasedEstimator as DebiasedEstimator,
     GroupShares as GroupShares,
     LocalEstimator as LocalEstimator,
     hit_rate as hit_rate,

@@ -61,9 +61,9 @@ class FunctionEstimator(Estimator):
 
     def solve(self, tally: Tally) -> Estimate:
         grid, n = ClampedGrid.of(self.randomizer), np.asarray(tally.n)
-        _some(n)
+        _check_reports(n)
         points = np.asarray(self.randomizer.lower + grid.step * np.arange(grid.steps + 1))
-        values = self._at(points)
+        values = self._values_at(points)
         shift = values.mean()  # unbiasedness survives a shift, and digits survive better after one
         f: Values = values - shift
         h = grid.unbiased(f)
@@ -79,7 +79,7 @@ class FunctionEstimator(Estimator):
             population_error=np.sqrt(np.maximum(noise, sample) / n),
         )
 
-    def _at(self, points: Values) -> Values:
+    def _values_at(self, points: Values) -> Values:
         """f at the grid points; ParameterError where it does not work elementwise or is not finite."""
         wanted = "a function that maps an array of numbers to as many finite numbers"
         try:
@@ -186,7 +186,7 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
 
 @final
 @dataclass(frozen=True)
-class Quantile:
+class QuantileEstimate:
     """A quantile of the values of n people with an interval.
 
     Parameters
@@ -208,7 +208,7 @@ class Quantile:
 
 def estimate_quantile(
     randomizer: NumericRandomizer, reports: Reports, *, share: float, level: float = 0.95
-) -> Quantile:
+) -> QuantileEstimate:
     r"""The smallest grid point c with at least a `share` of the people at or below it.
 
     .. math:: \hat F(c) = 1 - \widehat{\mathrm{share}}(x \ge c + 1), \qquad
@@ -230,11 +230,11 @@ def estimate_quantile(
     >>> laplace = Laplace(lower=0.0, upper=4.0, epsilon=8.0, grid=1.0)
     >>> reports = laplace.randomize([1.0] * 700 + [3.0] * 300, rng=simulation(1))
     >>> estimate_quantile(laplace, reports, share=0.9)
-    Quantile(value=3.0, low=3.0, high=3.0, level=0.95, n=1000)
+    QuantileEstimate(value=3.0, low=3.0, high=3.0, level=0.95, n=1000)
     """
     p, z = probability("share", share), float(ndtri(0.5 + probability("level", level) / 2))
     grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)
-    _some(steps.size)
+    _check_reports(steps.size)
     below, error = _distribution(grid, grid.histogram(steps), steps.size)
     reached = np.append(below + z * error >= p, True)  # c can be high enough
     needed = np.insert(below - z * error < p, 0, True)  # c - 1 can be too low
@@ -243,7 +243,7 @@ def estimate_quantile(
     best = int(np.argmax(np.append(smooth, np.inf) >= p))
     low, high = min(best, possible[0]), max(best, possible[-1])
     value, low, high = (float(randomizer.lower + grid.step * int(point)) for point in (best, low, high))
-    return Quantile(value=value, low=low, high=high, level=level, n=steps.size)
+    return QuantileEstimate(value=value, low=low, high=high, level=level, n=steps.size)
 
 
 def _distribution(grid: ClampedGrid, counts: NDArray[np.int64], n: int) -> tuple[Values, Values]:
@@ -256,6 +256,6 @@ def _distribution(grid: ClampedGrid, counts: NDArray[np.int64], n: int) -> tuple
     return 1.0 - tail / n, np.sqrt(variance) / n
 
 
-def _some(n: Any) -> None:
+def _check_reports(n: Any) -> None:
     if np.any(np.asarray(n) < 1):
         raise DataError("there are no reports to estimate from: n must be at least 1.")

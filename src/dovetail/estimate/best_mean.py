@@ -14,7 +14,7 @@ from dovetail.estimate.median import estimate_median
 
 @final
 @dataclass(frozen=True)
-class ChosenMean:
+class BestMean:
     """An estimate of the mean, the estimator behind it and why it was chosen.
 
     Parameters
@@ -29,7 +29,7 @@ class ChosenMean:
     reason: str
 
 
-def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> ChosenMean:
+def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> BestMean:
     r"""The estimate of the mean with the smaller squared error, by their errors and bias bounds.
 
     .. math:: \text{median if} \quad
@@ -66,5 +66,5 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
         f"the unbiased mean, n = {mean.n:,}"
     )
     if biased < unbiased:
-        return ChosenMean(median, "median", f"the noise dominates: {figures}")
-    return ChosenMean(mean, "rao-blackwell", f"the bias of the median may outweigh what it saves: {figures}")
+        return BestMean(median, "median", f"the noise dominates: {figures}")
+    return BestMean(mean, "rao-blackwell", f"the bias of the median may outweigh what it saves: {figures}")

@@ -22,7 +22,7 @@ _CELLS = 1 << 22  # weights held at a time, 32 MiB
 
 @final
 @dataclass(frozen=True, eq=False)
-class Bootstrap:
+class BootstrapMean:
     """Means of the resamples, and the average they are taken for.
 
     Parameters
@@ -47,7 +47,7 @@ class Bootstrap:
 
 def bootstrap_mean(
     randomizer: NumericRandomizer, reports: Reports, *, resamples: int = 1000, rng: Entropy | None = None
-) -> Bootstrap:
+) -> BootstrapMean:
     r"""Average of B resample means, each of n reports drawn with replacement (BS of the paper on RASE).
 
     .. math:: \hat\mu = \frac1B \sum_b \frac1n \sum_i \tilde z^b_i, \qquad
@@ -96,13 +96,13 @@ def bootstrap_mean(
         population_error=np.sqrt(mean.population_error**2 + extra),
         bias_bound=mean.bias_bound,
     )
-    return Bootstrap(estimate, means)
+    return BootstrapMean(estimate, means)
 
 
-def average_of_resamples(resamples: ArrayLike) -> float:
+def mean_of_resamples(resamples: ArrayLike) -> float:
     """Average of the means of given resamples (B, n): Example 4 of the paper on RASE.
 
-    >>> round(average_of_resamples([[1.1, 2.8, 1.1, 3.2, 2.8], [9.5, 2.8, 3.2, 3.2, 1.1]]), 2)
+    >>> round(mean_of_resamples([[1.1, 2.8, 1.1, 3.2, 2.8], [9.5, 2.8, 3.2, 3.2, 1.1]]), 2)
     3.08
     """
     table = floats("resamples", resamples)

@@ -20,7 +20,7 @@ Weights = Literal["size", "inverse_variance"]
 
 @final
 @dataclass(frozen=True)
-class ClassedMean:
+class BudgetClassMean:
     """The mean of each budget class, and of everybody.
 
     Parameters
@@ -35,7 +35,7 @@ class ClassedMean:
     weights: Mapping[str, float]
 
 
-def combine_classes(classes: Mapping[str, Estimate], *, weights: Weights = "size") -> ClassedMean:
+def combine_classes(classes: Mapping[str, Estimate], *, weights: Weights = "size") -> BudgetClassMean:
     r"""Mean over disjoint classes of people from the estimate of each class.
 
     .. math:: \hat\mu = \sum_c w_c \hat\mu_c, \qquad \mathrm{se}^2 = \sum_c w_c^2\, \mathrm{se}_c^2, \qquad
@@ -81,12 +81,12 @@ def combine_classes(classes: Mapping[str, Estimate], *, weights: Weights = "size
         population_error=np.sqrt(share**2 @ population**2),
         bias_bound=float(share @ bias),
     )
-    return ClassedMean(overall, dict(classes), dict(zip(classes, share.tolist(), strict=True)))
+    return BudgetClassMean(overall, dict(classes), dict(zip(classes, share.tolist(), strict=True)))
 
 
 def estimate_classes(
     randomizers: Mapping[str, NumericRandomizer], reports: Reports, labels: ArrayLike, *, weights: Weights = "size"
-) -> ClassedMean:
+) -> BudgetClassMean:
     """Means of the values in each public budget class and of everybody.
 
     After a shuffle nobody knows which budget a report had, so classes are shuffled by themselves and their names

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Spread, Tally, Values
 from dovetail.core.stages import Estimator, FrequencyRandomizer, Reports
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 
 
 @final
@@ -45,7 +45,7 @@ class FrequencyEstimator(Estimator):
         if np.any(n < 1):
             raise DataError("there are no reports to estimate from: n must be at least 1.")
         value = self.randomizer.invert(tally.counts, n)
-        shares = nearest_shares(value)
+        shares = project_shares(value)
         variance = self.randomizer.variance(shares)
         each = n[..., None]
         return Estimate(

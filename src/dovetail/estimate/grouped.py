@@ -162,7 +162,7 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
             "groups cannot be told apart. Use the widened estimate, fewer groups, or a larger alpha."
         )
     inverse = np.asarray(np.linalg.inv(rows), dtype=np.float64)
-    error = np.sqrt(_along(inverse**2, estimate.population_error**2))
+    error = np.sqrt(_multiply_groups(inverse**2, estimate.population_error**2))
     bias = np.broadcast_to(np.asarray(estimate.bias_bound, dtype=np.float64), estimate.value.shape)
     return replace(
         estimate,
@@ -170,7 +170,7 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
         standard_error=error,
         population_error=error,
         spread=None,
-        bias_bound=_along(np.abs(inverse), bias),
+        bias_bound=_multiply_groups(np.abs(inverse), bias),
     )
 
 
@@ -207,5 +207,5 @@ def _count_groups(labels: Any, mixing: Any) -> int:
     return int(np.max(labels)) + 1 if np.size(labels) else 1
 
 
-def _along(matrix: Mixing, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _multiply_groups(matrix: Mixing, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.tensordot(matrix, values, axes=1))

@@ -18,7 +18,7 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.randomize.sampling.domain import symbols
 from dovetail.shuffle.groups.groups import Groups
 
@@ -162,10 +162,10 @@ class CalibratedTrees(LocalEstimator):
                 "rare symbols, or use GroupShares."
             )
         result = np.zeros((len(self.at), self.k))  # type: ignore[arg-type]
-        result[:, seen] = 1.0 if seen.size == 1 else self._learned(batch, rng)
+        result[:, seen] = 1.0 if seen.size == 1 else self._class_probabilities(batch, rng)
         return np.asarray(result / result.sum(axis=1, keepdims=True))
 
-    def _learned(self, batch: NDArray[np.int64], rng: Entropy) -> Shares:
+    def _class_probabilities(self, batch: NDArray[np.int64], rng: Entropy) -> Shares:
         ensemble, calibration, selection = (
             require(f"sklearn.{part}", extra="studies") for part in ("ensemble", "calibration", "model_selection")
         )
@@ -186,7 +186,7 @@ class CalibratedTrees(LocalEstimator):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Debiased(LocalEstimator):
+class DebiasedEstimator(LocalEstimator):
     r"""Another estimator's law of the reports, taken back through the randomizer's channel to a law of the values.
 
     .. math:: \hat p(t) = \text{nearest law to } \hat q(t)\, W^{-1}
@@ -215,7 +215,7 @@ class Debiased(LocalEstimator):
         return self.channel.shape[0]
 
     def _shares(self, reports: ArrayLike, rng: Entropy) -> Shares:
-        return nearest_shares(self.channel.invert(self.local.shares(reports, rng)))
+        return project_shares(self.channel.invert(self.local.shares(reports, rng)))
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
@@ -226,8 +226,8 @@ def total_variation(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     >>> total_variation([[0.5, 0.5]], [[1.0, 0.0]]).tolist()
     [0.5]
     """
-    p = _laws("one", one)
-    q = _laws("other", other, shape=p.shape)
+    p = _check_distributions("one", one)
+    q = _check_distributions("other", other, shape=p.shape)
     return np.asarray(0.5 * np.abs(p - q).sum(axis=1))
 
 
@@ -256,11 +256,11 @@ def local_error(shares: ArrayLike, truth: ArrayLike) -> float:
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5: lambda(r), the
     average error normalized by the error of the uniform guess, read as a ratio of averages.
     """
-    laws = _laws("truth", truth)
+    laws = _check_distributions("truth", truth)
     guess = total_variation(np.full_like(laws, 1.0 / laws.shape[1]), laws).sum()
     if guess == 0.0:
         raise UnsupportedError("`truth` is uniform at every place: the uniform guess is right, and lambda undefined.")
-    return float(total_variation(_laws("shares", shares, shape=laws.shape), laws).sum() / guess)
+    return float(total_variation(_check_distributions("shares", shares, shape=laws.shape), laws).sum() / guess)
 
 
 def hit_rate(shares: ArrayLike, values: ArrayLike) -> float:
@@ -269,7 +269,7 @@ def hit_rate(shares: ArrayLike, values: ArrayLike) -> float:
     >>> hit_rate([[0.9, 0.1], [0.4, 0.6]], [0, 0])
     0.5
     """
-    laws = _laws("shares", shares)
+    laws = _check_distributions("shares", shares)
     return float((laws.argmax(axis=1) == _batch(values, laws.shape[1], len(laws), name="values")).mean())
 
 
@@ -287,7 +287,7 @@ def _points(name: str, points: ArrayLike) -> Points:
     return given
 
 
-def _laws(name: str, laws: ArrayLike, *, shape: tuple[int, ...] | None = None) -> Shares:
+def _check_distributions(name: str, laws: ArrayLike, *, shape: tuple[int, ...] | None = None) -> Shares:
     given = np.asarray(laws, dtype=np.float64)
     if given.ndim != 2 or not given.size or not (np.abs(given.sum(axis=1) - 1.0) <= 1e-9).all():
         raise DataError(f"`{name}` must be laws in rows (m, k) that sum to 1, got shape {given.shape}.")

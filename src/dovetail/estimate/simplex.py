@@ -49,13 +49,13 @@ def project_to_simplex(estimate: Estimate) -> ProjectedEstimate:
     The projection onto a convex set that holds the truth brings every point closer to the truth. It is biased (up for
     rare symbols): use the unbiased value for sums over many collections, this one for tables and plots.
     """
-    return ProjectedEstimate(nearest_shares(estimate.value), estimate)
+    return ProjectedEstimate(project_shares(estimate.value), estimate)
 
 
-def nearest_shares(values: ArrayLike) -> NDArray[np.float64]:
+def project_shares(values: ArrayLike) -> NDArray[np.float64]:
     r"""Euclidean projection onto the simplex over the last axis: max(v - t, 0) with t such that the sum is 1.
 
-    >>> nearest_shares([0.75, 0.5, -0.25]).tolist()
+    >>> project_shares([0.75, 0.5, -0.25]).tolist()
     [0.625, 0.375, 0.0]
 
     Source

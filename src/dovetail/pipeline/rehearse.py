@@ -13,7 +13,7 @@ from dovetail.pipeline.evaluate.attacks import attacks
 from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
-from dovetail.report.document import Lenses, Missing, PrivacyReport
+from dovetail.report.document import Evaluation, Missing, PrivacyReport
 
 NOTHING = Missing("a rehearsal releases nothing")
 NO_TABLE = Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')
@@ -47,7 +47,7 @@ def rehearse(
     >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
     >>> krr = dt.KRR(k=2, epsilon=1.0)
     >>> asked = Collection.of(table, private="answer", randomizer=krr, rng=dt.simulation(1))
-    >>> rehearse(asked, rng=dt.simulation(2)).lenses.central.epsilon < 1.0
+    >>> rehearse(asked, rng=dt.simulation(2)).evaluation.central.epsilon < 1.0
     True
     """
     rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
@@ -63,7 +63,7 @@ def rehearse(
         )
         for one in every.values()
     ]
-    comparison = {lenses.shuffler: lenses for lenses in found[1:] + found[:1]}
+    comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return privacy_report(
         collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=seed, release=NOTHING,
         sanitized=NO_TABLE, comparison=tuple(comparison.values()) if compare else (),
@@ -77,10 +77,12 @@ def _one(
     attack: AttackSection,
     rng: Entropy,
     progress: Progress,
-) -> Lenses:
+) -> Evaluation:
     shuffler = collection.shuffler
     progress(f"shuffle: {shuffler.name}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
     progress(f"shuffle: {shuffler.name}", 1, 1)
-    lenses = evaluate(collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance)
-    return replace(lenses, attacks=attacks(collection, attack, rng, progress))
+    evaluation = evaluate(
+        collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
+    )
+    return replace(evaluation, attacks=attacks(collection, attack, rng, progress))

@@ -21,7 +21,7 @@ from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.release_ledger import Ledger, Request
 from dovetail.pipeline.release_ledger import Release as Entry
-from dovetail.report.document import Lenses, Missing, PrivacyReport
+from dovetail.report.document import Evaluation, Missing, PrivacyReport
 from dovetail.report.number_format import upward
 
 
@@ -43,22 +43,22 @@ class ReleasedTable:
     number: int
     reproduced: bool
 
-    def compose(self, lenses: Lenses) -> Lenses:
+    def compose(self, evaluation: Evaluation) -> Evaluation:
         """The guarantees for everything released about these people.
 
         Local budgets add over all releases, and so do order budgets of the same groups. Central guarantees and
-        leakage of earlier releases held on their own terms; over several releases those lenses give no number.
+        leakage of earlier releases held on their own terms; over several releases those evaluation give no number.
         """
         if len(self.history) < 2:
-            return lenses
+            return evaluation
         local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
         total = reduce(LocalDP.compose, local)
         reason = (
             f"these people took part in {len(self.history)} releases, each on terms of its own; "
             f"what is promised over all of them is local epsilon {upward(total.epsilon)}"
         )
-        order = replace(lenses.order, guarantee=self._order(lenses.order.guarantee))
-        return replace(lenses, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
+        order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
+        return replace(evaluation, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
 
     def _order(self, last: OrderPrivacy) -> OrderPrivacy:
         if len({entry.groups for entry in self.history}) > 1:
@@ -108,9 +108,9 @@ def release(
     progress("draw the release", 1, 1)
     if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
         collection = collection.along(released.public)
-    lenses = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
+    evaluation = evaluate(collection, released.reports, estimate=wanted, truth=None, provenance=rng.provenance)
     return privacy_report(
-        collection, released.compose(lenses), mode="release", provenance=rng.provenance, seed=None, comparison=(),
+        collection, released.compose(evaluation), mode="release", provenance=rng.provenance, seed=None, comparison=(),
         release=released.document(), sanitized=released.table,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Wishes turned into collections: accuracy, risk and people, solved in any direction.
+"""From requirements to a collection: accuracy, risk and number of people, solved in any direction.
 
 `plan_collection` is a name of `dovetail` itself; it gives a `CollectionPlan`. Here: `compare_mechanisms`, which
-gives a `Comparison` of mechanisms of equal accuracy by what they leak.
+gives a `MechanismComparison` of mechanisms of equal accuracy by what they leak.
 """
 
 import lazy_loader

@@ -1,6 +1,7 @@
 """The public names of `dovetail.plan`, once, with their home."""
 
-from .compare.mechanisms import Comparison as Comparison, compare_mechanisms as compare_mechanisms
+from .compare.comparison import MechanismComparison as MechanismComparison
+from .compare.mechanisms import compare_mechanisms as compare_mechanisms
 from .planner import CollectionPlan as CollectionPlan
 
 __all__: list[str]

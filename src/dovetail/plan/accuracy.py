@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.requirements import Shares
+from dovetail.plan.requirements import PopulationShape
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of a standard normal
 
@@ -32,7 +32,9 @@ class Accuracy:
     population_error95: float
 
 
-def predict(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int, shares: Shares = "any") -> Accuracy:
+def predict_accuracy(
+    randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int, shares: PopulationShape = "any"
+) -> Accuracy:
     r"""The error of an estimate from n reports.
 
     .. math:: \mathrm{se} = \sqrt{V / n}, \qquad \mathrm{error}_{95} = z_{0.975}\, \mathrm{se} + \mathrm{rounding}
@@ -58,7 +60,7 @@ def predict(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int, shar
     Examples
     --------
     >>> from dovetail.randomize.krr import KRR
-    >>> round(predict(KRR(k=2, epsilon=1.0), n=10_000).error95, 4)
+    >>> round(predict_accuracy(KRR(k=2, epsilon=1.0), n=10_000).error95, 4)
     0.0188
     """
     if isinstance(randomizer, NumericRandomizer):

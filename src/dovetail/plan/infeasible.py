@@ -1,4 +1,4 @@
-"""Wishes that cannot be granted together, and how far each of them has to give way."""
+"""Infeasible requirements: why no randomizer meets them, and how far each of them has to be relaxed."""
 
 from __future__ import annotations
 
@@ -8,62 +8,84 @@ from math import ceil, exp, isfinite, log
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
-from dovetail.plan.candidates import Candidate, candidate
-from dovetail.plan.families import Family
-from dovetail.plan.requirements import Wish
-from dovetail.plan.search import error_at, smallest_people
+from dovetail.plan.calibrated_randomizer import CalibratedRandomizer, calibrate
+from dovetail.plan.families import RandomizerFamily
+from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import predict_error95, smallest_n
 
 
-def unreachable(kinds: Sequence[Family], reasons: Sequence[str], wish: Wish) -> ParameterError:
-    """No kind grants the wish, whatever it would cost."""
-    if wish.error is None:
-        return ParameterError(
-            "; ".join(f"{kind.name} cannot do this: {why}" for kind, why in zip(kinds, reasons, strict=True))
-        )
-    ends = [(error_at(kind, end, wish, n=wish.n), end) for kind in kinds for end in (*kind.breaks, kind.most)]
-    floor, epsilon0 = min(ends)
+def infeasible_accuracy(
+    families: Sequence[RandomizerFamily], reasons: Sequence[str], requirements: Requirements
+) -> ParameterError:
+    """No randomizer meets the requirements at any epsilon0."""
+    if requirements.error is None:
+        return ParameterError(_list_reasons(families, reasons))
+    floor, epsilon0 = min(
+        (predict_error95(family, end, requirements, n=requirements.n), end)
+        for family in families
+        for end in (*family.breaks, family.largest_epsilon0)
+    )
     if not isfinite(floor):
-        return ParameterError("; ".join(f"{kind.name} cannot do this: {refused(kind, wish)}" for kind in kinds))
-    needed = log(wish.n) + 2.0 * (log(max(floor, 1e-300)) - log(wish.error))
-    people = ceil(1.001 * exp(needed)) if needed < log(MOST_PEOPLE) else MOST_PEOPLE + 1
-    enough = people <= MOST_PEOPLE and any(error_at(kind, kind.most, wish, n=people) <= wish.error for kind in kinds)
-    more = f", or collect {people:,} people" if enough else ""
+        reasons = [construction_failure(family, requirements) for family in families]
+        return ParameterError(_list_reasons(families, reasons))
+    n = _enough_people(families, requirements, floor=floor)
+    more = "" if n is None else f", or collect {n:,} people"
+    least = round_up_to_three_digits(floor)
     return ParameterError(
-        f"`error` must be at least {up(floor)} with n = {wish.n:,}, got {wish.error:g}: even epsilon0 = "
-        f"{epsilon0:.3g} leaves that much. Allow an error of {up(floor)}{more}."
+        f"`error` must be at least {least} with n = {requirements.n:,}, got {requirements.error:g}: even epsilon0 = "
+        f"{epsilon0:.3g} leaves that much. Allow an error of {least}{more}."
     )
 
 
-def refused(kind: Family, wish: Wish) -> str:
-    """Why this kind cannot be built at all."""
+def _list_reasons(families: Sequence[RandomizerFamily], reasons: Sequence[str]) -> str:
+    return "; ".join(f"{family.name} cannot do this: {why}" for family, why in zip(families, reasons, strict=True))
+
+
+def _enough_people(families: Sequence[RandomizerFamily], requirements: Requirements, *, floor: float) -> int | None:
+    """An n at which the error is reached, where it falls with the root of n from `floor`; None where it does not."""
+    assert requirements.error is not None
+    log_n = log(requirements.n) + 2.0 * (log(max(floor, 1e-300)) - log(requirements.error))
+    if log_n >= log(MOST_PEOPLE) or (n := ceil(1.001 * exp(log_n))) > MOST_PEOPLE:
+        return None
+    errors = (predict_error95(family, family.largest_epsilon0, requirements, n=n) for family in families)
+    return n if any(error <= requirements.error for error in errors) else None
+
+
+def construction_failure(family: RandomizerFamily, requirements: Requirements) -> str:
+    """Why no randomizer of this kind can be built."""
     try:
-        kind.make(kind.most, wish.n)
+        family.make(family.largest_epsilon0, requirements.n)
     except ParameterError as error:
         return str(error)
     return "no epsilon0 reaches this error"
 
 
-def contradiction(cheapest: Candidate, kinds: Sequence[Family], wish: Wish) -> ParameterError:
+def infeasible_combination(
+    cheapest: CalibratedRandomizer, families: Sequence[RandomizerFamily], requirements: Requirements
+) -> ParameterError:
     """The error needs more epsilon than its ceiling allows: three ways out, each of them enough."""
-    assert wish.error is not None and wish.epsilon is not None
-    ways = [f"allow epsilon {up(cheapest.central.epsilon)}"]
-    relaxed = replace(wish, error=None)
+    assert requirements.error is not None and requirements.epsilon is not None
+    ways = [f"allow epsilon {round_up_to_three_digits(cheapest.central.epsilon)}"]
+    relaxed = replace(requirements, error=None)
     errors = [
-        one.accuracy.error95 for one in (candidate(kind, relaxed) for kind in kinds) if not isinstance(one, str)
+        one.accuracy.error95
+        for one in (calibrate(family, relaxed) for family in families)
+        if not isinstance(one, str)
     ]
-    if errors and min(errors) < wish.span:
-        ways.insert(0, f"ask for an error of {up(min(errors))}")
-    people = smallest_people(cheapest.family, wish, error=wish.error, epsilon=wish.epsilon)
+    if errors and min(errors) < requirements.span:
+        ways.insert(0, f"ask for an error of {round_up_to_three_digits(min(errors))}")
+    people = smallest_n(cheapest.family, requirements, error=requirements.error, epsilon=requirements.epsilon)
     if people is not None:
         ways.append(f"collect {people:,} people")
-    honest = "" if wish.honest == wish.n else f" of whom {wish.honest:,} are honest"
+    listed = f"{', '.join(ways[:-1])}{' or ' if len(ways) > 1 else ''}{ways[-1]}"
+    honest = "" if requirements.honest == requirements.n else f" of whom {requirements.honest:,} are honest"
     return ParameterError(
-        f"`error` = {wish.error:g} and `epsilon` = {wish.epsilon:g} (delta = {wish.delta:g}) cannot both hold with "
-        f"{wish.n:,} people{honest}: {', '.join(ways[:-1])}{' or ' if len(ways) > 1 else ''}{ways[-1]}."
+        f"`error` = {requirements.error:g} and `epsilon` = {requirements.epsilon:g} (delta = {requirements.delta:g}) "
+        f"cannot both hold with {requirements.n:,} people{honest}: {listed}."
     )
 
 
-def up(value: float) -> str:
+def round_up_to_three_digits(value: float) -> str:
     """Three significant digits, rounded up, so that whoever asks for this gets it."""
     if not isfinite(value) or value <= 0.0:
         return f"{value:g}"

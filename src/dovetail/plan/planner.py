@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
-from dovetail.plan.accuracy import Accuracy, predict
-from dovetail.plan.candidates import Alternative, Candidate, candidate, recommend
-from dovetail.plan.families import Family, families, wanted
-from dovetail.plan.infeasible import contradiction, unreachable
-from dovetail.plan.requirements import Shares, Wish
-from dovetail.plan.risk import Risk, risk
-from dovetail.plan.search import central, smallest_people
+from dovetail.plan.accuracy import Accuracy, predict_accuracy
+from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate, recommend
+from dovetail.plan.families import RandomizerFamily, families, select_families
+from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
+from dovetail.plan.requirements import PopulationShape, Requirements
+from dovetail.plan.risk import Risk, assess_risk
+from dovetail.plan.search import guaranteed_epsilon, smallest_n
 
-LADDER = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
+TRADEOFF_FACTORS = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 
 
 @dataclass(frozen=True)
-class Step:
+class TradeoffRow:
     """One row of the trade-off: more noise above, less noise below."""
 
     epsilon0: float
@@ -37,30 +37,30 @@ class CollectionPlan:
 
     Attributes
     ----------
-    wish : Wish
-        The question.
+    requirements : Requirements
+        The question, and what is required of the answer.
     randomizer : Randomizer
         What every device runs, with its epsilon0.
     accuracy : Accuracy
-        Predicted error, for the worst shares unless `wish.shares` is "flat".
+        Predicted error, for the worst shares unless `requirements.shares` is "flat".
     flat : Accuracy or None
         The same where every value is equally frequent; None for a mean.
     central : CentralDP
-        The promise after a uniform shuffle, in three lines.
+        The guarantee after a uniform shuffle, in three lines.
     risk : Risk
         Exact vulnerability among the honest people.
     smallest_n : int or None
-        The least n, to within a thousandth, at which this kind of randomizer grants both error and epsilon with the
+        The least n, to within a thousandth, at which this kind of randomizer meets both error and epsilon with the
         same share of honest people; None with `smallest_n_reason`.
-    tradeoff : tuple of Step
+    tradeoff : tuple of TradeoffRow
         The same kind of randomizer with more and with less noise; the answer is one of the rows.
     alternatives : tuple of Alternative
-        The other kinds, each with the noise that suits the wish best.
+        The other kinds, each with the epsilon0 that suits the requirements best.
     report_bits : int
         Size of one report.
     """
 
-    wish: Wish
+    requirements: Requirements
     randomizer: FrequencyRandomizer | NumericRandomizer
     accuracy: Accuracy
     flat: Accuracy | None
@@ -68,7 +68,7 @@ class CollectionPlan:
     risk: Risk
     smallest_n: int | None
     smallest_n_reason: str
-    tradeoff: tuple[Step, ...]
+    tradeoff: tuple[TradeoffRow, ...]
     alternatives: tuple[Alternative, ...]
     report_bits: int
 
@@ -117,13 +117,13 @@ def plan_collection(
     epsilon: float | None = None,
     epsilon0: float | None = None,
     randomizer: str | None = None,
-    shares: Shares = "any",
+    shares: PopulationShape = "any",
 ) -> CollectionPlan:
-    r"""Plan a collection from what is wanted of it.
+    r"""Plan a collection from its requirements.
 
     `error` asks for the least noise budget that reaches it, and recommends the randomizer with the smallest central
     epsilon; `epsilon` and `epsilon0` ask for the best accuracy they buy. `error` and `epsilon` together ask whether
-    both can be had, and since which n. Among randomizers that are equally good to within a twentieth the one with
+    both can be had, and from which n on. Among randomizers that are equally good to within a twentieth the one with
     the shortest report is taken.
 
     Parameters
@@ -157,7 +157,7 @@ def plan_collection(
     Raises
     ------
     ParameterError
-        Also for wishes that cannot be granted: the message says which of them to relax, and how far.
+        Also for infeasible requirements: the message says which of them to relax, and how far.
     UnsupportedError
         Where people bring randomizers of their own (model H): no amplification theorem holds.
 
@@ -176,82 +176,91 @@ def plan_collection(
     ------
     Variances: the sources of the randomizers; central guarantee: `amplify`; vulnerability: `vulnerability`.
     """
-    wish = Wish(
+    requirements = Requirements(
         question=question, n=n, honest=n if honest is None else honest, delta=delta, k=k, lower=lower, upper=upper,
         grid=grid, error=error, epsilon=epsilon, epsilon0=epsilon0, randomizer=randomizer, shares=shares,
     )  # fmt: skip
-    kinds = wanted(wish)
-    tried = {family.name: candidate(family, wish) for family in families(wish)}
-    granted = [one for kind in kinds if not isinstance(one := tried[kind.name], str)]
-    if not granted:
-        raise unreachable(kinds, [str(tried[kind.name]) for kind in kinds], wish)
-    best = recommend(granted, wish)
-    if wish.error is not None and wish.epsilon is not None and best.central.epsilon > wish.epsilon:
-        best = min(granted, key=lambda one: one.central.epsilon)
-        if best.central.epsilon > wish.epsilon:
-            raise contradiction(best, kinds, wish)
-    people, reason = _smallest_n(best.family, wish)
-    seen = risk(best.randomizer, n=wish.honest)
+    calibrated = {family.name: calibrate(family, requirements) for family in families(requirements)}
+    best = _best(calibrated, requirements)
+    smallest, reason = _smallest_n(best.family, requirements)
+    risk = assess_risk(best.randomizer, n=requirements.honest)
     return CollectionPlan(
-        wish=wish,
+        requirements=requirements,
         randomizer=best.randomizer,
         accuracy=best.accuracy,
-        flat=None if wish.k is None else predict(best.randomizer, n=wish.n, shares="flat"),
+        flat=None if requirements.k is None else predict_accuracy(best.randomizer, n=requirements.n, shares="flat"),
         central=best.central,
-        risk=seen,
-        smallest_n=people,
+        risk=risk,
+        smallest_n=smallest,
         smallest_n_reason=reason,
-        tradeoff=tuple(_tradeoff(best, seen, wish)),
-        alternatives=tuple(
-            Alternative(name, reason=one) if isinstance(one, str) else Alternative.of(one)
-            for name, one in tried.items()
-            if name != best.family.name
-        ),
+        tradeoff=tuple(_tradeoff(best, risk, requirements)),
+        alternatives=tuple(_alternatives(calibrated, best)),
         report_bits=best.report_bits,
     )
 
 
-def _smallest_n(family: Family, wish: Wish) -> tuple[int | None, str]:
-    if wish.error is None or wish.epsilon is None:
-        return None, "every n can have this alone; give both an error and an epsilon to ask since which n both hold"
-    return smallest_people(family, wish, error=wish.error, epsilon=wish.epsilon), ""
+def _best(calibrated: Mapping[str, CalibratedRandomizer | str], requirements: Requirements) -> CalibratedRandomizer:
+    """The recommended randomizer among those that the requirements admit; ParameterError where none meets them."""
+    admitted = select_families(requirements)
+    feasible = [one for family in admitted if not isinstance(one := calibrated[family.name], str)]
+    if not feasible:
+        raise infeasible_accuracy(admitted, [str(calibrated[family.name]) for family in admitted], requirements)
+    best = recommend(feasible, requirements)
+    if requirements.error is None or requirements.epsilon is None or best.central.epsilon <= requirements.epsilon:
+        return best
+    best = min(feasible, key=lambda one: one.central.epsilon)
+    if best.central.epsilon > requirements.epsilon:
+        raise infeasible_combination(best, admitted, requirements)
+    return best
 
 
-def _tradeoff(best: Candidate, seen: Risk, wish: Wish) -> Iterator[Step]:
-    for factor in LADDER:
+def _alternatives(
+    calibrated: Mapping[str, CalibratedRandomizer | str], best: CalibratedRandomizer
+) -> Iterator[Alternative]:
+    for name, one in calibrated.items():
+        if name != best.family.name:
+            yield Alternative(name, reason=one) if isinstance(one, str) else Alternative.of(one)
+
+
+def _smallest_n(family: RandomizerFamily, requirements: Requirements) -> tuple[int | None, str]:
+    if requirements.error is None or requirements.epsilon is None:
+        return None, "every n meets this alone; give both an error and an epsilon to ask from which n on both hold"
+    return smallest_n(family, requirements, error=requirements.error, epsilon=requirements.epsilon), ""
+
+
+def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements) -> Iterator[TradeoffRow]:
+    for factor in TRADEOFF_FACTORS:
         epsilon0 = best.epsilon0 * factor
         if factor == 1.0:
-            yield Step(best.epsilon0, best.central.epsilon, best.accuracy.error95, seen.vulnerability, seen.gain)
-        elif epsilon0 <= best.family.most:
+            yield TradeoffRow(epsilon0, best.central.epsilon, best.accuracy.error95, risk.vulnerability, risk.gain)
+        elif epsilon0 <= best.family.largest_epsilon0:
             try:
-                randomizer = best.family.make(epsilon0, wish.n)
-            except ParameterError:  # too little noise budget for this kind
+                randomizer = best.family.make(epsilon0, requirements.n)
+            except ParameterError:  # too small an epsilon0 for this kind
                 continue
-            # what is not known for the answer is not known with another noise either
-            told = seen if seen.seen is None else risk(randomizer, n=wish.honest)
-            error95 = predict(randomizer, n=wish.n, shares=wish.shares).error95
-            promised = central(best.family, epsilon0, wish, n=wish.n)
-            yield Step(epsilon0, promised, error95, told.vulnerability, told.gain)
+            # what is not known for the answer is not known at another epsilon0 either
+            known = risk if risk.exact is None else assess_risk(randomizer, n=requirements.honest)
+            error95 = predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares).error95
+            epsilon = guaranteed_epsilon(best.family, epsilon0, requirements, n=requirements.n)
+            yield TradeoffRow(epsilon0, epsilon, error95, known.vulnerability, known.gain)
 
 
 def delta_notes(delta: float, n: int) -> Iterator[str]:
-    """What has to be said of a delta that promises too little for n people."""
+    """A caveat where delta is too large for n people."""
     if delta * n >= 1.0:
         yield (
-            f"delta = {delta:g} is not below 1/n = {1 / n:.3g}: such a promise allows publishing one "
+            f"delta = {delta:g} is not below 1/n = {1 / n:.3g}: such a guarantee allows publishing one "
             "person's report outright; take a delta well below 1/n"
         )
 
 
 def _notes(plan: CollectionPlan) -> Iterator[str]:
-    wish = plan.wish
-    yield from delta_notes(wish.delta, wish.n)
-    if plan.error95 >= 0.5 * wish.span:
+    requirements = plan.requirements
+    yield from delta_notes(requirements.delta, requirements.n)
+    if plan.error95 >= 0.5 * requirements.span:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:
-        yield "shuffling adds next to nothing here: the promise is that of one report"
-    if wish.honest < wish.n:
-        yield (
-            f"the error holds if everybody reports as told: {wish.n - wish.honest:,} people who lie can move the "
-            "estimate further"
-        )
+        yield "shuffling adds next to nothing here: the guarantee is that of one report"
+    if requirements.honest < requirements.n:
+        liars = requirements.n - requirements.honest
+        yield f"the error holds if everybody reports as told: {liars:,} people who lie can move the estimate further"

@@ -1,4 +1,4 @@
-"""What somebody wants from a collection, checked."""
+"""The requirements on a collection, checked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.checks import positive, privacy_budget, real, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 
-Shares = Literal["any", "flat"]
+PopulationShape = Literal["any", "flat"]
 
 MOST_SYMBOLS = 1 << 24
 WIDEST = 1e100
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A question to n people, and what is wanted of the answer; see `plan_collection` for the fields.
+class Requirements:
+    """A question to n people and the accuracy or privacy required of it; see `plan_collection` for the fields.
 
     Exactly one of `error`, `epsilon` and `epsilon0` is given, or `error` with `epsilon` as its ceiling.
     """
@@ -36,7 +36,7 @@ class Wish:
     epsilon: float | None = None
     epsilon0: float | None = None
     randomizer: str | None = None
-    shares: Shares = "any"
+    shares: PopulationShape = "any"
 
     def __post_init__(self) -> None:
         n = whole("n", self.n, least=1, most=MOST_PEOPLE)

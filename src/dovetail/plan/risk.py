@@ -15,26 +15,26 @@ class Risk:
 
     Parameters
     ----------
-    seen : Vulnerability or None
+    exact : Vulnerability or None
     reason : str
-        Why `seen` is None.
+        Why `exact` is None.
     """
 
-    seen: Vulnerability | None
+    exact: Vulnerability | None
     reason: str = ""
 
     @property
     def vulnerability(self) -> float | None:
         """Chance of naming one person's value in one try, from the shuffled reports."""
-        return None if self.seen is None else self.seen.randomized_shuffled
+        return None if self.exact is None else self.exact.randomized_shuffled
 
     @property
     def gain(self) -> float | None:
-        """The factor by which that exceeds a guess without any data."""
-        return None if self.seen is None else self.seen.randomized_shuffled / self.seen.prior
+        """Multiplicative leakage: the factor by which that exceeds a guess without any data."""
+        return None if self.exact is None else self.exact.randomized_shuffled / self.exact.prior
 
 
-def risk(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int) -> Risk:
+def assess_risk(randomizer: FrequencyRandomizer | NumericRandomizer, *, n: int) -> Risk:
     """The vulnerability of one person among n, uniform prior, an adversary who knows nothing else."""
     if isinstance(randomizer, NumericRandomizer):
         return Risk(None, "guessing a number on a fine grid in one try has no exact vulnerability here")

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Missing:
-    """A lens or a number that does not apply, with the reason."""
+    """A metric that does not apply, with the reason."""
 
     reason: str
 
@@ -30,8 +30,8 @@ NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, 
 
 
 @dataclass(frozen=True)
-class Order:
-    """The order lens: the promise and what was fitted for it."""
+class OrderEvaluation:
+    """Order privacy: the guarantee, and the shuffler that was fitted for it."""
 
     guarantee: OrderPrivacy
     shuffler: str
@@ -40,8 +40,8 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Leakage:
-    """The leakage lens: probability that one person's value is guessed in one try, uniform prior.
+class BayesLeakage:
+    """Bayes vulnerability: probability that one person's value is guessed in one try, uniform prior.
 
     `curve` holds the same numbers for smaller collections, to be drawn.
     """
@@ -58,7 +58,7 @@ class Leakage:
 
 
 @dataclass(frozen=True)
-class Shares:
+class IntervalEstimates:
     """Estimated shares of the categories, or one mean, with intervals; `truth` in rehearsals only."""
 
     labels: list[str]
@@ -75,19 +75,19 @@ class Shares:
 
 @dataclass(frozen=True)
 class Estimates:
-    """The utility that was bought."""
+    """The estimates: the utility that the privacy loss buys."""
 
     measure: str
     level: float
-    overall: Shares
-    groups: list[Shares] | Missing
+    overall: IntervalEstimates
+    groups: list[IntervalEstimates] | Missing
     withheld: list[dict[str, Any]]
     estimator: dict[str, str] | Missing = Missing("shares have one estimator")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What an attack on values reached, beside naming the commonest value for everybody.
+class MeasuredAttack:
+    """Success of an attack on values, beside naming the commonest value for everybody.
 
     `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
     right in at least `vulnerable_at` of the trials. `votes`: reports that are weighed for each guess, at most.
@@ -122,20 +122,20 @@ class Learnability:
 
 
 @dataclass(frozen=True)
-class Lenses:
-    """Everything the report says about one shuffler; the first of `attacks` is the main one."""
+class Evaluation:
+    """Every metric of one shuffler; the first of `attacks` is the main one."""
 
     shuffler: str
     local: LocalDP
     central: CentralDP | Missing
-    order: Order
-    leakage: Leakage | Missing
+    order: OrderEvaluation
+    leakage: BayesLeakage | Missing
     estimates: Estimates
-    attacks: dict[str, Measured | Missing] | Missing = NO_TRUTH
+    attacks: dict[str, MeasuredAttack | Missing] | Missing = NO_TRUTH
     learnability: list[Learnability] | Missing = NO_TRUTH
 
     @property
-    def attack(self) -> Measured | Missing:
+    def attack(self) -> MeasuredAttack | Missing:
         """The main attack."""
         return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
 
@@ -148,9 +148,9 @@ class PrivacyReport:
     ----------
     mode : "rehearsal" or "release"
     entropy : "device" or "simulation"
-    lenses : Lenses
+    evaluation : Evaluation
         Of the shuffler that was asked for.
-    comparison : tuple of Lenses
+    comparison : tuple of Evaluation
         Of every shuffler side by side, in rehearsals that ask for it.
     rounds, windows : dict or Missing
         Of a stream: the series of estimates with what it cost, and the answers to window queries.
@@ -167,8 +167,8 @@ class PrivacyReport:
     version: str
     collection: dict[str, Any]
     randomizer: dict[str, Any]
-    lenses: Lenses
-    comparison: tuple[Lenses, ...]
+    evaluation: Evaluation
+    comparison: tuple[Evaluation, ...]
     assumptions: tuple[str, ...]
     steps: tuple[dict[str, str], ...]
     config: dict[str, Any]
@@ -199,39 +199,39 @@ class PrivacyReport:
             "version": self.version,
             "collection": self.collection,
             "randomizer": self.randomizer,
-            **_lenses(self.lenses),
+            **_evaluation(self.evaluation),
             "rounds": self.rounds,
             "windows": self.windows,
-            "comparison": [_lenses(lenses) for lenses in self.comparison],
+            "comparison": [_evaluation(evaluation) for evaluation in self.comparison],
             "assumptions": list(self.assumptions),
             "steps": list(self.steps),
             "release": self.release,
             "files": self.files,
             "config": self.config,
         }
-        ready: dict[str, Any] = plain(document)
+        ready: dict[str, Any] = to_jsonable(document)
         return ready
 
 
-def _lenses(lenses: Lenses) -> dict[str, Any]:
-    local = lenses.local
+def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    local = evaluation.local
     return {
-        "shuffler": lenses.shuffler,
+        "shuffler": evaluation.shuffler,
         "local": {
             "epsilon": local.epsilon,
             "delta": local.delta,
             "source": local.source,
             "caveats": list(local.caveats),
         },
-        "central": central_document(lenses.central),
-        "order": _order(lenses.order),
-        "leakage": lenses.leakage,
-        "attack": lenses.attack,
-        "attacks": lenses.attacks
-        if isinstance(lenses.attacks, Missing)
-        else [{"name": name, **plain(found)} for name, found in lenses.attacks.items()],
-        "learnability": lenses.learnability,
-        "estimates": lenses.estimates,
+        "central": central_document(evaluation.central),
+        "order": _order(evaluation.order),
+        "leakage": evaluation.leakage,
+        "attack": evaluation.attack,
+        "attacks": evaluation.attacks
+        if isinstance(evaluation.attacks, Missing)
+        else [{"name": name, **to_jsonable(found)} for name, found in evaluation.attacks.items()],
+        "learnability": evaluation.learnability,
+        "estimates": evaluation.estimates,
     }
 
 
@@ -257,7 +257,7 @@ def central_document(central: CentralDP | Missing) -> Any:
     }
 
 
-def _order(order: Order) -> dict[str, Any]:
+def _order(order: OrderEvaluation) -> dict[str, Any]:
     return {
         "alpha": order.guarantee.alpha,
         "shuffler": order.shuffler,
@@ -268,18 +268,18 @@ def _order(order: Order) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """JSON-ready: dataclasses as dictionaries, Missing as null with its reason, infinity as "inf"."""
     if isinstance(value, Missing):
         return {"value": None, "reason": value.reason}
-    if isinstance(value, Shares):
-        return {key: plain(item) for key, item in asdict(value).items() if item is not None}
+    if isinstance(value, IntervalEstimates):
+        return {key: to_jsonable(item) for key, item in asdict(value).items() if item is not None}
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: to_jsonable(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_jsonable(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value

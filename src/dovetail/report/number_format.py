@@ -39,7 +39,7 @@ def downward(value: Any) -> str:
 
 def percent(value: Any, rounding: str = ROUND_HALF_EVEN) -> str:
     """A probability in percent with at most two decimals."""
-    if reason(value) is not None or not math.isfinite(float(value)):
+    if missing_reason(value) is not None or not math.isfinite(float(value)):
         return ABSENT
     return _strip(_quantize(Decimal(repr(float(value))).scaleb(2), 2, rounding)) + "%"
 
@@ -55,7 +55,7 @@ def odds(epsilon: Any) -> str:
     return upward(math.exp(loss) if loss < 700.0 else math.inf)
 
 
-def reason(block: Any) -> str | None:
+def missing_reason(block: Any) -> str | None:
     """Why a part of the document does not apply; None where it does."""
     if block is None:
         return "not stated"
@@ -74,7 +74,7 @@ def _strip(value: Decimal) -> str:
 
 
 def _significant(value: Any, rounding: str) -> str:
-    if reason(value) is not None:
+    if missing_reason(value) is not None:
         return ABSENT
     number = float(value)
     if math.isinf(number):
@@ -104,20 +104,20 @@ class Unit(NamedTuple):
         return cls(2, "%") if measure == "share" else cls(0, "")
 
     def __call__(self, value: Any, error: Any, rounding: str = ROUND_HALF_EVEN) -> str:
-        if reason(value) is not None or not math.isfinite(float(value)):
+        if missing_reason(value) is not None or not math.isfinite(float(value)):
             return ABSENT
-        scale = 0.0 if reason(error) is not None else float(error)
+        scale = 0.0 if missing_reason(error) is not None else float(error)
         power = Decimal(repr(scale)).adjusted() + self.shift if 0.0 < scale < math.inf else -1
         number = Decimal(repr(float(value))).scaleb(self.shift)
         return f"{_quantize(number, max(0, 1 - power), rounding):,f}{self.sign}"
 
     def interval(self, ends: Any, error: Any) -> str:
         """Both ends, rounded outwards."""
-        if reason(ends) is not None:
+        if missing_reason(ends) is not None:
             return ABSENT
         return f"{self(ends[0], error, ROUND_FLOOR)} to {self(ends[1], error, ROUND_CEILING)}"
 
 
-def spoken(name: str) -> str:
+def display_name(name: str) -> str:
     """A name of the program as words."""
     return name.replace("_", " ")

@@ -1,51 +1,23 @@
-"""What an attack reached, and the one loop that releases and attacks again and again."""
+"""The result of an attack: its success beside the chance level, with an interval."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from dovetail.core.checks import whole
-from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import DataError
-from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
-from dovetail.randomize.sampling.domain import symbols
-
-People = NDArray[np.int64]  # (m,), 0..n-1
-Guesses = NDArray[np.int64]  # (m,), values 0..k-1
 Shares = NDArray[np.float64]  # (m,)
-Progress = Callable[[int, int], None]
 
 LEVEL = 0.95
 VULNERABLE_AT = 0.9
 
 
-class Attacker(Protocol):
-    """Guesses values from a released batch and public data."""
-
-    @property
-    def label(self) -> str:
-        """What the result is called."""
-        ...
-
-    @property
-    def targets(self) -> People:
-        """The people whose values are guessed."""
-        ...
-
-    def guess(self, reports: Reports, rng: Entropy) -> Guesses:
-        """The value of each target, from the reports in their released order; `rng` breaks ties."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class Attacked:
-    """What an attack reached, beside what it would reach without the reports.
+class AttackResult:
+    """Success of an attack, beside what it would reach without the reports.
 
     Parameters
     ----------
@@ -78,7 +50,7 @@ class Attacked:
     vulnerable_at: float = VULNERABLE_AT
 
     @classmethod
-    def of(cls, name: str, rates: NDArray[np.float64], *, chance: float, randomizations: int) -> Attacked:
+    def of(cls, name: str, rates: NDArray[np.float64], *, chance: float, randomizations: int) -> AttackResult:
         """From the shares of right guesses (shuffles, targets): Student's interval over shuffles."""
         shares = rates.mean(axis=1)
         return cls(
@@ -96,118 +68,6 @@ class Attacked:
         """The numbers without those of single people."""
         numbers = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "by_person"}
         return numbers | {"interval": list(self.interval), "targets": len(self.by_person)}
-
-
-def mount(
-    attacker: Attacker,
-    randomizer: FrequencyRandomizer,
-    values: ArrayLike,
-    shuffler: Shuffler,
-    *,
-    shuffles: int = 10,
-    randomizations: int = 50,
-    rng: Entropy | None = None,
-    progress: Progress = lambda done, total: None,
-) -> Attacked:
-    """Draw `shuffles` orders; release `randomizations` batches in each of them; attack every one.
-
-    Parameters
-    ----------
-    attacker : Attacker
-        `MajorityVote`, `Correlation`, `DeFinetti`, or your own.
-    values : int array (n,), codes 0..k-1
-        The truth.
-    shuffles : int, at least 2
-    randomizations : int, at least 1
-
-    Returns
-    -------
-    Attacked
-        Its `chance` is the share of targets that hold the commonest value among them.
-
-    Source
-    ------
-    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5: one order for
-    50 randomizations, ten times.
-    """
-    rng = entropy_or_system(rng)
-    whole("shuffles", shuffles, least=2)
-    whole("randomizations", randomizations, least=1)
-    held = truth_of(values, randomizer.k, shuffler)
-    truth = held[people("targets", attacker.targets, n=held.size)]
-    right = np.zeros((shuffles, truth.size))
-    for row in range(shuffles):
-        order = shuffler.permutation(rng)
-        for column in range(randomizations):
-            right[row] += attacker.guess(randomizer.randomize(held, rng)[order], rng) == truth
-            progress(row * randomizations + column + 1, shuffles * randomizations)
-    return Attacked.of(attacker.label, right / randomizations, chance=commonest(truth), randomizations=randomizations)
-
-
-def score(
-    attacker: Attacker, values: ArrayLike, batches: Sequence[Reports], *, rng: Entropy | None = None
-) -> Attacked:
-    """Attack batches that have been released, each in an order of its own.
-
-    Parameters
-    ----------
-    attacker : Attacker
-    values : int array (n,)
-        The truth, for scoring alone; at the places of the batches.
-    batches : sequence of reports, at least one
-
-    Returns
-    -------
-    Attacked
-        `vulnerable` is the share of targets guessed right in at least `vulnerable_at` of the batches. One batch tells
-        nothing about others: the interval is then [0, 1].
-    """
-    rng = entropy_or_system(rng)
-    whole("batches", len(batches), least=1)
-    truth = np.asarray(values)[people("targets", attacker.targets, n=np.size(values))]
-    right = np.array([attacker.guess(batch, rng) == truth for batch in batches], dtype=np.float64)
-    found = Attacked.of(attacker.label, right, chance=commonest(truth), randomizations=1)
-    return replace(found, vulnerable=float((found.by_person >= VULNERABLE_AT).mean()))
-
-
-def commonest(values: NDArray[np.int64]) -> float:
-    """The share of the commonest value: what naming it for everybody reaches."""
-    return float(np.bincount(values).max() / values.size)
-
-
-def truth_of(values: ArrayLike, k: int, shuffler: Shuffler) -> NDArray[np.int64]:
-    """Codes 0..k-1 of the people whom the shuffler was fitted for."""
-    held = symbols(values, k)
-    if held.size != shuffler.n:
-        raise DataError(f"`values` must be {shuffler.n:,} codes, as the shuffler was fitted for, got {held.size:,}.")
-    return held
-
-
-def people(name: str, given: ArrayLike, *, n: int) -> People:
-    """Indices (m,) of at least one of n people."""
-    who = np.asarray(given)
-    if who.ndim != 1 or not who.size or who.dtype.kind not in "iu" or who.min() < 0 or who.max() >= n:
-        raise DataError(f"`{name}` must be indices (m,) of people 0..{n - 1}, got shape {who.shape} of {who.dtype}.")
-    return who.astype(np.int64)
-
-
-def columns(name: str, given: ArrayLike, *, n: int | None = None) -> NDArray[np.float64]:
-    """Finite numbers (n, d), one row for each person; a list of numbers is one column."""
-    table = np.asarray(given)
-    if table.dtype.kind not in "iufb" or not np.isfinite(table).all():
-        raise DataError(f"`{name}` must be finite numbers, because distances are taken; got {table.dtype}.")
-    table = table.astype(np.float64)[:, None] if table.ndim == 1 else table.astype(np.float64)
-    if table.ndim != 2 or not table.size or (n is not None and len(table) != n):
-        wanted = "one row for each person" if n is None else f"{n:,} rows, one for each person"
-        raise DataError(f"`{name}` must have {wanted}, got shape {np.shape(given)}.")
-    return table
-
-
-def most(scores: NDArray[np.float64], rng: Entropy) -> Guesses:
-    """The column with the largest score of each row; scores within 1e-12 tie, and ties are broken at random."""
-    best = scores >= scores.max(axis=1, keepdims=True) - 1e-12
-    chosen = (rng.words(len(best)) % best.sum(axis=1).astype(np.uint64)).astype(np.int64)
-    return np.asarray((best.cumsum(axis=1) > chosen[:, None]).argmax(axis=1))
 
 
 def _over_shuffles(shares: Shares) -> tuple[float, float]:

@@ -13,7 +13,9 @@ from scipy.stats import binomtest, hypergeom
 
 from dovetail.account.order_privacy.exact_alpha import exact_alpha
 from dovetail.account.order_privacy.posterior_odds import reidentification_bound
-from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, Attacked, People, Progress, people, truth_of
+from dovetail.attack.experiment.arrays import People, check_people, check_values
+from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, AttackResult
+from dovetail.attack.experiment.run_attack import Progress
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
@@ -55,20 +57,20 @@ def best_subset_success(channel: Channel, values: ArrayLike, shuffler: Shuffler,
     The game of Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.2; its optimal play.
     """
     n, reports = shuffler.n, channel.shape[1]
-    held, wanted = truth_of(values, channel.shape[0], shuffler), _subset(subset, n)
-    if math.factorial(min(n, 20)) * max(reports**n, math.comb(n, wanted.size)) > _MOST_CELLS:
+    held, members = check_values(values, channel.shape[0], shuffler), _subset(subset, n)
+    if math.factorial(min(n, 20)) * max(reports**n, math.comb(n, members.size)) > _MOST_CELLS:
         raise UnsupportedError(
             f"Listing the orders of {n} people and {reports}^{n} releases exceeds {_MOST_CELLS:,} cells; "
             "use SubsetSearch, whose success is a lower bound."
         )
-    choices = np.array(list(combinations(range(n), wanted.size)))
+    choices = np.array(list(combinations(range(n), members.size)))
     orders = np.array(list(permutations(range(n))), dtype=np.int64)
-    law = np.exp([shuffler.log_weight(order) for order in orders])
-    wins = (2 * np.isin(orders, wanted)[:, choices].sum(axis=2) > wanted.size).astype(np.float64)
+    probabilities = np.exp([shuffler.log_weight(order) for order in orders])
+    wins = (2 * np.isin(orders, members)[:, choices].sum(axis=2) > members.size).astype(np.float64)
     rows = channel.matrix()[held][orders]  # (orders, n, reports)
     releases = product(range(reports), repeat=n)
     seats = np.arange(n)
-    return float(sum(((law * rows[:, seats, release].prod(axis=1)) @ wins).max() for release in releases))
+    return float(sum(((probabilities * rows[:, seats, release].prod(axis=1)) @ wins).max() for release in releases))
 
 
 def subset_bound(
@@ -76,27 +78,27 @@ def subset_bound(
 ) -> float:
     """What Theorem 4.2 allows against `subset` as part of `group`; 1 where it says nothing.
 
-    Without `group` the better of two: everybody, and the largest group with the subset that the shuffler promises
+    Without `group` the better of two: everybody, and the largest group with the subset that the shuffler guarantees
     alpha for.
     """
-    wanted = _subset(subset, shuffler.n)
+    members = _subset(subset, shuffler.n)
     if group is None:
-        every = [np.arange(shuffler.n), *_promised(shuffler, wanted)]
-        return min(subset_bound(randomizer, shuffler, subset=wanted, group=one) for one in every)
-    members = np.unique(people("group", group, n=shuffler.n))
-    if not np.isin(wanted, members).all():
+        every = [np.arange(shuffler.n), *_largest_guaranteed_group(shuffler, members)]
+        return min(subset_bound(randomizer, shuffler, subset=members, group=one) for one in every)
+    people = np.unique(check_people("group", group, n=shuffler.n))
+    if not np.isin(members, people).all():
         raise DataError("`subset` must be people of `group`.")
-    alpha = exact_alpha(shuffler, Groups.from_lists([members.tolist()], shuffler.n))
-    return reidentification_bound(epsilon=randomizer.guarantee.epsilon, alpha=alpha, r=members.size, k=wanted.size)
+    alpha = exact_alpha(shuffler, Groups.from_lists([people.tolist()], shuffler.n))
+    return reidentification_bound(epsilon=randomizer.guarantee.epsilon, alpha=alpha, r=people.size, k=members.size)
 
 
-def _promised(shuffler: Shuffler, wanted: People) -> list[People]:
-    """The largest group of the shuffler's promise that holds all of these people, if there is one."""
+def _largest_guaranteed_group(shuffler: Shuffler, members: People) -> list[People]:
+    """The largest group of the shuffler's guarantee that holds all of these people, if there is one."""
     groups = shuffler.guarantee.groups
     if not isinstance(groups, Groups):
         return []
     holding = groups.rows.transpose(groups.n)
-    rows = reduce(np.intersect1d, [holding.row(person) for person in wanted])
+    rows = reduce(np.intersect1d, [holding.row(person) for person in members])
     return [groups.members(int(rows[groups.sizes[rows].argmax()]))] if rows.size else []
 
 
@@ -115,14 +117,14 @@ class SubsetSearch:
     randomizer : FrequencyRandomizer
         KRR, Hadamard, Unary or LocalHashing.
     subset : int array (k,)
-    inside, anybody : float arrays (n, values)
+    subset_counts, total_counts : float arrays (n, values)
         How often place i held a report of the subset, of anybody, from a person with this value; from `learn`.
     """
 
     randomizer: FrequencyRandomizer
     subset: People
-    inside: NDArray[np.float64]
-    anybody: NDArray[np.float64]
+    subset_counts: NDArray[np.float64]
+    total_counts: NDArray[np.float64]
 
     @classmethod
     def learn(
@@ -131,23 +133,23 @@ class SubsetSearch:
     ) -> SubsetSearch:  # fmt: skip
         """From orders that the adversary draws for itself: the shuffler is public. O(n draws)."""
         rng = entropy_or_system(rng)
-        held, wanted = truth_of(values, randomizer.k, shuffler), _subset(subset, shuffler.n)
-        seats, anybody = np.arange(held.size), np.zeros((held.size, randomizer.k))
-        inside = np.zeros_like(anybody)
+        held, members = check_values(values, randomizer.k, shuffler), _subset(subset, shuffler.n)
+        seats, total_counts = np.arange(held.size), np.zeros((held.size, randomizer.k))
+        subset_counts = np.zeros_like(total_counts)
         for _ in range(whole("draws", draws, least=1)):
             order = shuffler.permutation(rng)
-            anybody[seats, held[order]] += 1.0
-            inside[inverse(order)[wanted], held[wanted]] += 1.0
-        return cls(randomizer, wanted, inside, anybody)
+            total_counts[seats, held[order]] += 1.0
+            subset_counts[inverse(order)[members], held[members]] += 1.0
+        return cls(randomizer, members, subset_counts, total_counts)
 
     def guess(self, reports: Reports, rng: Entropy | None = None) -> People:
         """The k places named."""
         rng = entropy_or_system(rng)
         seen = self.randomizer.support(reports)
-        if seen.shape != self.inside.shape:
-            raise DataError(f"`reports` must be {len(self.inside):,}, one for each place, got {len(seen):,}.")
+        if seen.shape != self.subset_counts.shape:
+            raise DataError(f"`reports` must be {len(self.subset_counts):,}, one for each place, got {len(seen):,}.")
         likelihood = np.where(seen, 1.0, math.exp(-self.randomizer.support_log_odds))
-        score = (self.inside * likelihood).sum(axis=1) / (self.anybody * likelihood).sum(axis=1)
+        score = (self.subset_counts * likelihood).sum(axis=1) / (self.total_counts * likelihood).sum(axis=1)
         return np.lexsort((rng.words(score.size), -score))[: self.subset.size].astype(np.int64)
 
 
@@ -159,18 +161,18 @@ def reidentify_subset(
     trials: int = 500,
     rng: Entropy | None = None,
     progress: Progress = lambda done, total: None,
-) -> Attacked:
+) -> AttackResult:
     """Release `trials` times, each in an order of its own, and count the wins.
 
     Returns
     -------
-    Attacked
+    AttackResult
         `success` is the share of wins with its Clopper-Pearson interval, `chance` what naming random places wins,
         `by_person` how often the report of each member of the subset was among those named, `vulnerable` the share
         of members for whom it was in at least `vulnerable_at` of the trials.
     """
     rng = entropy_or_system(rng)
-    held = truth_of(values, search.randomizer.k, shuffler)
+    held = check_values(values, search.randomizer.k, shuffler)
     found = np.zeros((whole("trials", trials, least=1), search.subset.size), dtype=np.bool_)
     for row in range(trials):
         order = shuffler.permutation(rng)
@@ -181,7 +183,7 @@ def reidentify_subset(
     wins = int((2 * found.sum(axis=1) > k).sum())
     interval = binomtest(wins, trials).proportion_ci(LEVEL, method="exact")
     shares = found.mean(axis=0)
-    return Attacked(
+    return AttackResult(
         "re-identification of a subset",
         success=wins / trials,
         chance=float(hypergeom.sf(k // 2, held.size, k, k)),
@@ -194,7 +196,7 @@ def reidentify_subset(
 
 
 def _subset(subset: ArrayLike, n: int) -> People:
-    wanted = people("subset", subset, n=n)
-    if np.unique(wanted).size < wanted.size:
+    members = check_people("subset", subset, n=n)
+    if np.unique(members).size < members.size:
         raise DataError("`subset` must name each person once.")
-    return wanted
+    return members

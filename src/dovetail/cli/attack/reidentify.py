@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dovetail.attack.reidentify.forest import ForestAttack, ReidentificationResult, reidentify
+from dovetail.attack.reidentify.experiment import ReidentificationResult, reidentify
+from dovetail.attack.reidentify.forest import ForestAttack
 from dovetail.cli.attack import released as attack_released
 from dovetail.cli.attack import values as attack_values
 from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows, progress_bar

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.attack.experiment.result import score
+from dovetail.attack.experiment.run_attack import attack_released
 from dovetail.cli.attack.values import KnownOptions, OutputOptions, Private, Targets, check_place, tell
 from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSettings, chosen, settings_group
 from dovetail.cli.console.option_groups import flatten
@@ -93,7 +93,7 @@ def _released(
         experiment.knowledge(batches[0]), experiment.randomizer, _shuffler(kind, made, experiment), targets=who,
         rng=rng, **{name: value for name, value in chosen(settings).items() if name in taken},
     )  # fmt: skip
-    found = score(attacking, experiment.collection.survey.values, batches, rng=rng)
+    found = attack_released(attacking, experiment.collection.survey.values, batches, rng=rng)
     one = {"interval": ONE, "vulnerable": ONE} if len(files) == 1 else {}
     shuffle = made.get("shuffle") or {}
     alpha = shuffle.get("alpha")

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.attack.experiment.result import Attacked, mount
+from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.console.mechanism_options import (
     GroupOptions,
@@ -43,8 +44,8 @@ from dovetail.core.stages import Attack
 from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
-from dovetail.report.document import Missing, plain
-from dovetail.report.number_format import percent, reason
+from dovetail.report.document import Missing, to_jsonable
+from dovetail.report.number_format import missing_reason, percent
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
                 **chosen(attack),
             )  # fmt: skip
             progress("learn", 1, 1)
-            found = mount(
+            found = run_attack(
                 learned, experiment.randomizer, collection.survey.values, collection.shuffler, rng=rng,
                 shuffles=shuffles, randomizations=randomizations,
                 progress=lambda done, total: progress(f"attack: {kind.label}", done, total),
@@ -199,7 +200,7 @@ def subset(
 
 def _search(
     experiment: AttackExperiment, wanted: Any, *, draws: int, trials: int, rng: Entropy, hidden: bool
-) -> Attacked:
+) -> AttackResult:
     values, shuffler = experiment.collection.survey.values, experiment.collection.shuffler
     with progress_bar(hidden=hidden) as progress:
         progress("learn the shuffler", 0, 1)
@@ -218,14 +219,14 @@ def check_place(out: Path | None) -> None:
 
 
 def tell(
-    found: Attacked, experiment: AttackExperiment, people: pl.Series, output: OutputOptions, more: dict[str, Any]
+    found: AttackResult, experiment: AttackExperiment, people: pl.Series, output: OutputOptions, more: dict[str, Any]
 ) -> None:
     """Print the result, `more` beside it or instead, and write what it reached against each person."""
     out = output.out
     if out is not None:
         frame = pl.DataFrame([people, pl.Series("success", found.by_person)])
         write_whole(out, frame.write_csv, force=output.force)
-    document = plain(
+    document = to_jsonable(
         {
             "schema_version": 1,
             **found.summary(),
@@ -242,14 +243,14 @@ def tell(
 
 
 def _print(document: dict[str, Any]) -> None:
-    reach = reason(document["interval"])
+    reach = missing_reason(document["interval"])
     if reach is None:
         low, high = document["interval"]
         reach = f"{percent(document['level'])} interval {percent(low)} to {percent(high)}"
     order = " in one order" if document["randomizations"] > 1 else ""
     often = f"of the targets: right in at least {percent(document['vulnerable_at'])} of the releases{order}"
-    none = reason(document["vulnerable"])
-    shuffler = reason(document["shuffler"]) or document["shuffler"]
+    none = missing_reason(document["vulnerable"])
+    shuffler = missing_reason(document["shuffler"]) or document["shuffler"]
     rows = {
         "success": f"{percent(document['success'])} ({reach})",
         "chance": percent(document["chance"]),
@@ -259,8 +260,8 @@ def _print(document: dict[str, Any]) -> None:
         f"{document['randomizations']:,} release{'s' * (document['randomizations'] > 1)} in each",
     }
     if "bound" in document:
-        none = reason(document["bound"])
+        none = missing_reason(document["bound"])
         rows["bound"] = percent(document["bound"]) if none is None else f"none: {none}"
-    if reason(document["files"]["people"]) is None:
+    if missing_reason(document["files"]["people"]) is None:
         rows["people"] = document["files"]["people"]
     print_rows(f"Attack: {document['name']}", rows)

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.experiment.result import Attacked, mount
-from dovetail.attack.experiment.voters import voters
+from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.run_attack import run_attack
+from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.registries import ATTACKS
@@ -18,7 +19,7 @@ from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import AttackSection, GroupsSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.progress import Progress
-from dovetail.report.document import Measured, Missing
+from dovetail.report.document import MeasuredAttack, Missing
 
 MOST_TEXTS = 100
 ALL_WEIGHED = "all reports that can be the target's are weighed"
@@ -79,7 +80,7 @@ class ColumnKnowledge(Knowledge):
             within = (codes.astype(np.float64), 0.0)
         elif groups is not None:
             within = (self.survey.numbers(groups.columns), groups.radius or 0.0)
-        return voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
+        return select_voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
 
     def points(self) -> NDArray[np.float64]:
         """Everybody's place (n, d), each column in units of its standard deviation."""
@@ -130,7 +131,7 @@ def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def attacks(
     collection: Collection, wanted: AttackSection, rng: Entropy, progress: Progress
-) -> dict[str, Measured | Missing] | Missing:
+) -> dict[str, MeasuredAttack | Missing] | Missing:
     """The attacks of a rehearsal on a random sample of people."""
     if not isinstance(collection.randomizer, FrequencyRandomizer):
         return Missing("the attacks guess categories; the private column is a number")
@@ -151,11 +152,11 @@ def _measured(
     wanted: AttackSection,
     rng: Entropy,
     progress: Progress,
-) -> Measured | Missing:
+) -> MeasuredAttack | Missing:
     randomizer, shuffler, chosen = collection.randomizer, collection.shuffler, wanted.settings_of(kind)
     assert isinstance(randomizer, FrequencyRandomizer)  # checked by the caller
     try:
-        found = mount(
+        found = run_attack(
             kind.prepare(known, randomizer, shuffler, targets=targets, rng=rng, **chosen),
             randomizer, collection.survey.values, shuffler,
             shuffles=wanted.trials, randomizations=1, rng=rng,
@@ -167,9 +168,9 @@ def _measured(
     return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes)
 
 
-def measured(found: Attacked, *, votes: int | Missing) -> Measured:
+def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
     """The numbers of an attack with one randomization for each order."""
-    return Measured(
+    return MeasuredAttack(
         name=found.name,
         success=found.success,
         chance=found.chance,

@@ -17,7 +17,7 @@ from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
 from dovetail.pipeline.config.sections import EstimateSection
-from dovetail.report.document import Estimates, Missing, Shares
+from dovetail.report.document import Estimates, IntervalEstimates, Missing
 from dovetail.shuffle.identity import Identity
 
 LEVEL = 0.95
@@ -84,7 +84,7 @@ def _by_column(
     wanted: EstimateSection,
     labels: list[str],
     truth: Truth,
-) -> tuple[list[Shares], list[dict[str, Any]]]:
+) -> tuple[list[IntervalEstimates], list[dict[str, Any]]]:
     """One entry per group of at least `min_group_size` people; smaller ones are pooled and withheld."""
     names = column.unique().sort()
     codes = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
@@ -135,12 +135,12 @@ def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> 
 
 def shares_of(
     estimate: Estimate, labels: list[str], truth: list[float] | None, by: str | None = None, group: str | None = None
-) -> Shares:
+) -> IntervalEstimates:
     """An estimate as the report holds it."""
     low, high = estimate.interval(LEVEL)
     if len(labels) > 1:  # a share lies in [0, 1] whatever the noise says; the unbiased value is left as it is
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-    return Shares(
+    return IntervalEstimates(
         labels=labels,
         value=_list(estimate.value),
         standard_error=_list(estimate.standard_error),

@@ -15,18 +15,18 @@ from dovetail.pipeline.evaluate.guarantees import central_lens, order_lens
 from dovetail.pipeline.evaluate.leakage import leakage_lens
 from dovetail.pipeline.evaluate.sentences import assumptions, collection_document, randomizer_document, steps
 from dovetail.pipeline.files.report_columns import describe_reports
-from dovetail.report.document import Lenses, Missing, PrivacyReport
+from dovetail.report.document import Evaluation, Missing, PrivacyReport
 
 NO_ORDER = "a uniform shuffle keeps no order, so no report belongs to a group"
 
 
 def evaluate(
     collection: Collection, batch: Reports, *, estimate: EstimateSection, truth: Any, provenance: str
-) -> Lenses:
+) -> Evaluation:
     """All metrics that do not need the truth; with it (n,), the estimates stand beside it."""
     randomizer, shuffler = collection.randomizer, collection.shuffler
     public: pl.DataFrame | Missing = collection.survey.public if shuffler.keeps_places else Missing(NO_ORDER)
-    return Lenses(
+    return Evaluation(
         shuffler=shuffler.name,
         local=randomizer.guarantee.drawn_from(provenance),
         central=central_lens(
@@ -42,9 +42,9 @@ def evaluate(
 
 
 def privacy_report(
-    collection: Collection, lenses: Lenses, *, mode: str, provenance: str, **rest: Any
+    collection: Collection, evaluation: Evaluation, *, mode: str, provenance: str, **rest: Any
 ) -> PrivacyReport:
-    """The report of a collection whose metrics are `lenses`; `rest` are further fields of it."""
+    """The report of a collection whose metrics are `evaluation`; `rest` are further fields of it."""
     return PrivacyReport(
         title=collection.title or f"Collection of {collection.private}",
         mode=mode,
@@ -52,9 +52,9 @@ def privacy_report(
         version=__version__,
         collection=collection_document(collection),
         randomizer=randomizer_document(collection.randomizer),
-        lenses=lenses,
-        assumptions=assumptions(collection, lenses, mode=mode),
-        steps=steps(lenses, collection.randomizer),
+        evaluation=evaluation,
+        assumptions=assumptions(collection, evaluation, mode=mode),
+        steps=steps(evaluation, collection.randomizer),
         config=dict(collection.asked),
         sanitized_description=describe_reports(
             collection.randomizer,

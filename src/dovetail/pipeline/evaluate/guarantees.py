@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.account.amplify import amplify
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
-from dovetail.report.document import Missing, Order
+from dovetail.report.document import Missing, OrderEvaluation
 
 _NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
 _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffles only; this order is released"
@@ -40,13 +40,13 @@ def central_lens(
     return amplify(randomizer, n=batch, delta=delta, honest=max(1, batch - absent)).drawn_from(provenance)
 
 
-def order_lens(shuffler: Shuffler, *, provenance: str) -> Order:
+def order_lens(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:
     """The order guarantee and what was fitted."""
     summary = shuffler.summary()
     theta_n = summary.get("theta_n")
     reason = "this shuffler has no dispersion parameter theta"
     guarantee = shuffler.guarantee.drawn_from(provenance)
-    return Order(
+    return OrderEvaluation(
         guarantee,
         shuffler.name,
         Missing(reason) if theta_n is None else float(theta_n),

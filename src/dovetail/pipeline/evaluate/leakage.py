@@ -14,7 +14,7 @@ from dovetail.leak.exact.histograms import histogram_count
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.randomize.krr import KRR
-from dovetail.report.document import Leakage, Missing
+from dovetail.report.document import BayesLeakage, Missing
 
 MOST_CELLS = 300_000  # of a channel; its reports are compared with each other
 MOST_PEOPLE = 1_000_000  # whom a sum over three kinds of report serves within a second
@@ -24,10 +24,10 @@ _UNLISTED = (
     "Reports are too many kinds to be listed: no local randomizer of this epsilon gives more than k-ary randomized "
     "response in one report, and randomizing shuffled values gives no more than the values"
 )
-_FEWER = "of {m:,} people: the batch of {n:,} tells no more than {m:,} of its reports and the others apart"
+_FEWER = "of {m:,} people: upper bound computed from {m:,} of the {n:,} reports"
 
 
-def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> Leakage | Missing:
+def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> BayesLeakage | Missing:
     """Bayes vulnerability of one person's value under the uniform prior.
 
     Exact for k-ary randomized response, and for other randomizers while histograms are few. Otherwise the method is
@@ -45,7 +45,7 @@ def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> Leakage | Missin
     return found
 
 
-def _found(randomizer: FrequencyRandomizer, n: int) -> Leakage:
+def _found(randomizer: FrequencyRandomizer, n: int) -> BayesLeakage:
     channel = _channel(randomizer)
     if channel is None:
         return _bracket(randomizer, n, None, _UNLISTED)
@@ -53,7 +53,7 @@ def _found(randomizer: FrequencyRandomizer, n: int) -> Leakage:
     here = vulnerability(channel, n=m)
     if m < n:
         return _bracket(randomizer, n, here, f"{here.source}, {_FEWER.format(m=m, n=n)}")
-    return Leakage(
+    return BayesLeakage(
         prior=here.prior,
         randomized=here.randomized,
         shuffled=here.shuffled,
@@ -66,7 +66,7 @@ def _found(randomizer: FrequencyRandomizer, n: int) -> Leakage:
     )
 
 
-def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | None, source: str) -> Leakage:
+def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | None, source: str) -> BayesLeakage:
     """Upper ends for n people: from fewer people, where their reports can be summed over, and from the values.
 
     The shuffled values are those of k-ary randomized response, whose own report is the most that any randomizer of
@@ -77,7 +77,7 @@ def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | Non
     if fewer is not None:
         own, ends = fewer.randomized, [*ends, fewer.randomized_shuffled_bracket.upper]
     best = min(own, *ends)
-    return Leakage(
+    return BayesLeakage(
         prior=response.prior,
         randomized=own,
         shuffled=response.shuffled,

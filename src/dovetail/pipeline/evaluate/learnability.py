@@ -14,7 +14,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator
 from dovetail.estimate.local import local_error
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.files.table import Survey
 from dovetail.report.document import Learnability, Missing
@@ -103,4 +103,4 @@ def local_shares(randomizer: FrequencyRandomizer, reports: Reports, groups: NDAr
     `Debiased(GroupShares(..))`, for every randomizer.
     """
     tally = GroupedFrequencyEstimator(randomizer, groups=int(groups.max()) + 1).tally(reports, groups)
-    return nearest_shares(randomizer.invert(tally.counts, tally.n))[groups]
+    return project_shares(randomizer.invert(tally.counts, tally.n))[groups]

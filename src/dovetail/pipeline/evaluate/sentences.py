@@ -8,7 +8,7 @@ from typing import Any
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.collection import Collection
-from dovetail.report.document import Leakage, Lenses
+from dovetail.report.document import BayesLeakage, Evaluation
 from dovetail.report.number_format import upward
 
 
@@ -35,7 +35,7 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     }
 
 
-def assumptions(collection: Collection, lenses: Lenses, *, mode: str) -> tuple[str, ...]:
+def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each person sends exactly one report, and everybody uses the same randomizer independently.",
@@ -43,18 +43,18 @@ def assumptions(collection: Collection, lenses: Lenses, *, mode: str) -> tuple[s
     ]
     if collection.inferred:
         lines.append("Here the categories were inferred from the private column: a release must declare them.")
-    if isinstance(lenses.central, CentralDP):
-        central = lenses.central
+    if isinstance(evaluation.central, CentralDP):
+        central = evaluation.central
         lines.append(
             f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
             "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
         )
-    alone = lenses.order.summary.get("ungrouped", 0)
+    alone = evaluation.order.summary.get("ungrouped", 0)
     if alone:
         lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
-    if lenses.order.guarantee.protects:
+    if evaluation.order.guarantee.protects:
         lines.append("The order promise is about reorderings inside the fitted groups; it stands beside epsilon.")
-    if isinstance(lenses.leakage, Leakage):
+    if isinstance(evaluation.leakage, BayesLeakage):
         lines.append("Vulnerability is against an adversary who holds every category equally likely beforehand.")
     if mode == "release":
         lines.append("The number of reports and the public columns are no secrets.")
@@ -62,23 +62,23 @@ def assumptions(collection: Collection, lenses: Lenses, *, mode: str) -> tuple[s
     return tuple(lines)
 
 
-def steps(lenses: Lenses, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
+def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
-    central = lenses.central
-    alpha = lenses.order.guarantee.alpha
+    local, central = evaluation.local, evaluation.central
+    alpha = evaluation.order.guarantee.alpha
     return (
         {
             "stage": "randomize",
             "what": f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
-            "guarantee": f"({upward(lenses.local.epsilon)}, {upward(lenses.local.delta)})-local differential privacy",
-            "theorem": lenses.local.source,
+            "guarantee": f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy",
+            "theorem": local.source,
         },
         {
             "stage": "shuffle",
-            "what": f"The batch is reordered by {lenses.shuffler}; the shuffler never looks at the reports.",
+            "what": f"The batch is reordered by {evaluation.shuffler}; the shuffler never looks at the reports.",
             "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {upward(alpha)}",
             "theorem": "; ".join(
-                [lenses.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])
+                [evaluation.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])
             ),
         },
         {

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.attack.reidentify.forest import Records
+from dovetail.attack.reidentify.records import Records
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
 from dovetail.pipeline.files.table import numeric, read_table, refuse_missing

@@ -30,7 +30,7 @@ from dovetail.pipeline.stream.fleet_run import Rounds
 from dovetail.pipeline.stream.rounds_document import rounds_document, sent_of, true_means, windows_document
 from dovetail.pipeline.stream.sentences import assumptions, steps
 from dovetail.pipeline.stream.stream import Stream, read_stream
-from dovetail.report.document import Estimates, Lenses, Missing, Order, PrivacyReport
+from dovetail.report.document import Estimates, Evaluation, Missing, OrderEvaluation, PrivacyReport
 
 _ATTACK = "re-identification needs a history of known senders: see `dovetail attack reidentify`"
 _LEAKAGE = "exact leakage is for categories, and the private column of a stream is a number"
@@ -127,11 +127,11 @@ def _report(
 ) -> PrivacyReport:
     campaign, data = rounds.campaign, settings.data
     truth = None if released is not None else true_means(stream, sent)
-    lenses = _lenses(settings, rounds, batches, sent, truth, rng)
+    evaluation = _evaluation(settings, rounds, batches, sent, truth, rng)
     detail = rounds_document(settings, rounds, sent, truth, provenance=rng.provenance)
     windows = windows_document(rounds, settings.estimate.window, truth)
     if released is not None:
-        lenses = released.compose(lenses)
+        evaluation = released.compose(evaluation)
     return PrivacyReport(
         title=settings.title or f"Stream of {data.private}",
         mode=settings.mode,
@@ -141,10 +141,10 @@ def _report(
         collection={"n": len(stream.roster), "private": data.private, "public": list(data.public), "kind": "numeric",
                     "lower": data.lower, "upper": data.upper},
         randomizer=randomizer_document(campaign.randomizer),
-        lenses=lenses,
+        evaluation=evaluation,
         comparison=(),
-        assumptions=assumptions(settings, rounds, detail, lenses),
-        steps=steps(lenses, campaign, detail),
+        assumptions=assumptions(settings, rounds, detail, evaluation),
+        steps=steps(evaluation, campaign, detail),
         config=settings.model_dump(
             mode="json", exclude={"data": {"path"}, "shuffle": set(files_of(settings.shuffle)), "seed": True}
         ),
@@ -158,14 +158,14 @@ def _report(
     )  # fmt: skip
 
 
-def _lenses(
+def _evaluation(
     settings: RunConfig,
     rounds: Rounds,
     batches: dict[int, Reports],
     sent: pl.DataFrame,
     truth: dict[int, float] | None,
     rng: Entropy,
-) -> Lenses:
+) -> Evaluation:
     """What all rounds together promise, leak and teach."""
     campaign, promise = rounds.campaign, settings.promise
     shuffler, randomizer = campaign.shuffler, campaign.randomizer
@@ -178,7 +178,7 @@ def _lenses(
     whole = rounds.window(rounds.last, width=rounds.last - first + 1).estimate
     known = None if truth is None else [float(np.mean(list(truth.values())))]
     chosen = chosen_mean(randomizer, max(batches.values(), key=len), settings.estimate)
-    return Lenses(
+    return Evaluation(
         shuffler=settings.shuffle.shuffler,
         local=rounds.guarantee,
         central=central if isinstance(central, Missing) else central.drawn_from(rng.provenance),
@@ -197,7 +197,7 @@ def _lenses(
     )
 
 
-def _order(rounds: Rounds, rng: Entropy) -> Order:
+def _order(rounds: Rounds, rng: Entropy) -> OrderEvaluation:
     """Orders of different rounds are drawn independently, so their alphas add."""
     lens = order_lens(rounds.campaign.shuffler, provenance=rng.provenance)  # type: ignore[arg-type]
     count = len(rounds.rounds)

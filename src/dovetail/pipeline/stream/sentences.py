@@ -8,13 +8,13 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.stream.fleet import Campaign
 from dovetail.pipeline.stream.fleet_run import Rounds
-from dovetail.report.document import Lenses, Missing
+from dovetail.report.document import Evaluation, Missing
 from dovetail.report.number_format import upward
 
 POST_PROCESSING = "Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy, Proposition 2.1"
 
 
-def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], lenses: Lenses) -> tuple[str, ...]:
+def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], lenses: Evaluation) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each device sends at most one report a round, and all use the same randomizer independently.",
@@ -40,7 +40,7 @@ def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], len
     return tuple(lines)
 
 
-def steps(lenses: Lenses, campaign: Campaign, detail: dict[str, Any]) -> tuple[dict[str, str], ...]:
+def steps(lenses: Evaluation, campaign: Campaign, detail: dict[str, Any]) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     once, alpha = campaign.randomizer.guarantee, detail["alpha_of_a_round"]
     local = lenses.local

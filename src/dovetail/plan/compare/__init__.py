@@ -1,1 +1,1 @@
-"""TODO."""
+"""Mechanisms of equal accuracy, compared by what each adversary learns."""

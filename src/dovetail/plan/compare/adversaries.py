@@ -16,19 +16,19 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 
 MOST_PEOPLE = 10**7
-MOST_KINDS = 64  # of report, that are sampled
+MOST_REPORT_SYMBOLS = 64  # of report, that are sampled
 MOST_CELLS = 1 << 20
-MOST_TRIED = 64  # known histograms
+MOST_HISTOGRAMS = 64  # known histograms
 MOST_SYMBOLS = 5  # with exact sums for known others
 STEP = sqrt(2.0)
 
 OWN = "what the person's own report tells"
-PROMISE = "what (epsilon, delta)-indistinguishable batches allow"
+GUARANTEE = "what (epsilon, delta)-indistinguishable batches allow"
 BLANKET = "what is left when every truthful answer of the others is revealed"
 
 
 @dataclass(frozen=True)
-class Leak:
+class AdversaryLeakage:
     """How much better an adversary names one person's value in one try; uniform prior.
 
     Parameters
@@ -62,7 +62,7 @@ class Leak:
         return 1.0 + self.additive / self.prior
 
 
-def uninformed(randomizer: FrequencyRandomizer, *, n: int, rng: Entropy | None) -> Leak:
+def uninformed_adversary_leakage(randomizer: FrequencyRandomizer, *, n: int, rng: Entropy | None) -> AdversaryLeakage:
     """She knows the prior, and nothing about anybody.
 
     Raises
@@ -74,15 +74,17 @@ def uninformed(randomizer: FrequencyRandomizer, *, n: int, rng: Entropy | None) 
     if not isinstance(channel, KRRChannel) and n > 1:
         if n > MOST_PEOPLE:
             raise UnsupportedError(f"beyond {MOST_PEOPLE:,} people exact sums take minutes")
-        if channel.shape[1] > MOST_KINDS:
+        if channel.shape[1] > MOST_REPORT_SYMBOLS:
             raise UnsupportedError(
-                f"{channel.shape[1]:,} kinds of report are too many to sample, at most {MOST_KINDS} are"
+                f"{channel.shape[1]:,} kinds of report are too many to sample, at most {MOST_REPORT_SYMBOLS} are"
             )
     seen = vulnerability(channel, n=n, rng=rng)
     return _reached(seen, "uniform prior, nobody's value is known")
 
 
-def strong(randomizer: FrequencyRandomizer, *, n: int, lower: float, own: float) -> Leak:
+def strong_adversary_leakage(
+    randomizer: FrequencyRandomizer, *, n: int, lower: float, own: float
+) -> AdversaryLeakage:
     """She knows the values of all others, whatever is worst.
 
     Parameters
@@ -96,16 +98,18 @@ def strong(randomizer: FrequencyRandomizer, *, n: int, lower: float, own: float)
     """
     channel = randomizer.channel() if randomizer.name == "krr" else None
     if isinstance(channel, KRRChannel):
-        tried = _tried(channel, n)
+        tried = _worst_known_histogram(channel, n)
         if tried is not None:
             return tried
-    upper, basis = min((own, OWN), (promised(randomizer.guarantee.epsilon, n=n, k=randomizer.k), PROMISE))
+    upper, basis = min(
+        (own, OWN), (central_leakage_bound(randomizer.guarantee.epsilon, n=n, k=randomizer.k), GUARANTEE)
+    )
     if isinstance(channel, KRRChannel):
         blanket = vulnerability(channel, n=n, adversary="strong").randomized_shuffled_leakage
         upper, basis = min((upper, basis), (blanket, BLANKET))
         if channel.k == 2:
             lower = max(lower, *(_knowing(channel, (n - 1 - m, m)).additive for m in (0, (n - 1) // 2)))
-    return Leak(
+    return AdversaryLeakage(
         1.0 / randomizer.k,
         upper,
         Bracket(min(lower, upper), upper),
@@ -114,29 +118,31 @@ def strong(randomizer: FrequencyRandomizer, *, n: int, lower: float, own: float)
     )
 
 
-def linked(randomizer: FrequencyRandomizer) -> Leak:
+def linked_report_leakage(randomizer: FrequencyRandomizer) -> AdversaryLeakage:
     """She knows who sent which report: a batch of one."""
     basis = "each report is linked to its sender"
     ends = randomizer.own_report_leakage()
     if ends is not None:
-        return Leak(1.0 / randomizer.k, ends.upper, ends, "bracket", f"{basis}; ends: buckets that are used")
+        return AdversaryLeakage(
+            1.0 / randomizer.k, ends.upper, ends, "bracket", f"{basis}; ends: buckets that are used"
+        )
     try:
         return _reached(vulnerability(_channel(randomizer), n=1), basis)
     except UnsupportedError:
-        upper = bound(randomizer.guarantee.epsilon, 0.0, k=randomizer.k)
-        return Leak(
+        upper = additive_leakage_bound(randomizer.guarantee.epsilon, 0.0, k=randomizer.k)
+        return AdversaryLeakage(
             1.0 / randomizer.k, upper, Bracket(0.0, upper), "bracket", f"{basis}; upper end: its local promise"
         )
 
 
-def capped(leak: Leak, most: float) -> Leak:
+def cap_leakage(leak: AdversaryLeakage, most: float) -> AdversaryLeakage:
     """The same, knowing that it is at most `most`: what one adversary learns, another who knows more learns too."""
     if leak.ends.upper <= most:
         return leak
     return replace(leak, additive=min(leak.additive, most), ends=Bracket(min(leak.ends.lower, most), most))
 
 
-def bound(epsilon: float, delta: float, *, k: int) -> float:
+def additive_leakage_bound(epsilon: float, delta: float, *, k: int) -> float:
     r"""The most that one output of an (epsilon, delta)-indistinguishable channel adds to a blind guess among k.
 
     .. math:: V \le \frac{e^\epsilon + (k - 1) \delta}{e^\epsilon + k - 1}, \qquad
@@ -153,7 +159,7 @@ def bound(epsilon: float, delta: float, *, k: int) -> float:
 
     Examples
     --------
-    >>> bound(0.0, 0.25, k=2)  # half the total variation distance
+    >>> additive_leakage_bound(0.0, 0.25, k=2)  # half the total variation distance
     0.125
 
     Source
@@ -165,17 +171,17 @@ def bound(epsilon: float, delta: float, *, k: int) -> float:
     return min(most, most * (expm1(epsilon) + k * delta) / (exp(epsilon) + k - 1))
 
 
-def promised(epsilon0: float, *, n: int, k: int) -> float:
+def central_leakage_bound(epsilon0: float, *, n: int, k: int) -> float:
     """The least `bound` found along the guarantee of n shuffled reports of any pure randomizer.
 
     Examples
     --------
-    >>> round(promised(1.0, n=10_000, k=2), 6)
+    >>> round(central_leakage_bound(1.0, n=10_000, k=2), 6)
     0.002514
     """
     pair = ClonePair(epsilon0, n)
     ladder = [epsilon0 * STEP**-step for step in range(int(log2(n)) + 4)]
-    return min(bound(epsilon, pair.delta(epsilon).upper, k=k) for epsilon in (*ladder, 0.0))
+    return min(additive_leakage_bound(epsilon, pair.delta(epsilon).upper, k=k) for epsilon in (*ladder, 0.0))
 
 
 def _channel(randomizer: FrequencyRandomizer) -> Channel:
@@ -186,9 +192,9 @@ def _channel(randomizer: FrequencyRandomizer) -> Channel:
     return channel
 
 
-def _reached(seen: Vulnerability, basis: str) -> Leak:
+def _reached(seen: Vulnerability, basis: str) -> AdversaryLeakage:
     additive, ends = seen.randomized_shuffled_leakage, seen.randomized_shuffled_bracket
-    return Leak(
+    return AdversaryLeakage(
         seen.prior,
         additive,
         Bracket(max(0.0, min(additive, ends.lower - seen.prior)), max(additive, ends.upper - seen.prior)),
@@ -197,17 +203,17 @@ def _reached(seen: Vulnerability, basis: str) -> Leak:
     )
 
 
-def _knowing(channel: KRRChannel, known: tuple[int, ...]) -> Leak:
+def _knowing(channel: KRRChannel, known: tuple[int, ...]) -> AdversaryLeakage:
     seen = vulnerability(channel, n=sum(known) + 1, adversary="strong", known=known)
     return _reached(seen, f"all others are known; worst of every histogram: {', '.join(map(str, known))}")
 
 
-def _tried(channel: KRRChannel, n: int) -> Leak | None:
+def _worst_known_histogram(channel: KRRChannel, n: int) -> AdversaryLeakage | None:
     """The worst of all known histograms, where there are few; relabelled values are one histogram."""
     if channel.k > MOST_SYMBOLS:
         return None
-    every = list(islice(_partitions(n - 1, channel.k, n - 1), MOST_TRIED + 1))
-    if len(every) > MOST_TRIED:
+    every = list(islice(_partitions(n - 1, channel.k, n - 1), MOST_HISTOGRAMS + 1))
+    if len(every) > MOST_HISTOGRAMS:
         return None
     return max((_knowing(channel, known) for known in every), key=lambda leak: leak.additive)
 

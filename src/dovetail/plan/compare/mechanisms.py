@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from itertools import combinations
-from math import inf, isinf
-from typing import Any, Literal, get_args
+from math import inf
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.bracket import Bracket
@@ -16,111 +13,22 @@ from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.candidates import Candidate, candidate
-from dovetail.plan.compare.adversaries import Leak, capped, linked, strong, uninformed
+from dovetail.plan.calibrated_randomizer import CalibratedRandomizer, calibrate
+from dovetail.plan.compare.adversaries import (
+    AdversaryLeakage,
+    cap_leakage,
+    linked_report_leakage,
+    strong_adversary_leakage,
+    uninformed_adversary_leakage,
+)
+from dovetail.plan.compare.comparison import ComparedMechanism, MechanismComparison
 from dovetail.plan.families import families
-from dovetail.plan.requirements import Wish
-
-Adversary = Literal["uninformed", "strong", "colluding"]
-ADVERSARIES: tuple[Adversary, ...] = get_args(Adversary)
-SAME = 2e-6  # relative: epsilon0 is solved to 1e-6, so leaks this close are one rank
-WHO = {"uninformed": "the uninformed adversary", "strong": "the strong one", "colluding": "a colluding shuffler"}
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """One row: a randomizer, a shuffler, and what they leak; a string in place of a number is why there is none.
-
-    Parameters
-    ----------
-    randomizer : "krr", "hadamard", "unary", "local_hashing" or "none"
-    shuffler : "uniform" or "none"
-    epsilon0 : float or str, nats
-        Local epsilon at which the randomizer reaches the error.
-    epsilon : float or str, nats
-        Central epsilon of the honest people at delta; infinite without a randomizer.
-    error95 : float or str
-        Predicted 95 % error of one share.
-    uninformed, strong, colluding : Leak or str
-        To somebody who knows nothing about anybody; who knows all others, whatever is worst; who sees the order.
-    """
-
-    randomizer: str
-    shuffler: str
-    epsilon0: float | str
-    epsilon: float | str
-    error95: float | str
-    uninformed: Leak | str
-    strong: Leak | str
-    colluding: Leak | str
-
-    @property
-    def name(self) -> str:
-        """The row in words."""
-        if self.randomizer == "none":
-            return "shuffle only"
-        return f"{self.randomizer} {'only' if self.shuffler == 'none' else 'and shuffle'}"
-
-    def leak(self, adversary: Adversary) -> Leak | str:
-        """What this adversary learns."""
-        return {"uninformed": self.uninformed, "strong": self.strong, "colluding": self.colluding}[adversary]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Mechanisms of equal accuracy; see `compare_mechanisms`."""
-
-    n: int
-    k: int
-    error: float
-    delta: float
-    honest: int
-    mechanisms: tuple[Mechanism, ...]
-
-    def order(self, adversary: Adversary) -> tuple[Mechanism, ...]:
-        """From the smallest leakage to the largest, by what can be promised; rows without a number are left out."""
-        known = [one for one in self.mechanisms if not isinstance(one.leak(adversary), str)]
-        return tuple(sorted(known, key=lambda one: _promise(one, adversary)))
-
-    def rank(self, mechanism: Mechanism, adversary: Adversary) -> int | None:
-        """Place in that order, 1 for the smallest; equal leaks share it. None without a number."""
-        if isinstance(mechanism.leak(adversary), str):
-            return None
-        own = _promise(mechanism, adversary) * (1.0 - SAME)
-        return 1 + sum(_promise(one, adversary) < own for one in self.order(adversary))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Where the adversaries disagree on the order, and where an order is not decided."""
-        return (*_reversals(self), *_undecided(self))
-
-    def document(self) -> dict[str, Any]:
-        """The comparison as JSON-ready dictionaries; what is not known is null with its reason."""
-        question = {name: getattr(self, name) for name in ("n", "k", "error", "delta", "honest")}
-        rows = [self._row(one) for one in self.mechanisms]
-        orders = {adversary: [one.name for one in self.order(adversary)] for adversary in ADVERSARIES}
-        return {"question": question, "mechanisms": rows, "orders": orders, "notes": list(self.notes)}
-
-    def _row(self, one: Mechanism) -> dict[str, Any]:
-        numbers = {name: _number(getattr(one, name)) for name in ("epsilon0", "epsilon", "error95")}
-        row = {"name": one.name, "randomizer": one.randomizer, "shuffler": one.shuffler, **numbers}
-        return row | {adversary: self._leak(one, adversary) for adversary in ADVERSARIES}
-
-    def _leak(self, one: Mechanism, adversary: Adversary) -> dict[str, Any]:
-        leak = one.leak(adversary)
-        if isinstance(leak, str):
-            return {"value": None, "reason": leak}
-        return {
-            "rank": self.rank(one, adversary),
-            "vulnerability": leak.vulnerability,
-            "multiplicative": leak.multiplicative,
-            **asdict(leak),
-        }
+from dovetail.plan.requirements import Requirements
 
 
 def compare_mechanisms(
     *, n: int, k: int, error: float, delta: float | None = None, honest: int | None = None, rng: Entropy | None = None
-) -> Comparison:
+) -> MechanismComparison:
     r"""Which mechanism leaks least at a wanted accuracy, and to whom?
 
     Every kind of randomizer gets the least epsilon0 that reaches the error, once with its reports linked to their
@@ -168,7 +76,7 @@ def compare_mechanisms(
     if rng is not None:
         rng = entropy_or_system(rng)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
-    wish = Wish(
+    requirements = Requirements(
         "frequency",
         n=people,
         honest=people if honest is None else honest,
@@ -176,44 +84,58 @@ def compare_mechanisms(
         k=k,
         error=error,
     )
-    rows = [row for family in families(wish) for row in _rows(family.name, candidate(family, wish), wish, rng)]
-    return Comparison(wish.n, *_asked(wish), wish.delta, wish.honest, (*rows, _shuffle_only(wish)))
+    rows = [
+        row
+        for family in families(requirements)
+        for row in _rows(family.name, calibrate(family, requirements), requirements, rng)
+    ]
+    return MechanismComparison(
+        requirements.n,
+        *_domain_and_error(requirements),
+        requirements.delta,
+        requirements.honest,
+        (*rows, _shuffle_only(requirements)),
+    )
 
 
-def _asked(wish: Wish) -> tuple[int, float]:
-    assert wish.k is not None and wish.error is not None  # a frequency for an error
-    return wish.k, wish.error
+def _domain_and_error(requirements: Requirements) -> tuple[int, float]:
+    assert requirements.k is not None and requirements.error is not None  # a frequency for an error
+    return requirements.k, requirements.error
 
 
-def _rows(name: str, found: Candidate | str, wish: Wish, rng: Entropy | None) -> Iterator[Mechanism]:
+def _rows(
+    name: str, found: CalibratedRandomizer | str, requirements: Requirements, rng: Entropy | None
+) -> Iterator[ComparedMechanism]:
     """One kind of randomizer, its reports linked to their senders and in uniformly random order."""
     if isinstance(found, str):
         for shuffler in ("none", "uniform"):
-            yield Mechanism(name, shuffler, *[found] * 6)
+            yield ComparedMechanism(name, shuffler, *[found] * 6)
         return
     randomizer = found.randomizer
     assert isinstance(randomizer, FrequencyRandomizer)
-    own, n = linked(randomizer), wish.honest
-    yield Mechanism(name, "none", found.epsilon0, found.epsilon0, found.accuracy.error95, own, own, own)
+    own, n = linked_report_leakage(randomizer), requirements.honest
+    yield ComparedMechanism(name, "none", found.epsilon0, found.epsilon0, found.accuracy.error95, own, own, own)
     try:
-        blind: Leak | str = uninformed(randomizer, n=n, rng=rng)
+        blind: AdversaryLeakage | str = uninformed_adversary_leakage(randomizer, n=n, rng=rng)
     except UnsupportedError as error:
         blind = str(error)
     lower = 0.0 if isinstance(blind, str) else blind.ends.lower
-    informed = strong(randomizer, n=n, lower=lower, own=own.ends.upper)
+    informed = strong_adversary_leakage(randomizer, n=n, lower=lower, own=own.ends.upper)
     if not isinstance(blind, str):
-        blind = capped(blind, informed.ends.upper)
-    yield Mechanism(
+        blind = cap_leakage(blind, informed.ends.upper)
+    yield ComparedMechanism(
         name, "uniform", found.epsilon0, found.central.epsilon, found.accuracy.error95, blind, informed, own
     )
 
 
-def _shuffle_only(wish: Wish) -> Mechanism:
+def _shuffle_only(requirements: Requirements) -> ComparedMechanism:
     """The values themselves in random order (Proposition 20); whoever knows all others subtracts them."""
-    k, _ = _asked(wish)
-    seen = vulnerability(KRRChannel(k, keep=2, lie=1), n=wish.honest)  # its shuffled part asks for k and n only
+    k, _ = _domain_and_error(requirements)
+    seen = vulnerability(
+        KRRChannel(k, keep=2, lie=1), n=requirements.honest
+    )  # its shuffled part asks for k and n only
     ends = seen.shuffled_bracket
-    blind = Leak(
+    blind = AdversaryLeakage(
         seen.prior,
         seen.shuffled_leakage,
         Bracket(max(0.0, ends.lower - seen.prior), max(seen.shuffled_leakage, ends.upper - seen.prior)),
@@ -221,61 +143,7 @@ def _shuffle_only(wish: Wish) -> Mechanism:
         "uniform prior, nobody's value is known",
     )
     everything = 1.0 - 1.0 / k
-    told = Leak(1.0 / k, everything, Bracket(everything, everything), "closed form", "her value is all that is left")
-    return Mechanism("none", "uniform", inf, inf, 0.0, blind, told, told)
-
-
-def _promise(one: Mechanism, adversary: Adversary) -> float:
-    leak = one.leak(adversary)
-    return inf if isinstance(leak, str) else leak.ends.upper
-
-
-def _less(one: Mechanism, other: Mechanism, adversary: Adversary) -> bool:
-    """Whether the one certainly leaks less."""
-    first, second = one.leak(adversary), other.leak(adversary)
-    if isinstance(first, str) or isinstance(second, str):
-        return False
-    return first.ends.upper < second.ends.lower * (1.0 - SAME)
-
-
-def _reversals(found: Comparison) -> Iterator[str]:
-    for here, there in combinations(ADVERSARIES, 2):
-        for one in found.mechanisms:
-            others = [
-                other.name for other in found.mechanisms if _less(one, other, here) and _less(other, one, there)
-            ]
-            if others:
-                yield f"{one.name} leaks less to {WHO[here]} but more to {WHO[there]} than {', '.join(others)}"
-
-
-def _undecided(found: Comparison) -> Iterator[str]:
-    for adversary in ADVERSARIES:
-        order = found.order(adversary)
-        names = [
-            one.name
-            for one in order
-            if any(
-                other is not one
-                and _rough(one, other, adversary)
-                and not _less(one, other, adversary)
-                and not _less(other, one, adversary)
-                for other in order
-            )
-        ]
-        if names:
-            yield (
-                f"to {WHO[adversary]} some of these leak an amount known only between ends that reach over another "
-                f"of them, so they are ranked by what can be promised: {', '.join(names)}"
-            )
-
-
-def _rough(one: Mechanism, other: Mechanism, adversary: Adversary) -> bool:
-    """Whether the leak of either is known only between ends."""
-    leaks = (one.leak(adversary), other.leak(adversary))
-    return any(not isinstance(leak, str) and leak.method in ("sampled", "bracket") for leak in leaks)
-
-
-def _number(value: float | str) -> Any:
-    if isinstance(value, str):
-        return {"value": None, "reason": value}
-    return "inf" if isinf(value) else value
+    told = AdversaryLeakage(
+        1.0 / k, everything, Bracket(everything, everything), "closed form", "her value is all that is left"
+    )
+    return ComparedMechanism("none", "uniform", inf, inf, 0.0, blind, told, told)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Charts: inline SVG for the page, matplotlib figures for files."""

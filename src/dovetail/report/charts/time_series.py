@@ -1,18 +1,30 @@
 """A series over time as inline SVG: estimates with their interval, gaps where there are none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from dovetail.report.charts.svg import RIGHT, Format, dot, legend, legend_height, line, nice, svg, text
+from dovetail.report.charts.axes import TickFormat, VerticalAxis, round_ticks
+from dovetail.report.charts.svg import (
+    RIGHT as EDGE,
+)
+from dovetail.report.charts.svg import (
+    legend_height,
+    svg_dot,
+    svg_legend,
+    svg_line,
+    svg_path,
+    svg_picture,
+    svg_text,
+)
 
-FEW = 30  # points that are drawn one by one
-HEIGHT, LEFT = 190.0, 44.0
+MOST_SINGLE_POINTS = 30  # points that are drawn one by one
+HEIGHT, LEFT, RIGHT = 190.0, 44.0, EDGE - 6
 
 
-class Point(NamedTuple):
+class TimePoint(NamedTuple):
     """An estimate at a time; `value` is None where there is none."""
 
     x: float
@@ -22,12 +34,12 @@ class Point(NamedTuple):
     truth: float | None = None
 
 
-def series_chart(
-    points: Sequence[Point],
+def time_series_chart(
+    points: Sequence[TimePoint],
     *,
     title: str,
     description: str,
-    tick: Format,
+    tick: TickFormat,
     names: tuple[str, str],
     across: str,
 ) -> Markup:
@@ -41,47 +53,49 @@ def series_chart(
     """
     known = [point for point in points if point.value is not None]
     truths = [point.truth for point in known if point.truth is not None]
-    low, high, marks = nice(
-        min([point.lower for point in known] + truths), max([point.upper for point in known] + truths)
-    )
     shown = [("curve-main", names[0])] + ([("curve-other", names[1])] if truths else [])
-    top, right = legend_height(shown) + 6, RIGHT - 6
-    first, last = points[0].x, points[-1].x
-
-    def right_of(x: float) -> float:
-        return LEFT + 6 + (right - LEFT - 12) * ((x - first) / (last - first) if last > first else 0.5)
-
-    def above(y: float) -> float:
-        return top + HEIGHT * (high - y) / (high - low)
-
-    parts = [legend(shown)]
-    for value in marks:
-        parts.append(line("grid", LEFT, above(value), right, above(value)))
-        parts.append(text("tick end", LEFT - 6, above(value) + 4, tick(value)))
-    for value in _times(first, last):
-        parts.append(text("tick middle", right_of(value), top + HEIGHT + 16, f"{value:,g}"))
-    parts.append(text("tick middle", (LEFT + right) / 2, top + HEIGHT + 32, across))
+    top = legend_height(shown) + 6
+    bottom = top + HEIGHT
+    x = _TimeAxis(points[0].x, points[-1].x)
+    y = VerticalAxis.around(
+        [end for point in known for end in (point.lower, point.upper)] + truths, top=top, height=HEIGHT
+    )
+    parts = [svg_legend(shown), y.grid(LEFT, RIGHT, tick)]
+    parts += [svg_text("tick middle", x(value), bottom + 16, f"{value:,g}") for value in _times(x.first, x.last)]
+    parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, across))
     for run in _runs(points):
-        where = [right_of(point.x) for point in run]
-        if len(points) > FEW:
-            edge = [*zip(where, (above(point.upper) for point in run), strict=True)]
-            edge += reversed([*zip(where, (above(point.lower) for point in run), strict=True)])
-            parts.append(_path("polygon", "band", edge))
-        else:
-            for x, point in zip(where, run, strict=True):
-                parts.append(line("whisker", x, above(point.lower), x, above(point.upper)))
-        parts.append(
-            _path("polyline", "curve-main", [*zip(where, (above(p.value or 0.0) for p in run), strict=True)])
-        )
-        if len(points) <= FEW or len(run) == 1:
-            parts += [dot("estimate", x, above(p.value or 0.0)) for x, p in zip(where, run, strict=True)]
-        known_truth = [(x, above(p.truth)) for x, p in zip(where, run, strict=True) if p.truth is not None]
-        if known_truth:
-            parts.append(_path("polyline", "curve-other", known_truth))
-    return svg(top + HEIGHT + 40, title, description, parts)
+        parts += _draw_run(run, x, y, many=len(points) > MOST_SINGLE_POINTS)
+    return svg_picture(bottom + 40, title, description, parts)
 
 
-def _runs(points: Sequence[Point]) -> list[list[Point]]:
+class _TimeAxis(NamedTuple):
+    """A linear horizontal axis over time; a single time lies in the middle."""
+
+    first: float
+    last: float
+
+    def __call__(self, time: float) -> float:
+        share = (time - self.first) / (self.last - self.first) if self.last > self.first else 0.5
+        return LEFT + 6 + (RIGHT - LEFT - 12) * share
+
+
+def _draw_run(run: Sequence[TimePoint], x: _TimeAxis, y: VerticalAxis, *, many: bool) -> Iterator[Markup]:
+    """Points without a gap: a band where there are many, otherwise whiskers; then the estimates and the truth."""
+    if many:
+        edge = [(x(point.x), y(point.upper)) for point in run]
+        yield svg_path("polygon", "band", edge + [(x(point.x), y(point.lower)) for point in reversed(run)])
+    else:
+        yield from (svg_line("whisker", x(point.x), y(point.lower), x(point.x), y(point.upper)) for point in run)
+    estimates = [(x(point.x), y(point.value or 0.0)) for point in run]
+    yield svg_path("polyline", "curve-main", estimates)
+    if not many or len(run) == 1:
+        yield from (svg_dot("estimate", *place) for place in estimates)
+    truth = [(x(point.x), y(point.truth)) for point in run if point.truth is not None]
+    if truth:
+        yield svg_path("polyline", "curve-other", truth)
+
+
+def _runs(points: Sequence[TimePoint]) -> list[list[TimePoint]]:
     """Stretches without a gap."""
     return [list(run) for known, run in groupby(points, lambda point: point.value is not None) if known]
 
@@ -91,11 +105,6 @@ def _times(first: float, last: float) -> list[float]:
     if last <= first:
         return [first]
     whole = float(first).is_integer() and float(last).is_integer()
-    marks = [mark for mark in nice(first, last)[2] if float(mark).is_integer() or not whole]
+    marks = [mark for mark in round_ticks(first, last)[2] if float(mark).is_integer() or not whole]
     inside = [mark for mark in marks if first <= mark <= last]
     return inside if len(inside) >= 2 else [first, last]
-
-
-def _path(kind: str, style: str, points: Sequence[tuple[float, float]]) -> Markup:
-    where = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return Markup('<{0} class="{1}" points="{2}"/>').format(Markup(kind), style, where)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The privacy report on a terminal and as one HTML page."""

@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.report.charts.svg import Change, Curve, Interval, Level, change_chart, curve_chart, interval_chart
-from dovetail.report.charts.time_series import Point, series_chart
-from dovetail.report.number_format import Document, Unit, percent, percent_up, reason, spoken, upward
+from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
+from dovetail.report.charts.reference_line import ReferenceLine
+from dovetail.report.charts.row_charts import ChangeRow, IntervalRow, change_chart, interval_chart
+from dovetail.report.charts.time_series import TimePoint, time_series_chart
+from dovetail.report.number_format import Document, Unit, display_name, missing_reason, percent, percent_up, upward
 from dovetail.report.sections import sentences as words
 from dovetail.report.sections import tables
 from dovetail.report.sections.attacks import attack_rows, attack_table, learnability_table
-from dovetail.report.sections.rounds import MOST_POINTS, budget_table, series_table, thinned, window_table
+from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.sections.summary import summary
 
 
-class Figure(NamedTuple):
+class CaptionedChart(NamedTuple):
     """A chart with its caption."""
 
     caption: str
@@ -42,7 +44,7 @@ def render_html(document: Document) -> str:
         .get_template("report.html.j2")
         .render(
             document=document,
-            lenses=words.lenses(document),
+            metrics=words.summarize_metrics(document),
             summary=summary(document),
             banner=words.banner(document),
             mode_sentence=words.mode_sentence(document),
@@ -75,11 +77,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(spoken=spoken, upward=upward, reason=reason, brief=words.brief)
+    environment.filters.update(
+        display_name=display_name, upward=upward, missing_reason=missing_reason, format_brief=words.format_brief
+    )
     return environment
 
 
-def charts(document: Document) -> dict[str, Figure]:
+def charts(document: Document) -> dict[str, CaptionedChart]:
     """Every chart that this document has the numbers for, by name."""
     drawn = {
         "overall": _overall(document),
@@ -92,21 +96,23 @@ def charts(document: Document) -> dict[str, Figure]:
     return {name: chart for name, chart in drawn.items() if chart}
 
 
-def _overall(document: Document) -> Figure | None:
+def _overall(document: Document) -> CaptionedChart | None:
     overall = document["estimates"]["overall"]
-    if reason(overall) is not None:
+    if missing_reason(overall) is not None:
         return None
-    error = tables.typical_error([overall])
+    error = tables.median_error([overall])
     rows = [_row(document, overall, place, str(label), error) for place, label in enumerate(overall["labels"])]
     return _intervals(document, rows, "Estimates for everybody")
 
 
-def _groups(document: Document) -> Figure | None:
+def _groups(document: Document) -> CaptionedChart | None:
     """Drawn where each group is one number: two answers, or a mean."""
     groups = document["estimates"]["groups"]
-    if reason(groups) is not None or any(len(tables.shown_components(group["labels"])) != 1 for group in groups):
+    if missing_reason(groups) is not None or any(
+        len(tables.shown_components(group["labels"])) != 1 for group in groups
+    ):
         return None
-    error = tables.typical_error(groups)
+    error = tables.median_error(groups)
     rows = [
         _row(document, group, tables.shown_components(group["labels"])[0], f"{group['by']}: {group['group']}", error)
         for group in groups
@@ -121,16 +127,16 @@ def _groups(document: Document) -> Figure | None:
     return _intervals(document, rows, f"Estimates by group: {what}")
 
 
-def _row(document: Document, block: Document, place: int, label: str, error: float) -> Interval:
+def _row(document: Document, block: Document, place: int, label: str, error: float) -> IntervalRow:
     unit = Unit.of(document["estimates"]["measure"])
     low, high = (float(end) for end in block["interval"][place])
     truth = block.get("truth") if tables.shows_truth(document) else None
     value = float(block["value"][place])
     text = f"{unit(value, error)} ({unit.interval(block['interval'][place], error)})"
-    return Interval(label, text, value, low, high, None if not truth else float(truth[place]))
+    return IntervalRow(label, text, value, low, high, None if not truth else float(truth[place]))
 
 
-def _intervals(document: Document, rows: Sequence[Interval], title: str) -> Figure | None:
+def _intervals(document: Document, rows: Sequence[IntervalRow], title: str) -> CaptionedChart | None:
     rows = [row for row in rows if math.isfinite(row.lower) and math.isfinite(row.upper) and math.isfinite(row.value)]
     shares = document["estimates"]["measure"] == "share"
     shown = [_cut(row) if shares else row for row in rows[:LONGEST_CHART]]
@@ -147,23 +153,23 @@ def _intervals(document: Document, rows: Sequence[Interval], title: str) -> Figu
         tick=_share if shares else _plain,
         names=(f"estimate with {level} interval", "truth (rehearsal only)"),
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
-def _cut(row: Interval) -> Interval:
+def _cut(row: IntervalRow) -> IntervalRow:
     """A share lies between 0 and 1: a whisker that reaches further is drawn that far only."""
     return row._replace(lower=max(row.lower, min(row.value, 0.0)), upper=min(row.upper, max(row.value, 1.0)))
 
 
-def _epsilon(document: Document) -> Figure | None:
+def _epsilon(document: Document) -> CaptionedChart | None:
     rows = []
     for entry in document.get("comparison") or ():
-        if reason(entry["local"]) is not None or not math.isfinite(float(entry["local"]["epsilon"])):
+        if missing_reason(entry["local"]) is not None or not math.isfinite(float(entry["local"]["epsilon"])):
             continue
-        before, known = float(entry["local"]["epsilon"]), reason(entry["central"]) is None
+        before, known = float(entry["local"]["epsilon"]), missing_reason(entry["central"]) is None
         after = float(entry["central"]["epsilon"]) if known else math.inf
         text = f"{upward(before)} → {upward(after)}" if known else f"{upward(before)} → no bound"
-        rows.append(Change(spoken(entry["shuffler"]), text, before, after if math.isfinite(after) else None))
+        rows.append(ChangeRow(display_name(entry["shuffler"]), text, before, after if math.isfinite(after) else None))
     if not rows:
         return None
     title = "Epsilon before and after shuffling"
@@ -174,12 +180,12 @@ def _epsilon(document: Document) -> Figure | None:
         tick=_plain,
         names=("one report (local ε)", "shuffled batch (central ε)"),
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
-def _vulnerability(document: Document) -> Figure | None:
+def _vulnerability(document: Document) -> CaptionedChart | None:
     block = document["leakage"]
-    if reason(block) is not None or reason(block.get("curve")) is not None or not block["curve"]["n"]:
+    if missing_reason(block) is not None or missing_reason(block.get("curve")) is not None or not block["curve"]["n"]:
         return None
     curve = block["curve"]
     mixed, n = _mixed(document), document["collection"]["n"]
@@ -187,22 +193,24 @@ def _vulnerability(document: Document) -> Figure | None:
     title = "How often the best guess is right, by number of people"
     chart = curve_chart(
         [
-            Curve("noise and shuffle", "curve-main", curve["n"], [float(y) for y in curve["randomized_shuffled"]]),
-            Curve("shuffle without noise", "curve-other", curve["n"], [float(y) for y in curve["shuffled"]]),
+            NamedCurve(
+                "noise and shuffle", "curve-main", curve["n"], [float(y) for y in curve["randomized_shuffled"]]
+            ),
+            NamedCurve("shuffle without noise", "curve-other", curve["n"], [float(y) for y in curve["shuffled"]]),
         ],
         title=title,
         description=f"It falls towards the blind guess, {percent(block['prior'])}, as more people take part; "
         f"at n = {mixed:,} it is {percent_up(block['randomized_shuffled'])}.",
         tick=_share,
         levels=[
-            Level(
+            ReferenceLine(
                 f"noise, not shuffled: {percent_up(block['randomized'])}", "level-other", float(block["randomized"])
             ),
-            Level(f"without any data: {percent(block['prior'])}", "level-main", float(block["prior"])),
+            ReferenceLine(f"without any data: {percent(block['prior'])}", "level-main", float(block["prior"])),
         ],
-        mark=Level(label, "mark", float(mixed)),
+        mark=ReferenceLine(label, "mark", float(mixed)),
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
 def _mixed(document: Document) -> int:
@@ -215,12 +223,14 @@ def _mixed(document: Document) -> int:
     return int(found[-1] if found else document["collection"]["n"])
 
 
-def _attack(document: Document) -> Figure | None:
+def _attack(document: Document) -> CaptionedChart | None:
     found = attack_rows(document)
     if not found:
         return None
     rows = [
-        Interval(label, percent(each["success"]), float(each["success"]), *(float(end) for end in each["interval"]))
+        IntervalRow(
+            label, percent(each["success"]), float(each["success"]), *(float(end) for end in each["interval"])
+        )
         for label, each in found[:LONGEST_CHART]
     ]
     first = found[0][1]
@@ -230,25 +240,25 @@ def _attack(document: Document) -> Figure | None:
         title=title,
         description="Measured success with its interval, against naming the commonest answer for everybody.",
         tick=_share,
-        reference=Level(f"chance level: {percent(chance)}", "level-main", chance),
+        reference=ReferenceLine(f"chance level: {percent(chance)}", "level-main", chance),
         names=(f"success with {percent(first['level'])} interval", ""),
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
-def _series(document: Document) -> Figure | None:
+def _series(document: Document) -> CaptionedChart | None:
     if not words.is_stream(document):
         return None
-    bins = thinned(document, MOST_POINTS)
+    bins = bin_rounds(document, MOST_POINTS)
     points = [
-        Point(each.middle, each.value, *each.interval, each.truth) if each.known else Point(each.middle, None)
+        TimePoint(each.middle, each.value, *each.interval, each.truth) if each.known else TimePoint(each.middle, None)
         for each in bins
     ]
     if all(point.value is None for point in points):
         return None
     many, level = bins[0].rounds, percent(document["estimates"]["level"])
     title = "Estimates round by round" if many == 1 else f"Estimates, each the mean of {many:,} rounds"
-    chart = series_chart(
+    chart = time_series_chart(
         points,
         title=title,
         description=f"A line of estimates with their {level} intervals; gaps where no device had budget left.",
@@ -256,7 +266,7 @@ def _series(document: Document) -> Figure | None:
         names=(f"estimate with {level} interval", "truth (rehearsal only)"),
         across="round",
     )
-    return Figure(title, chart)
+    return CaptionedChart(title, chart)
 
 
 def _share(value: float) -> str:

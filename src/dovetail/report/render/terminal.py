@@ -10,10 +10,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dovetail.report.charts.svg import printable
-from dovetail.report.number_format import ABSENT, Document, reason, spoken
+from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason
 from dovetail.report.sections.attacks import attack_table, learnability_table
 from dovetail.report.sections.rounds import budget_table, series_table, window_table
-from dovetail.report.sections.sentences import banner, is_stream, lenses, mode_sentence
+from dovetail.report.sections.sentences import banner, is_stream, mode_sentence, summarize_metrics
 from dovetail.report.sections.summary import summary
 from dovetail.report.sections.tables import Table, comparison_table, estimate_table, group_table
 
@@ -36,7 +36,7 @@ def print_report(document: Document, console: Console) -> None:
         console.print(_words(mode_sentence(document)))
     console.print(_words(" ".join(summary(document))))
     console.print()
-    console.print(_lens_grid(document))
+    console.print(_metric_grid(document))
     _print_table("What was learned", estimate_table(document), console)
     if is_stream(document):
         _print_table("Round by round", series_table(document), console)
@@ -50,23 +50,25 @@ def print_report(document: Document, console: Console) -> None:
         _print_table("The same collection with other shufflers", comparison_table(document), console)
     _print_list("What each step promises", [_step(step) for step in document["steps"]], console)
     _print_list("Assumptions", [str(line) for line in document["assumptions"]], console)
-    _print_list("Files", [f"{spoken(key)}: {_file(value)}" for key, value in document["files"].items()], console)
+    _print_list(
+        "Files", [f"{display_name(key)}: {_file(value)}" for key, value in document["files"].items()], console
+    )
 
 
-def _lens_grid(document: Document) -> Grid:
+def _metric_grid(document: Document) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False, expand=False)
-    grid.add_column("lens", style="bold", max_width=16, overflow="fold")
+    grid.add_column("metric", style="bold", max_width=16, overflow="fold")
     grid.add_column("number", justify="right", max_width=14, overflow="fold")
     grid.add_column("what it means", overflow="fold")
-    for lens in lenses(document):
-        meaning = _words(lens.meaning, style="" if lens.figure else "dim")
-        for line in lens.lines:
+    for metric in summarize_metrics(document):
+        meaning = _words(metric.meaning, style="" if metric.headline else "dim")
+        for line in metric.lines:
             meaning.append(f"\n• {printable(line)}")
-        for caveat in lens.caveats:
+        for caveat in metric.caveats:
             meaning.append(f"\nBut: {printable(caveat)}", style="yellow")
-        if lens.source:
-            meaning.append(f"\n{printable(lens.source)}", style="dim")
-        grid.add_row(_words(lens.name), _words(lens.figure or ABSENT, style="bold cyan"), meaning)
+        if metric.source:
+            meaning.append(f"\n{printable(metric.source)}", style="dim")
+        grid.add_row(_words(metric.name), _words(metric.headline or ABSENT, style="bold cyan"), meaning)
     return grid
 
 
@@ -101,7 +103,7 @@ def _step(step: Document) -> str:
 
 
 def _file(value: Any) -> str:
-    return str(value) if reason(value) is None else f"none: {reason(value)}"
+    return str(value) if missing_reason(value) is None else f"none: {missing_reason(value)}"
 
 
 def _words(text: str, style: str = "") -> Text:

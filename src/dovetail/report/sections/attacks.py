@@ -4,8 +4,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
-from dovetail.report.number_format import ABSENT, Document, percent, percent_up, reason, spoken
-from dovetail.report.sections.sentences import attacks_of, learned_of
+from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason, percent, percent_up
+from dovetail.report.sections.sentences import attacks_of, learnability_of
 from dovetail.report.sections.tables import Table
 
 
@@ -13,13 +13,15 @@ def attack_table(document: Document) -> Table:
     """Every attack on the chosen shuffler beside the chance level; no rows where nothing was attacked."""
     attacks = attacks_of(document)
     if not attacks:
-        return Table((), (), (f"No attack was mounted: {reason(document['attacks'])}.",))
-    known = [attack for attack in attacks if reason(attack) is None]
+        return Table((), (), (f"No attack was mounted: {missing_reason(document['attacks'])}.",))
+    known = [attack for attack in attacks if missing_reason(attack) is None]
     level = percent(known[0]["level"]) if known else ABSENT
     columns = ("attack", "right", "chance level", f"{level} interval", "nearly always right")
     rows = tuple((str(attack["name"]), *_cells(attack)) for attack in attacks)
     notes = [
-        f"{attack['name']} does not apply: {reason(attack)}." for attack in attacks if reason(attack) is not None
+        f"{attack['name']} does not apply: {missing_reason(attack)}."
+        for attack in attacks
+        if missing_reason(attack) is not None
     ]
     if known:
         first = known[0]
@@ -33,7 +35,7 @@ def attack_table(document: Document) -> Table:
 
 
 def _cells(attack: Document) -> tuple[str, ...]:
-    if reason(attack) is not None:
+    if missing_reason(attack) is not None:
         return (ABSENT,) * 4
     low, high = attack["interval"]
     interval = f"{percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}"
@@ -42,10 +44,10 @@ def _cells(attack: Document) -> tuple[str, ...]:
 
 def learnability_table(document: Document) -> Table:
     """How far local estimates are off, between no shuffle and a full one; no rows where that does not apply."""
-    learned = learned_of(document)
+    learned = learnability_of(document)
     if not learned:
-        return Table((), (), (f"Learnability by group does not apply: {reason(document['learnability'])}.",))
-    columns = ("by", "not shuffled", spoken(document["shuffler"]), "fully shuffled", "groups")
+        return Table((), (), (f"Learnability by group does not apply: {missing_reason(document['learnability'])}.",))
+    columns = ("by", "not shuffled", display_name(document["shuffler"]), "fully shuffled", "groups")
     rows = tuple(
         (str(each["by"]), *(f"{each[key]:.2f}" for key in ("identity", "error", "uniform")), f"{each['groups']:,}")
         for each in learned
@@ -63,8 +65,8 @@ def attack_rows(document: Document) -> list[tuple[str, Any]]:
     entries = document.get("comparison") or [document]
     many = len(entries) > 1
     return [
-        (f"{spoken(entry['shuffler'])}: {attack['name']}" if many else str(attack["name"]), attack)
+        (f"{display_name(entry['shuffler'])}: {attack['name']}" if many else str(attack["name"]), attack)
         for entry in entries
         for attack in attacks_of(entry)
-        if reason(attack) is None and all(math.isfinite(float(end)) for end in attack["interval"])
+        if missing_reason(attack) is None and all(math.isfinite(float(end)) for end in attack["interval"])
     ]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING
 from typing import Any, NamedTuple
 
-from dovetail.report.number_format import ABSENT, Document, Unit, percent, reason, upward
-from dovetail.report.sections.tables import Table, shows_truth, typical_error
+from dovetail.report.number_format import ABSENT, Document, Unit, missing_reason, percent, upward
+from dovetail.report.sections.tables import Table, median_error, shows_truth
 
 MOST_POINTS = 120  # of the chart
 MOST_ROWS = 12  # of the table
@@ -14,7 +14,7 @@ MOST_ROWS = 12  # of the table
 UNIT = Unit.of("mean")
 
 
-class Bin(NamedTuple):
+class RoundBin(NamedTuple):
     """Consecutive rounds put together: the mean of their estimates, as a window query would answer it."""
 
     first: int
@@ -44,7 +44,7 @@ class Bin(NamedTuple):
         return f"{self.first:,}" if self.first == self.last else f"{self.first:,} to {self.last:,}"
 
 
-def thinned(document: Document, most: int) -> list[Bin]:
+def bin_rounds(document: Document, most: int) -> list[RoundBin]:
     """The series up to its last estimate, in at most so many bins of equally many rounds.
 
     The interval of a bin has the half width of its standard error, sqrt(sum se^2) / k, and of its mean bias bound, in
@@ -62,7 +62,7 @@ def _until(series: Document) -> int:
     return known[-1] + 1 if known else len(series["value"])
 
 
-def _bin(series: Document, places: range, document: Document) -> Bin:
+def _bin(series: Document, places: range, document: Document) -> RoundBin:
     known = [place for place in places if series["value"][place] is not None]
     value = error = reach = math.nan
     if known:
@@ -73,7 +73,7 @@ def _bin(series: Document, places: range, document: Document) -> Bin:
         reach = bias + error * _quantile(series, known[0])
     truth = [series["truth"][place] for place in known] if "truth" in series and shows_truth(document) else []
     total = {name: sum(series[name][place] for place in places) for name in ("n", "absent", "held_back")}
-    return Bin(
+    return RoundBin(
         series["t"][places[0]],
         series["t"][places[-1]],
         len(places),
@@ -94,7 +94,7 @@ def _quantile(series: Document, place: int) -> float:
 
 def series_table(document: Document) -> Table:
     """Estimates round by round, or of several rounds together where there are many."""
-    bins = thinned(document, MOST_ROWS)
+    bins = bin_rounds(document, MOST_ROWS)
     level, error = percent(document["estimates"]["level"]), _typical(bins)
     truth = any(each.truth is not None for each in bins)
     columns: tuple[str, ...] = ("round" if bins[0].rounds == 1 else "rounds", "estimate", f"{level} interval")
@@ -120,10 +120,10 @@ def series_table(document: Document) -> Table:
 def window_table(document: Document) -> Table:
     """Answers to window queries; no rows where none was asked for."""
     windows = document["windows"]
-    if reason(windows) is not None:
-        return Table((), (), (f"Windows do not apply: {reason(windows)}",))
+    if missing_reason(windows) is not None:
+        return Table((), (), (f"Windows do not apply: {missing_reason(windows)}",))
     rows = windows["rows"]
-    error = typical_error([{"standard_error": [row["standard_error"]]} for row in rows])
+    error = median_error([{"standard_error": [row["standard_error"]]} for row in rows])
     truth = shows_truth(document) and any("truth" in row for row in rows)
     columns: tuple[str, ...] = ("window", "estimate", f"{percent(windows['level'])} interval", "noise error")
     columns += (("truth",) if truth else ()) + ("reports", "missing rounds")
@@ -132,7 +132,7 @@ def window_table(document: Document) -> Table:
         tuple(
             (
                 f"{row['from']:,} to {row['to']:,}",
-                *_cells(row["value"], row["interval"], error, reason(row["value"]) is None),
+                *_cells(row["value"], row["interval"], error, missing_reason(row["value"]) is None),
                 UNIT(row["standard_error"], error, ROUND_CEILING),
                 *((UNIT(row["truth"], error) if "truth" in row else ABSENT,) if truth else ()),
                 f"{row['n']:,}",
@@ -152,11 +152,11 @@ def missing_rounds(stamps: Sequence[int]) -> str:
 def budget_table(document: Document) -> Table:
     """What the rounds cost, and what came of them."""
     rounds = document["rounds"]
-    cap = "none" if reason(rounds["cap"]) is not None else f"ε = {upward(rounds['cap'])}"
+    cap = "none" if missing_reason(rounds["cap"]) is not None else f"ε = {upward(rounds['cap'])}"
     central = rounds["central_of_a_round"]
-    after = ABSENT if reason(central) is not None else f"ε = {upward(central['epsilon'])}"
+    after = ABSENT if missing_reason(central) is not None else f"ε = {upward(central['epsilon'])}"
     both = document["central"]
-    together = ABSENT if reason(both) is not None else f"ε = {upward(both['epsilon'])}"
+    together = ABSENT if missing_reason(both) is not None else f"ε = {upward(both['epsilon'])}"
     rows = (
         ("local: reports of one device", f"ε = {upward(rounds['local_of_a_round']['epsilon'])}",
          f"ε = {upward(rounds['largest_spent'])}"),
@@ -167,8 +167,14 @@ def budget_table(document: Document) -> Table:
     notes = [
         f"Budget of a device: {cap}. The device that spent most: ε = {upward(rounds['largest_spent'])}; "
         f"{rounds['devices_at_cap']:,} of {rounds['devices']:,} devices have reached the cap.",
-        *(f"No central bound for one round: {reason(central)}." for _ in range(reason(central) is not None)),
-        *(f"No central bound for all rounds: {reason(both)}." for _ in range(reason(both) is not None)),
+        *(
+            f"No central bound for one round: {missing_reason(central)}."
+            for _ in range(missing_reason(central) is not None)
+        ),
+        *(
+            f"No central bound for all rounds: {missing_reason(both)}."
+            for _ in range(missing_reason(both) is not None)
+        ),
         _counts(rounds),
     ]
     return Table(("promise", "one round", "all rounds"), rows, tuple(notes))
@@ -187,5 +193,5 @@ def _cells(value: Any, interval: Any, error: float, known: bool) -> tuple[str, s
     return (UNIT(value, error), UNIT.interval(interval, error)) if known else (ABSENT, ABSENT)
 
 
-def _typical(bins: Sequence[Bin]) -> float:
-    return typical_error([{"standard_error": [each.error for each in bins if each.known]}])
+def _typical(bins: Sequence[RoundBin]) -> float:
+    return median_error([{"standard_error": [each.error for each in bins if each.known]}])

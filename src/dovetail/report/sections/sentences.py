@@ -1,23 +1,32 @@
-"""The lenses of the privacy report in plain words, shared by the page and the terminal."""
+"""The metrics of the privacy report in plain words, shared by the page and the terminal."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
-from dovetail.report.number_format import Document, downward, odds, percent, percent_up, reason, spoken, upward
+from dovetail.report.number_format import (
+    Document,
+    display_name,
+    downward,
+    missing_reason,
+    odds,
+    percent,
+    percent_up,
+    upward,
+)
 
-FITTED = (  # what a reader wants to know of a fitted shuffler
+SHUFFLER_FACTS = (  # what a reader wants to know of a fitted shuffler
     "groups", "largest_group", "ungrouped", "components", "sensitivity", "mean_displacement", "mean_distance",
     "retained_mean", "reason", "warning",
 )  # fmt: skip
 
 
-class Lens(NamedTuple):
-    """One of the five ways to look at a collection; `figure` is empty where the lens does not apply."""
+class MetricSummary(NamedTuple):
+    """One of the five metrics in words; `headline` is its number, empty where it does not apply."""
 
     name: str
     question: str
-    figure: str
+    headline: str
     meaning: str
     lines: tuple[str, ...] = ()  # always printed with the meaning
     details: tuple[str, ...] = ()
@@ -25,19 +34,19 @@ class Lens(NamedTuple):
     source: str = ""
 
 
-def lenses(document: Document) -> tuple[Lens, ...]:
-    """The five lenses, always all five: one that does not apply says why."""
+def summarize_metrics(document: Document) -> tuple[MetricSummary, ...]:
+    """The five metrics, always all five: one that does not apply says why."""
     return (_local(document), _central(document), _order(document), _leakage(document), _attack(document))
 
 
-def _absent(name: str, question: str, block: Any) -> Lens:
-    return Lens(name, question, "", f"Does not apply: {reason(block)}")
+def _absent(name: str, question: str, block: Any) -> MetricSummary:
+    return MetricSummary(name, question, "", f"Does not apply: {missing_reason(block)}")
 
 
-def _local(document: Document) -> Lens:
+def _local(document: Document) -> MetricSummary:
     what = "all reports of one device" if is_stream(document) else "one report"
     name, question, block = "Local privacy", f"What can {what} give away, whoever reads it?", document["local"]
-    if reason(block) is not None:
+    if missing_reason(block) is not None:
         return _absent(name, question, block)
     slack = f" (slack δ = {upward(block['delta'])})" if block.get("delta") else ""
     what = "one report" if not is_stream(document) else "all reports of one device, over all rounds,"
@@ -48,12 +57,12 @@ def _local(document: Document) -> Lens:
         else "Nothing is promised: one report may reveal its owner's answer."
     )
     lines = _round_lines(document, "local_of_a_round", "ε")
-    return Lens(name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, (), *_fine_print(block))
+    return MetricSummary(name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, (), *_fine_print(block))
 
 
 def is_stream(document: Document) -> bool:
     """Whether the report is about rounds of a stream."""
-    return reason(document.get("rounds")) is None
+    return missing_reason(document.get("rounds")) is None
 
 
 def _round_lines(document: Document, key: str, sign: str) -> tuple[str, ...]:
@@ -61,16 +70,16 @@ def _round_lines(document: Document, key: str, sign: str) -> tuple[str, ...]:
     if not is_stream(document):
         return ()
     block = document["rounds"][key]
-    if isinstance(block, dict) and reason(block) is not None:
-        return (f"one round: no bound, {reason(block)}",)
+    if isinstance(block, dict) and missing_reason(block) is not None:
+        return (f"one round: no bound, {missing_reason(block)}",)
     return (f"one round: {sign} = {upward(block['epsilon'] if isinstance(block, dict) else block)}",)
 
 
-def _central(document: Document) -> Lens:
+def _central(document: Document) -> MetricSummary:
     what = "all shuffled rounds together" if is_stream(document) else "the whole shuffled batch"
     name, question = "Central privacy", f"What can {what} give away about one person?"
     block = document["central"]
-    if reason(block) is not None:
+    if missing_reason(block) is not None:
         return _absent(name, question, block)
     slack = f"slack δ = {upward(block['delta'])}"
     if amplifies(block):
@@ -80,7 +89,7 @@ def _central(document: Document) -> Lens:
             else "shuffled batch shifts the odds about one person"
         )
         meaning = (
-            f"If {honest(block)}, the {what} by a factor of at most {odds(block['epsilon'])} ({slack}), "
+            f"If {honesty_assumption(block)}, the {what} by a factor of at most {odds(block['epsilon'])} ({slack}), "
             "however much is known about everybody else."
         )
     else:
@@ -90,17 +99,17 @@ def _central(document: Document) -> Lens:
         )
     lines, details = tuple(str(line) for line in block.get("lines", ())), []
     lines += _round_lines(document, "central_of_a_round", "ε")
-    if reason(block.get("attack_lower")) is None and float(block["attack_lower"]) > 0.0:
+    if missing_reason(block.get("attack_lower")) is None and float(block["attack_lower"]) > 0.0:
         least = downward(block["attack_lower"])
         details.append(
             f"no proof from the local ε alone can promise less than ε = {least}: some randomizer gives that much away"
         )
-    if reason(block.get("numeric_lower")) is None:
+    if missing_reason(block.get("numeric_lower")) is None:
         details.append(
             f"method: {block['method']}; its exact value lies between {downward(block['numeric_lower'])} "
             f"and {upward(block['epsilon'])}"
         )
-    return Lens(
+    return MetricSummary(
         name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, tuple(details), *_fine_print(block)
     )
 
@@ -110,16 +119,16 @@ def amplifies(block: Document) -> bool:
     return upward(block["epsilon"]) != upward(block["colluding"])
 
 
-def honest(block: Document) -> str:
+def honesty_assumption(block: Document) -> str:
     """Who has to be honest for the central guarantee that is quoted."""
     n, honest = block["n"], block["honest_n"]
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
     return f"the shuffler and {whom} it mixes are honest"
 
 
-def _order(document: Document) -> Lens:
+def _order(document: Document) -> MetricSummary:
     name, question, block = "Order privacy", "What can the order of the released rows give away?", document["order"]
-    if reason(block) is not None:
+    if missing_reason(block) is not None:
         return _absent(name, question, block)
     alpha = float(block["alpha"])
     if math.isinf(alpha):
@@ -131,23 +140,25 @@ def _order(document: Document) -> Lens:
             "Exchanging reports between people of one group changes the probability of any released order "
             f"by a factor of at most {odds(alpha)}."
         )
-    details = [f"shuffler: {spoken(block['shuffler'])}"]
-    if reason(block.get("theta_n")) is None:
+    details = [f"shuffler: {display_name(block['shuffler'])}"]
+    if missing_reason(block.get("theta_n")) is None:
         details.append(f"θ·n = {upward(block['theta_n'])}: large means close to the reference order")
     summary = block.get("summary")
-    if isinstance(summary, dict) and reason(summary) is None:
-        kept = [key for key in FITTED if key in summary and reason(summary[key]) is None]  # report.json has the rest
-        details += [f"{spoken(key)}: {brief(summary[key])}" for key in kept]
+    if isinstance(summary, dict) and missing_reason(summary) is None:
+        kept = [
+            key for key in SHUFFLER_FACTS if key in summary and missing_reason(summary[key]) is None
+        ]  # report.json has the rest
+        details += [f"{display_name(key)}: {format_brief(summary[key])}" for key in kept]
     lines = _round_lines(document, "alpha_of_a_round", "α")
-    return Lens(name, question, f"α = {upward(alpha)}", meaning, lines, tuple(details), *_fine_print(block))
+    return MetricSummary(name, question, f"α = {upward(alpha)}", meaning, lines, tuple(details), *_fine_print(block))
 
 
-def _leakage(document: Document) -> Lens:
+def _leakage(document: Document) -> MetricSummary:
     name, question = "Exact leakage", "How often is the best possible guess right?"
     block = document["leakage"]
-    if reason(block) is not None:
+    if missing_reason(block) is not None:
         return _absent(name, question, block)
-    shuffled = reason(block["randomized_shuffled"]) is None
+    shuffled = missing_reason(block["randomized_shuffled"]) is None
     best = percent_up(block["randomized_shuffled"] if shuffled else block["randomized"])
     most = "at most " if block["method"] == "bracket" else ""
     meaning = (
@@ -156,19 +167,21 @@ def _leakage(document: Document) -> Lens:
         f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {most}{best}; "
         f"without any data it is {percent(block['prior'])}."
     )
-    details = [] if shuffled else [f"no number for the released order: {reason(block['randomized_shuffled'])}"]
+    details = (
+        [] if shuffled else [f"no number for the released order: {missing_reason(block['randomized_shuffled'])}"]
+    )
     details += [f"one report with its noise, not shuffled: {percent_up(block['randomized'])}"] if shuffled else []
-    if reason(block["shuffled"]) is None:
+    if missing_reason(block["shuffled"]) is None:
         details.append(f"shuffled without noise: {percent_up(block['shuffled'])}")
     for key, label in (("method", "method"), ("error_bound", "error at most"), ("rounding", "rounding")):
-        if reason(block.get(key)) is None:
-            details.append(f"{label}: {brief(block[key])}")
-    return Lens(name, question, best, meaning, (), tuple(details), *_fine_print(block))
+        if missing_reason(block.get(key)) is None:
+            details.append(f"{label}: {format_brief(block[key])}")
+    return MetricSummary(name, question, best, meaning, (), tuple(details), *_fine_print(block))
 
 
-def _attack(document: Document) -> Lens:
+def _attack(document: Document) -> MetricSummary:
     name, question, block = "Measured attack", "How often was a real attack right?", document["attack"]
-    if reason(block) is not None:
+    if missing_reason(block) is not None:
         return _absent(name, question, block)
     low, high = block["interval"]
     meaning = (
@@ -177,7 +190,7 @@ def _attack(document: Document) -> Lens:
         f"guessing without data is right in {percent(block['chance'])}. A better attack may exist."
     )
     details = []
-    if reason(block.get("vulnerable")) is None:
+    if missing_reason(block.get("vulnerable")) is None:
         details.append(
             f"{percent_up(block['vulnerable'])} of the targets were guessed right in at least "
             f"{percent(block['vulnerable_at'])} of the trials"
@@ -185,28 +198,30 @@ def _attack(document: Document) -> Lens:
     details += [
         f"{other['name']}: {percent(other['success'])} right, chance level {percent(other['chance'])}"
         for other in attacks_of(document)[1:]
-        if reason(other) is None
+        if missing_reason(other) is None
     ]
-    counts = [f"{block[key]:,} {key}" for key in ("targets", "trials", "votes") if reason(block.get(key)) is None]
+    counts = [
+        f"{block[key]:,} {key}" for key in ("targets", "trials", "votes") if missing_reason(block.get(key)) is None
+    ]
     details += [", ".join(counts)] if counts else []
-    return Lens(name, question, percent(block["success"]), meaning, (), tuple(details), *_fine_print(block))
+    return MetricSummary(name, question, percent(block["success"]), meaning, (), tuple(details), *_fine_print(block))
 
 
 def attacks_of(entry: Document) -> list[Document]:
     """The attacks of a shuffler, the main one first; none where they do not apply."""
-    return [] if reason(entry["attacks"]) is not None else list(entry["attacks"])
+    return [] if missing_reason(entry["attacks"]) is not None else list(entry["attacks"])
 
 
-def learned_of(entry: Document) -> list[Document]:
+def learnability_of(entry: Document) -> list[Document]:
     """Learnability by column; nothing where it does not apply."""
-    return [] if reason(entry["learnability"]) is not None else list(entry["learnability"])
+    return [] if missing_reason(entry["learnability"]) is not None else list(entry["learnability"])
 
 
 def _fine_print(block: Document) -> tuple[tuple[str, ...], str]:
     return tuple(str(caveat) for caveat in block.get("caveats", ())), str(block.get("source") or "")
 
 
-def brief(value: Any) -> str:
+def format_brief(value: Any) -> str:
     """Any entry of the document in few letters; a positive fraction is rounded up."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "∞" if value == "inf" else str(value)

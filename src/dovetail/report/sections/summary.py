@@ -3,8 +3,17 @@
 import math
 from collections.abc import Iterator
 
-from dovetail.report.number_format import Document, Unit, odds, percent, percent_up, reason, spoken, upward
-from dovetail.report.sections.sentences import amplifies, honest, is_stream
+from dovetail.report.number_format import (
+    Document,
+    Unit,
+    display_name,
+    missing_reason,
+    odds,
+    percent,
+    percent_up,
+    upward,
+)
+from dovetail.report.sections.sentences import amplifies, honesty_assumption, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -26,27 +35,27 @@ def _setting(document: Document) -> Iterator[str]:
     yield f"{who}, one private column: {collection['private']} ({kind})."
     yield (
         "Every answer is randomized before it leaves its owner "
-        f"({randomizer.get('label', spoken(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
-        f"passes the shuffler ({spoken(document['shuffler'])}), and is then estimated."
+        f"({randomizer.get('label', display_name(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
+        f"passes the shuffler ({display_name(document['shuffler'])}), and is then estimated."
     )
 
 
 def _promises(document: Document) -> Iterator[str]:
     local, central, leakage = document["local"], document["central"], document["leakage"]
-    if reason(local) is None and math.isfinite(float(local["epsilon"])):
+    if missing_reason(local) is None and math.isfinite(float(local["epsilon"])):
         batch = ""
         if is_stream(document):
             total, alone = upward(local["epsilon"]), upward(document["rounds"]["local_of_a_round"]["epsilon"])
             batch = f" (ε = {alone}); the device that reports most often spends ε = {total} over all rounds"
-        elif reason(central) is None:
+        elif missing_reason(central) is None:
             batch = (
-                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {honest(central)}"
+                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {honesty_assumption(central)}"
                 if amplifies(central)
                 else "; under the assumptions below, shuffling adds next to nothing to that promise"
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
-    if reason(leakage) is None and reason(leakage["randomized_shuffled"]) is None:
+    if missing_reason(leakage) is None and missing_reason(leakage["randomized_shuffled"]) is None:
         most = "at most " if leakage["method"] == "bracket" else ""
         yield (
             f"The best possible guess at one person's answer is right with probability {most}"
@@ -63,7 +72,7 @@ def _promises(document: Document) -> Iterator[str]:
 
 def _learned(document: Document) -> Iterator[str]:
     overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
-    if reason(overall) is None:
+    if missing_reason(overall) is None:
         unit, place = Unit.of(measure), _headline(document)
         error = overall["standard_error"][place]
         over = " over all rounds" if is_stream(document) else ""

@@ -7,8 +7,17 @@ from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
-from dovetail.report.number_format import ABSENT, Document, Unit, percent, percent_up, reason, spoken, upward
-from dovetail.report.sections.sentences import attacks_of, learned_of
+from dovetail.report.number_format import (
+    ABSENT,
+    Document,
+    Unit,
+    display_name,
+    missing_reason,
+    percent,
+    percent_up,
+    upward,
+)
+from dovetail.report.sections.sentences import attacks_of, learnability_of
 
 
 class Table(NamedTuple):
@@ -34,7 +43,7 @@ def estimate_table(document: Document) -> Table:
     estimates = document["estimates"]
     overall, level = estimates["overall"], percent(estimates["level"])
     truth = shows_truth(document) and "truth" in overall
-    unit, error = Unit.of(estimates["measure"]), typical_error([overall])
+    unit, error = Unit.of(estimates["measure"]), median_error([overall])
     columns: tuple[str, ...] = (
         "answer" if estimates["measure"] == "share" else "quantity",
         "estimate",
@@ -59,10 +68,10 @@ def group_table(document: Document) -> Table:
     """What was learned about the groups; no rows where the estimator gives none."""
     estimates, notes = document["estimates"], []
     level, groups = percent(estimates["level"]), estimates["groups"]
-    if reason(groups) is not None:
-        return Table((), (), (f"Group estimates do not apply: {reason(groups)}", *_withheld(estimates)))
+    if missing_reason(groups) is not None:
+        return Table((), (), (f"Group estimates do not apply: {missing_reason(groups)}", *_withheld(estimates)))
     truth = shows_truth(document) and any("truth" in group for group in groups)
-    unit, error = Unit.of(estimates["measure"]), typical_error(groups)
+    unit, error = Unit.of(estimates["measure"]), median_error(groups)
     several = any(len(shown_components(group["labels"])) > 1 for group in groups)
     columns = ("by", "group") + (("answer",) if several else ()) + ("estimate", f"{level} interval")
     columns += (("truth",) if truth else ()) + ("n",)
@@ -78,9 +87,9 @@ def group_table(document: Document) -> Table:
     return Table(columns, tuple(rows), tuple(notes))
 
 
-def typical_error(blocks: Sequence[Document]) -> float:
+def median_error(blocks: Sequence[Document]) -> float:
     """The error that decides the decimals of a whole table: the median, so that its columns align."""
-    errors = [float(error) for block in blocks for error in block["standard_error"] if reason(error) is None]
+    errors = [float(error) for block in blocks for error in block["standard_error"] if missing_reason(error) is None]
     return float(median(error for error in errors if 0.0 < error < math.inf)) if any(errors) else 0.0
 
 
@@ -105,7 +114,7 @@ def _bias_note(blocks: Sequence[Document], unit: Unit) -> Iterator[str]:
 
 def _estimator_note(estimates: Document) -> Iterator[str]:
     estimator: Any = estimates.get("estimator")
-    if reason(estimator) is None:
+    if missing_reason(estimator) is None:
         yield (
             f"Estimator: {estimator['name']}. The smaller error is promised by: {estimator['best']} "
             f"({estimator['reason']})."
@@ -115,7 +124,7 @@ def _estimator_note(estimates: Document) -> Iterator[str]:
 def _precision_note(randomizer: Document) -> Iterator[str]:
     """What single reports achieve, beside what was asked of them."""
     precision: Any = randomizer.get("precision")
-    if reason(precision) is None:
+    if missing_reason(precision) is None:
         (low, high), (first, last) = precision["values"], precision["achieved"]
         yield (
             f"Precision of one report, asked for: within {percent(precision['beta'])} of its value with probability "
@@ -137,12 +146,12 @@ def _withheld(estimates: Document) -> Iterator[str]:
 
 
 def comparison_table(document: Document) -> Table:
-    """Lenses in rows, shufflers in columns; what does not apply has a numbered reason."""
+    """Metrics in rows, shufflers in columns; what does not apply has a numbered reason."""
     entries = document.get("comparison") or ()
     reasons: dict[str, int] = {}
 
     def cell(block: Any, key: str, write: Any) -> str:
-        why = reason(block) if reason(block) is not None else reason(block.get(key))
+        why = missing_reason(block) if missing_reason(block) is not None else missing_reason(block.get(key))
         if why is None:
             return str(write(block[key]))
         return f"{ABSENT} [{reasons.setdefault(why, len(reasons) + 1)}]"
@@ -163,24 +172,29 @@ def comparison_table(document: Document) -> Table:
         errors = [_group_error(entry["estimates"]) for entry in entries]
         if any(error is not None for error in errors):
             rows.append(("group error, measured", *(error or ABSENT for error in errors)))
-    for place, learned in enumerate(learned_of(entries[0]) if entries else ()):
-        rows.append((f"λ by {learned['by']}", *(f"{learned_of(entry)[place]['error']:.2f}" for entry in entries)))
+    for place, learned in enumerate(learnability_of(entries[0]) if entries else ()):
+        rows.append(
+            (f"λ by {learned['by']}", *(f"{learnability_of(entry)[place]['error']:.2f}" for entry in entries))
+        )
     marks = (" (chosen)" if entry["shuffler"] == document["shuffler"] else "" for entry in entries)
-    columns = ("lens", *(spoken(entry["shuffler"]) + mark for entry, mark in zip(entries, marks, strict=True)))
+    columns = (
+        "metric",
+        *(display_name(entry["shuffler"]) + mark for entry, mark in zip(entries, marks, strict=True)),
+    )
     return Table(columns, tuple(rows), tuple(f"[{number}] {why}" for why, number in reasons.items()))
 
 
 def _blocks(estimates: Any, part: str) -> Any:
-    if reason(estimates) is not None:
+    if missing_reason(estimates) is not None:
         return estimates
     found = estimates.get(part)
-    return [found] if isinstance(found, dict) and reason(found) is None else found
+    return [found] if isinstance(found, dict) and missing_reason(found) is None else found
 
 
 def _reach(estimates: Any, part: str) -> Any:
     """Widest half interval, rounded up; or the null block that says why there is none."""
     blocks = _blocks(estimates, part)
-    if reason(blocks) is not None:
+    if missing_reason(blocks) is not None:
         return blocks
     reach = max((float(high) - float(low)) / 2 for block in blocks for low, high in block["interval"])
     if not blocks or not math.isfinite(reach):
@@ -191,7 +205,7 @@ def _reach(estimates: Any, part: str) -> Any:
 def _group_error(estimates: Any) -> str | None:
     """Mean distance between estimate and truth over the groups."""
     blocks = _blocks(estimates, "groups")
-    if reason(blocks) is not None:
+    if missing_reason(blocks) is not None:
         return None
     gaps = [
         abs(float(value) - float(truth))

@@ -17,8 +17,8 @@ from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer
-from dovetail.estimate.aggregates import Quantile, estimate_quantile
-from dovetail.estimate.best_mean import ChosenMean, best_mean
+from dovetail.estimate.aggregates import QuantileEstimate, estimate_quantile
+from dovetail.estimate.best_mean import BestMean, best_mean
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
@@ -85,8 +85,8 @@ class NumericSummary:
     """Median, quantiles, and which estimate of the mean promises the smaller error."""
 
     median: Estimate
-    best: ChosenMean
-    quantiles: tuple[tuple[float, Quantile], ...]  # (share, quantile); empty where the grid is too fine
+    best: BestMean
+    quantiles: tuple[tuple[float, QuantileEstimate], ...]  # (share, quantile); empty where the grid is too fine
 
     @classmethod
     def of(cls, randomizer: NumericRandomizer, counted: GroupTally) -> NumericSummary:

@@ -20,10 +20,10 @@ from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
-from dovetail.estimate.simplex import nearest_shares
+from dovetail.estimate.simplex import project_shares
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
 from dovetail.randomize.sampling.from_device import from_device
-from dovetail.report.document import Missing, Shares, central_document, plain
+from dovetail.report.document import IntervalEstimates, Missing, central_document, to_jsonable
 from dovetail_protocol.campaign import Campaign
 
 Document = dict[str, Any]
@@ -117,7 +117,7 @@ class CampaignAnswers:
         groups = []
         for name, estimate in each.by_group.items():
             found = self._shares(name, estimate)
-            groups.append({**found, "projected": nearest_shares(estimate.value).tolist()})
+            groups.append({**found, "projected": project_shares(estimate.value).tolist()})
         return {"round": each.t, "n": each.n, "level": LEVEL, "groups": groups}
 
     def status(self) -> Document:
@@ -158,7 +158,7 @@ class CampaignAnswers:
         found = self.guarantees()
         return {
             **self.heading(),
-            "local": plain(found.local),
+            "local": to_jsonable(found.local),
             "colluding": found.local.epsilon,
             "authentication": self.campaign.promise.authentication,
             "rounds": found.rounds,
@@ -168,8 +168,8 @@ class CampaignAnswers:
             "weakest": found.weakest and _guarantee_document(found.weakest),
             "latest": found.latest and _guarantee_document(found.latest),
             "all_rounds": _composed_document(found),
-            "alpha_of_a_batch": plain(found.alpha),
-            "alpha_of_all_batches": plain(found.all_alpha),
+            "alpha_of_a_batch": to_jsonable(found.alpha),
+            "alpha_of_all_batches": to_jsonable(found.all_alpha),
             "short": [asdict(each) for each in found.short],
             "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
         }
@@ -205,8 +205,8 @@ class CampaignAnswers:
         return ReleasedBatch(batch.rounds[-1], batch.count, batch.n, batch.smallest)
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
-        shares: Shares = shares_of(estimate, self.labels, None)
-        return {"group": name if name != EVERYBODY else None, **plain(shares)}
+        shares: IntervalEstimates = shares_of(estimate, self.labels, None)
+        return {"group": name if name != EVERYBODY else None, **to_jsonable(shares)}
 
 
 def _numeric_document(found: NumericSummary) -> Document:
@@ -224,13 +224,13 @@ def _numeric_document(found: NumericSummary) -> Document:
 
 
 def _guarantee_document(each: BatchGuarantee) -> Document:
-    return {**asdict(each.released), "honest": each.honest, "central": plain(central_document(each.central))}
+    return {**asdict(each.released), "honest": each.honest, "central": to_jsonable(central_document(each.central))}
 
 
 def _composed_document(found: CampaignGuarantees) -> Any:
     both = found.composed
     if isinstance(both, Missing):
-        return plain(both)
+        return to_jsonable(both)
     if both.epsilon is None:
-        return plain(Missing(getattr(both, "reason", "")))
+        return to_jsonable(Missing(getattr(both, "reason", "")))
     return {"epsilon": both.epsilon, "delta": both.delta, "method": both.method, "source": both.source}

@@ -16,8 +16,9 @@ from dovetail.collect.analyzer.answers.guarantee_sentences import GuaranteeSente
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers, Document
 from dovetail.collect.analyzer.page.bars import bar_chart
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
-from dovetail.report.charts.svg import Format, Interval, interval_chart
-from dovetail.report.charts.time_series import Point, series_chart
+from dovetail.report.charts.axes import TickFormat
+from dovetail.report.charts.row_charts import IntervalRow, interval_chart
+from dovetail.report.charts.time_series import TimePoint, time_series_chart
 from dovetail.report.number_format import Unit, percent, upward
 
 MOST_ROUNDS = 60  # that are drawn and listed: the latest
@@ -137,13 +138,13 @@ def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
     """The estimates of one answer, or of the mean, round by round; gaps where there are none."""
     by_round = {each["round"]: each["groups"][0] for each in documents}
     points = [
-        Point(t, None) if t not in by_round else _point(t, by_round[t], place)
+        TimePoint(t, None) if t not in by_round else _point(t, by_round[t], place)
         for t in range(min(by_round), max(by_round) + 1)
     ]
     latest = documents[-1]
     last = _interval(latest["groups"][0], place, Unit.of(latest["measure"]))
     title = f"{_name(last.label)} by round"
-    chart = series_chart(
+    chart = time_series_chart(
         points,
         title=title,
         description=f"{percent(latest['level'])} intervals; in round {latest['round']:,}: "
@@ -155,24 +156,24 @@ def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
     return CaptionedChart(title, chart)
 
 
-def _point(t: int, shares: Document, place: int) -> Point:
+def _point(t: int, shares: Document, place: int) -> TimePoint:
     low, high = map(float, shares["interval"][place])
-    return Point(t, min(max(shares["value"][place], low), high), low, high)  # an unbiased share may lie below 0
+    return TimePoint(t, min(max(shares["value"][place], low), high), low, high)  # an unbiased share may lie below 0
 
 
-def _intervals(shares: Document, unit: Unit) -> list[Interval]:
+def _intervals(shares: Document, unit: Unit) -> list[IntervalRow]:
     return [_interval(shares, place, unit) for place in range(len(shares["labels"]))]
 
 
-def _interval(shares: Document, place: int, unit: Unit) -> Interval:
+def _interval(shares: Document, place: int, unit: Unit) -> IntervalRow:
     value, (low, high) = shares["value"][place], shares["interval"][place]
     words = unit(value, shares["standard_error"][place])
-    return Interval(shares["labels"][place], words, value, float(low), float(high))
+    return IntervalRow(shares["labels"][place], words, value, float(low), float(high))
 
 
-def _describe(rows: Sequence[Interval], document: Document) -> str:
+def _describe(rows: Sequence[IntervalRow], document: Document) -> str:
     """Estimates in words, for people who do not see the picture."""
-    ends: Format = percent if document["measure"] == "share" else (lambda value: f"{value:,.3g}")
+    ends: TickFormat = percent if document["measure"] == "share" else (lambda value: f"{value:,.3g}")
     return "; ".join(f"{row.label} {row.text}, {ends(row.lower)} to {ends(row.upper)}" for row in rows) + "."
 
 

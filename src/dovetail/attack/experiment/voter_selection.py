@@ -1,4 +1,4 @@
-"""Who votes on whom: the places of people who are near, and similar in what else is known about them."""
+"""Who votes on whom: the places of people nearby who are most similar in what else is known about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from dovetail.attack.experiment.result import People, columns, people
+from dovetail.attack.experiment.arrays import People, check_columns, check_people
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
@@ -16,7 +16,7 @@ Points = NDArray[np.float64]  # (n, d)
 Places = NDArray[np.int64]  # (targets, votes): places whose reports vote, -1 where there are fewer
 
 
-def voters(
+def select_voters(
     targets: ArrayLike,
     *,
     within: tuple[ArrayLike, float] | None,
@@ -56,11 +56,11 @@ def voters(
             raise DataError(
                 "the majority vote needs public columns to look for neighbours by: `within` or `similar`."
             )
-        return _nearest_of_all(targets, columns("similar", similar), votes, rng)
-    points, radius = columns("within", within[0]), not_negative_or_infinite("radius", within[1])
+        return _nearest_of_all(targets, check_columns("similar", similar), votes, rng)
+    points, radius = check_columns("within", within[0]), not_negative_or_infinite("radius", within[1])
     n = len(points)
-    who = people("targets", targets, n=n)
-    known = np.empty((n, 0)) if similar is None else columns("similar", similar, n=n)
+    who = check_people("targets", targets, n=n)
+    known = np.empty((n, 0)) if similar is None else check_columns("similar", similar, n=n)
     order = np.argsort(points[:, 0], kind="stable")
     line = points[order, 0]
     starts = np.searchsorted(line, np.nextafter(points[who, 0] - radius, -np.inf), side="left")
@@ -76,7 +76,7 @@ def voters(
 
 
 def _nearest_of_all(targets: ArrayLike, similar: Points, votes: int, rng: Entropy) -> Places:
-    who = people("targets", targets, n=len(similar))
+    who = check_people("targets", targets, n=len(similar))
     count = min(votes, len(similar))
     mixed = rng.permutation(len(similar))  # equal distances go by the order in the tree
     found = cKDTree(similar[mixed]).query(similar[who], k=count)[1].reshape(who.size, count)

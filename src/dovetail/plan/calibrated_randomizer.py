@@ -1,0 +1,102 @@
+"""One kind of randomizer with its epsilon0 calibrated to the requirements, and the recommendation among the kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dovetail.core.errors import ParameterError
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.plan.accuracy import Accuracy, predict_accuracy
+from dovetail.plan.families import RandomizerFamily
+from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import best_epsilon0, central_guarantee, smallest_epsilon0
+
+NEAR_BEST = 1.05  # within a twentieth the shorter report is worth more
+
+
+@dataclass(frozen=True)
+class CalibratedRandomizer:
+    """A randomizer that meets the requirements, with its accuracy and its central guarantee."""
+
+    family: RandomizerFamily
+    randomizer: FrequencyRandomizer | NumericRandomizer
+    accuracy: Accuracy
+    central: CentralDP
+
+    @property
+    def epsilon0(self) -> float:
+        """Local epsilon of one report."""
+        return self.central.colluding
+
+    @property
+    def report_bits(self) -> int:
+        """Size of one report."""
+        return self.randomizer.report_bits
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One row of the comparison: a kind of randomizer with what it would do, or why it would not do."""
+
+    randomizer: str
+    epsilon0: float | None = None
+    epsilon: float | None = None
+    error95: float | None = None
+    report_bits: int | None = None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, calibrated: CalibratedRandomizer) -> Alternative:
+        """The row of a calibrated randomizer."""
+        return cls(
+            calibrated.family.name,
+            calibrated.epsilon0,
+            calibrated.central.epsilon,
+            calibrated.accuracy.error95,
+            calibrated.report_bits,
+            calibrated.family.burden,
+        )
+
+
+def calibrate(family: RandomizerFamily, requirements: Requirements) -> CalibratedRandomizer | str:
+    """This kind with the epsilon0 that suits the requirements best, or why it cannot meet them."""
+    try:
+        if requirements.error is not None:
+            epsilon0 = smallest_epsilon0(family, requirements, error=requirements.error, n=requirements.n)
+            if epsilon0 is None:
+                return f"no epsilon0 up to {family.largest_epsilon0:g} reaches this error"
+            return evaluate_at_epsilon0(family, epsilon0, requirements)
+        if requirements.epsilon is not None:
+            epsilon0 = best_epsilon0(family, requirements, epsilon=requirements.epsilon, n=requirements.n)
+            return evaluate_at_epsilon0(family, epsilon0, requirements)
+        assert requirements.epsilon0 is not None
+        return evaluate_at_epsilon0(family, requirements.epsilon0, requirements)
+    except ParameterError as error:
+        return str(error)
+
+
+def evaluate_at_epsilon0(
+    family: RandomizerFamily, epsilon0: float, requirements: Requirements
+) -> CalibratedRandomizer:
+    """This kind at a given epsilon0."""
+    randomizer = family.make(epsilon0, requirements.n)
+    return CalibratedRandomizer(
+        family,
+        randomizer,
+        predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares),
+        central_guarantee(family, epsilon0, requirements, n=requirements.n),
+    )
+
+
+def objective(calibrated: CalibratedRandomizer, requirements: Requirements) -> float:
+    """What is minimized: epsilon where the error is given, otherwise the error."""
+    return calibrated.central.epsilon if requirements.error is not None else calibrated.accuracy.error95
+
+
+def recommend(candidates: Sequence[CalibratedRandomizer], requirements: Requirements) -> CalibratedRandomizer:
+    """The shortest report among those whose objective is within a twentieth of the least."""
+    least = min(objective(one, requirements) for one in candidates)
+    near_best = [one for one in candidates if objective(one, requirements) <= NEAR_BEST * least]
+    return min(near_best, key=lambda one: (one.report_bits, objective(one, requirements)))
