@@ -123,7 +123,8 @@ def test_a_randomizer_that_takes_too_long_is_not_recommended_but_may_be_forced()
     big: dict[str, Any] = {"question": "frequency", "k": 100_000, "n": 10**9, "delta": 1e-11, "epsilon0": 3.0}
     plan = plan_collection(**big)
     burdened = {row.randomizer: row.reason for row in plan.alternatives if row.reason}
-    assert set(burdened) == {"unary", "local_hashing"} and "hashes" in burdened["local_hashing"]
+    assert {"unary", "local_hashing"} <= set(burdened) and "hashes" in burdened["local_hashing"]
+    assert not {"krr", "hadamard"} & set(burdened)
     assert plan_collection(**big, randomizer="local_hashing").randomizer.name == "local_hashing"
 
 
