@@ -72,6 +72,13 @@ def test_a_name_that_is_gone_would_be_found() -> None:
     assert not resolves("dovetail.leak.gone") and not resolves("dt.device")
 
 
+def test_every_new_name_in_the_changelog_exists() -> None:
+    cells = re.findall(r"^  \| .* \| (.*) \|$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    named = {name for cell in cells for name in dotted_names(cell)}
+    assert len(named) >= 10
+    assert {name for name in named if not resolves(name)} == set()
+
+
 @each_present_page
 def test_every_file_in_the_documentation_exists(page: Path) -> None:
     homes = [ROOT, ROOT / "src" / "dovetail", ROOT / "device" / "src", page.parent]
