@@ -17,6 +17,7 @@ from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.account.mechanisms.laplace import grid_laplace_dataset, grid_laplace_law
 from dovetail.account.mechanisms.local_hashing import hashing_law
 from dovetail.account.mechanisms.unary import unary_law
+from dovetail.core import registries
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import NumericRandomizer, Randomizer
@@ -29,7 +30,8 @@ from dovetail.randomize.unary import Unary
 
 RANDOMIZERS = [
     one
-    for kind in (KRR, Hadamard, Laplace, Unary, LocalHashing)
+    for kind in (*registries.RANDOMIZERS,)
+    if not any(one.required for one in kind.settings())
     for one in kind.examples()
     if one.guarantee.epsilon <= 4
 ]

@@ -12,6 +12,7 @@ from tests.pipeline.surveys import survey
 
 from dovetail.cli.main import app, invoke
 from dovetail.core.entropy import simulation
+from dovetail.core.registries import ATTACKS, RANDOMIZERS
 from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.pipeline.files.released_rows import rows_of_people
 
@@ -145,8 +146,8 @@ def told(capsys: pytest.CaptureFixture[str], name: str, *arguments: str) -> dict
     return parsed
 
 
-@pytest.mark.parametrize("randomizer", ["krr", "hadamard", "unary", "local_hashing"])
-@pytest.mark.parametrize("name", ["majority", "correlation", "definetti"])
+@pytest.mark.parametrize("randomizer", [kind.name for kind in RANDOMIZERS if kind.question == "frequency"])
+@pytest.mark.parametrize("name", ATTACKS.names())
 def test_attacks_on_values_read_an_unshuffled_release_and_not_a_shuffled_one(
     name: str, randomizer: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

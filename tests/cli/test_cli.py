@@ -17,6 +17,7 @@ from tests.pipeline.surveys import survey
 import dovetail as dt
 from dovetail.cli.console.verbs import VERBS as NAMED
 from dovetail.cli.main import app, invoke
+from dovetail.core.registries import RANDOMIZERS
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]
 VERBS = [
@@ -173,7 +174,7 @@ def test_a_shuffle_of_people_without_company_says_that_it_protects_nobody(
     assert any("nothing is shuffled" in caveat for caveat in told["caveats"])
 
 
-@pytest.mark.parametrize("randomizer", ["krr", "hadamard", "unary", "local_hashing"])
+@pytest.mark.parametrize("randomizer", [kind.name for kind in RANDOMIZERS if kind.question == "frequency"])
 def test_every_frequency_randomizer_survives_the_way_through_files(
     randomizer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import shake_256
 from typing import Any
 
+from dovetail.core.registries import RANDOMIZERS
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import OpeningKey, SigningKey
+from dovetail_protocol.mechanisms import names
 
 SECRETS = {"x25519": 32, "mlkem768-x25519": 96}
 
 MECHANISMS: dict[str, dict[str, Any]] = {
+    **{
+        kind.name: {field.name: getattr(kind.examples()[1], field.name) for field in fields(kind)}  # type: ignore[arg-type]
+        for kind in RANDOMIZERS
+        if kind.name in names()
+    },
     "krr": {"k": 4, "epsilon": 1.0},
     "hadamard": {"k": 20, "epsilon": 2.0},
     "unary": {"k": 5, "epsilon": 1.5},

@@ -11,26 +11,15 @@ from tests.statistics import expect_law, expect_mean
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import RANDOMIZERS
-from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
-from dovetail_protocol.exact_thresholds import WORD, exp_bracket
+from dovetail_protocol.exact_thresholds import exp_bracket
 
 DRAWS = 100_000
 HASHING = list(LocalHashing.examples())
 LAPLACE = list(Laplace.examples())
 EXTREMES = [1e-6, 0.1, 1.0, 10.5, 44.0, 100.0, 700.0]
-
-
-def ratio(randomizer: Any) -> Fraction:
-    """The realized largest probability ratio of two values, exactly."""
-    if isinstance(randomizer, Unary):
-        p, q = (Fraction(mass, WORD) for mass in randomizer.masses)
-        return p * (1 - q) / ((1 - p) * q)
-    channel = randomizer.hash_channel() if isinstance(randomizer, LocalHashing) else randomizer.channel()
-    return Fraction(channel.keep, channel.lie)
 
 
 @pytest.mark.parametrize("randomizer", TABULATED, ids=repr)
@@ -92,20 +81,20 @@ def test_numeric_guarantees_are_pure_and_exact(randomizer: Laplace) -> None:
 def test_realized_probability_ratios_stay_below_e_to_the_epsilon(randomizer: Any) -> None:
     assert randomizer.guarantee.epsilon == randomizer.epsilon
     assert randomizer.guarantee.delta == 0.0 and randomizer.guarantee.source
-    assert ratio(randomizer) <= exp_bracket(Fraction(randomizer.epsilon), digits=100)[0]
-    assert ratio(randomizer) >= exp_bracket(Fraction(randomizer.epsilon))[1] * (1 - Fraction(1, 10**12))
+    assert randomizer.ratio <= exp_bracket(Fraction(randomizer.epsilon), digits=100)[0]
+    assert randomizer.ratio >= exp_bracket(Fraction(randomizer.epsilon))[1] * (1 - Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("epsilon", EXTREMES)
 @pytest.mark.parametrize("k", [2, 1000, 1 << 31])
-@pytest.mark.parametrize("kind", [KRR, Hadamard, Unary, LocalHashing])
+@pytest.mark.parametrize("kind", KINDS)
 def test_ratios_stay_below_e_to_the_epsilon_at_extremes(kind: Any, k: int, epsilon: float) -> None:
     too_fine = kind is KRR and k == 1 << 31 and epsilon < 1  # lies of 2^33 cannot be made unequal enough in 2^64
-    if (kind is LocalHashing and epsilon > 11) or (kind is Unary and k > 1 << 24) or too_fine:
+    if epsilon > kind.largest_epsilon or k > kind.largest_k or too_fine:
         with pytest.raises(ParameterError):
             kind(k=k, epsilon=epsilon)
         return
-    realized = ratio(kind(k=k, epsilon=epsilon))
+    realized = kind(k=k, epsilon=epsilon).ratio
     assert 1 < realized <= exp_bracket(Fraction(epsilon), digits=100)[0]
 
 

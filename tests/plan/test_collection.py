@@ -8,6 +8,7 @@ import pytest
 
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.registries import RANDOMIZERS
 from dovetail.leak.vulnerability import vulnerability
 from dovetail.plan.families import families
 from dovetail.plan.planner import CollectionPlan, plan_collection
@@ -16,7 +17,7 @@ from dovetail.plan.search import largest_epsilon0, predict_error95, smallest_eps
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 8, "n": 100_000, "delta": 1e-8}
 MEAN: dict[str, Any] = {"question": "mean", "lower": 0.0, "upper": 10.0, "n": 50_000, "delta": 1e-7}
-NAMES = ["krr", "hadamard", "unary", "local_hashing"]
+NAMES = [kind.name for kind in RANDOMIZERS if kind.question == "frequency"]
 
 
 def requirements(**changes: Any) -> Requirements:

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.randomize.chosen import KINDS
 from tests.statistics import expect_coverage, expect_mean, rng_of
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
@@ -14,16 +15,11 @@ from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
-from dovetail.randomize.unary import Unary
 
 TRIALS = 2000
 N = 240  # a multiple of every k below
 
-SHARES = [
-    kind(k=k, epsilon=epsilon)
-    for kind in (KRR, Hadamard, Unary, LocalHashing)
-    for k, epsilon in ((2, 0.5), (5, 1.5), (24, 3.0))
-]
+SHARES = [kind(k=k, epsilon=epsilon) for kind in KINDS for k, epsilon in ((2, 0.5), (5, 1.5), (24, 3.0))]
 MEANS = [
     Laplace(lower=0.0, upper=1.0, epsilon=0.5),
     Laplace(lower=-20.0, upper=30.0, epsilon=4.0, grid=0.5),

@@ -8,6 +8,7 @@ from tests.statistics import expect_broken, expect_law
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.randomize.sampling.bernoulli import coins
+from dovetail.randomize.sampling.packed_bits import row_sizes
 from dovetail.randomize.unary import Unary
 from dovetail_protocol.exact_thresholds import WORD
 
@@ -76,3 +77,8 @@ def test_swapped_bit_probabilities_are_caught(rng: Entropy) -> None:
     randomizer = Unary(k=3, epsilon=1.0)
     ones = int(np.unpackbits(randomizer.randomize(np.zeros(50_000, dtype=int), rng), axis=1)[:, 0].sum())
     expect_broken([50_000 - ones, ones], randomizer.bit_channel().matrix()[0])
+
+
+def test_the_set_bits_of_a_packed_report_are_counted_one_by_one(rng: Entropy) -> None:
+    bits = np.unpackbits(rng.narrow(50 * 3, np.uint8).reshape(50, 3), axis=1)
+    np.testing.assert_array_equal(row_sizes(np.packbits(bits, axis=1)), bits.sum(axis=1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -101,6 +102,7 @@ class FrequencyRandomizer(Randomizer):
     question = "frequency"
     domain = frozenset({"k"})
     names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
+    largest_k: ClassVar[int] = 1 << 31
 
     k: int
 
@@ -123,6 +125,11 @@ class FrequencyRandomizer(Randomizer):
     @abstractmethod
     def check_reports(self, reports: ArrayLike) -> Reports:
         """`reports` as a valid array; DataError with the first offenders otherwise."""
+
+    @property
+    @abstractmethod
+    def ratio(self) -> Fraction:
+        """The realized largest probability ratio of two values, exactly: at most e^epsilon."""
 
     @property
     def accounted(self) -> Randomizer | Channel:

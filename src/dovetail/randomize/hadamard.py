@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import log, log2
 from typing import Any, ClassVar, Self, final
 
@@ -110,6 +111,10 @@ class Hadamard(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.channel().inverse_variance(shares)
+
+    @property
+    def ratio(self) -> Fraction:
+        return Fraction(*self.device.masses)
 
     @property
     def report_bits(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -87,6 +88,10 @@ class KRR(FrequencyRandomizer):
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.channel().inverse_variance(shares)
+
+    @property
+    def ratio(self) -> Fraction:
+        return Fraction(*self.device.masses)
 
     @property
     def report_bits(self) -> int:

@@ -147,6 +147,10 @@ class LocalHashing(FrequencyRandomizer):
         return self._pure.variance(shares)
 
     @property
+    def ratio(self) -> Fraction:
+        return Fraction(*self.device.masses)
+
+    @property
     def report_bits(self) -> int:
         return 128 + (self.g - 1).bit_length()
 

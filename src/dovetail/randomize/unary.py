@@ -8,17 +8,17 @@ from math import log
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import MOST_CELLS, DenseChannel
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
 from dovetail.randomize.sampling.bernoulli import coins
 from dovetail.randomize.sampling.chunks import chunks
-from dovetail.randomize.sampling.domain import offenders, symbols
+from dovetail.randomize.sampling.domain import symbols
+from dovetail.randomize.sampling.packed_bits import bit_counts, check_packed_bits
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail.randomize.sampling.pure_protocol import Pure
 from dovetail_protocol.exact_thresholds import WORD
@@ -68,6 +68,7 @@ class Unary(FrequencyRandomizer):
     encoding: Literal["optimized", "symmetric"] = "optimized"
     name: ClassVar[str] = "unary"
     label: ClassVar[str] = "unary encoding"
+    largest_k: ClassVar[int] = 1 << 24
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
@@ -121,24 +122,21 @@ class Unary(FrequencyRandomizer):
         return np.packbits(bits).reshape(people.size, -1)
 
     def check_reports(self, reports: ArrayLike) -> Reports:
-        array = np.asarray(reports)
-        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self._width:
-            raise DataError(
-                f"`reports` must be packed bits, uint8 (n, {self._width}), got {array.dtype} {array.shape}."
-            )
-        padded = (array[:, -1] & ((1 << self.device.padding) - 1)) != 0
-        if padded.any():
-            raise offenders("reports", f"packed bits that are zero from bit {self.k}", array, padded)
-        return array
+        return check_packed_bits(reports, self.k)
 
     def tally(self, reports: Reports) -> NDArray[np.int64]:
-        return np.asarray(_ones(self.check_reports(reports)).reshape(-1)[: self.k])
+        return bit_counts(self.check_reports(reports))[: self.k]
 
     def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
         return self._pure.invert(counts, n)
 
     def variance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._pure.variance(shares)
+
+    @property
+    def ratio(self) -> Fraction:
+        p, q = self.masses
+        return Fraction(p * (WORD - q), (WORD - p) * q)
 
     @property
     def report_bits(self) -> int:
@@ -187,24 +185,3 @@ class Unary(FrequencyRandomizer):
             cls(k=5, epsilon=0.5),
             cls(k=9, epsilon=4.0),
         )
-
-
-@njit(cache=True, nogil=True)
-def _ones(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each bit is set: (width, 8), first bit of a byte first.
-
-    Multiplying a byte by 0x8040201008040201 puts its i-th bit on top of byte i of a word; 255 such words add without
-    a carry between the bytes.
-    """
-    people, width = reports.shape
-    counts = np.zeros((width, 8), dtype=np.int64)
-    for start in range(0, people, 255):
-        sums = np.zeros(width, dtype=np.uint64)
-        for i in range(start, min(start + 255, people)):
-            for j in range(width):
-                spread = np.uint64(reports[i, j]) * np.uint64(0x8040201008040201)
-                sums[j] += (spread >> np.uint64(7)) & np.uint64(0x0101010101010101)
-        for j in range(width):
-            for bit in range(8):
-                counts[j, bit] += np.int64((sums[j] >> np.uint64(8 * bit)) & np.uint64(255))
-    return counts
