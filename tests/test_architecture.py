@@ -1,11 +1,17 @@
-"""Imports point down the layers; this table is the picture of the package."""
+"""The picture of the package: which folder imports which, how large rooms are, and where mechanisms may be named."""
 
 import ast
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "src" / "dovetail"
+from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
+
+REPOSITORY = Path(__file__).parent.parent
+SOURCES, DEVICE = REPOSITORY / "src", REPOSITORY / "device" / "src"
+ROOT = SOURCES / "dovetail"
 
 # a row imports from itself (its own folder) and from rows below it
 LAYERS = [
@@ -18,8 +24,10 @@ LAYERS = [
     ["estimate", "account", "leak"],
     ["randomize", "shuffle", "datasets"],
     ["core"],
+    ["dovetail_protocol"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
+MOST_ENTRIES, MOST_LINES = 15, 400
 OPTIONAL = {
     "statsmodels",
     "networkx",
@@ -43,64 +51,280 @@ SERVE = {
     "paho",
     "psycopg",
 }
-DEVICE = {f"dovetail_device.{name}" for name in ("client", "http", "ledger", "mqtt", "outbox", "sender", "session")}
-FILES = sorted(ROOT.rglob("*.py"))
+# devices are simulated here, and nowhere else does an analyst's program act as one
+ACTS_AS_DEVICE = ("dovetail.collect.simulate", "dovetail.cli.collect")
+# where a mechanism is at home, or chosen by a person for one study
+HOMES = (
+    "dovetail.randomize",
+    "dovetail.shuffle",
+    "dovetail.attack",
+    "dovetail.account.mechanisms",
+    "dovetail.datasets",
+    "dovetail_protocol.mechanisms",
+)
+# two shufflers that are named because of what they are, or an example; not a list of what there is
+NAMED_ON_PURPOSE = {
+    "dovetail.cli.demo": "one example configuration",
+    "dovetail.pipeline.evaluate.learnability": "the two ends of the scale: no shuffle and a full one",
+    "dovetail.report.sections.attacks": "the two ends of the scale: no shuffle and a full one",
+    "dovetail_protocol.campaign": "names of shufflers in the format of the signed file",
+}
 
 
-def imports(path: Path) -> list[str]:
-    """Every module that a file imports, at the top or inside functions."""
-    names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+def module_name(path: Path, base: Path) -> str:
+    """`a.b` for base/a/b.py and for base/a/b/__init__.py."""
+    return ".".join(part for part in path.relative_to(base).with_suffix("").parts if part != "__init__")
+
+
+PATHS = {
+    module_name(path, base): path
+    for base, packages in ((SOURCES, ["dovetail"]), (DEVICE, ["dovetail_protocol", "dovetail_device"]))
+    for package in packages
+    for path in sorted((base / package).rglob("*.py"))
+}
+TREES = {module: ast.parse(path.read_text()) for module, path in PATHS.items()}
+each_module = pytest.mark.parametrize("module", TREES)
+
+
+def inside(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """Every (module, name or None) that a file imports: at the top, inside functions and under TYPE_CHECKING."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
+            yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names.append(node.module or "")
-    return names
+            yield from (("." * node.level + (node.module or ""), alias.name) for alias in node.names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down_the_layers(path: Path) -> None:
-    inside = path.relative_to(ROOT).parts
-    if len(inside) == 1:
-        return  # the package itself names everything, lazily
-    folder = inside[0]
-    for name in imports(path):
-        parts = name.split(".")
-        if parts[0] == "dovetail" and len(parts) > 1:
-            other = parts[1]
-            assert other == folder or RANK[other] > RANK[folder], f"{folder} must not import {name}"
-        assert parts[0] not in OPTIONAL, f"{name} is optional: bring it in with core.extras.require"
-        assert parts[0] not in SERVE or folder == "collect", f"{name} is for the service: it belongs into collect"
+def relative(tree: ast.AST) -> list[str]:
+    return [module for module, _ in imports(tree) if module.startswith(".")]
 
 
-ROLES = [path for path in FILES if path.relative_to(ROOT).parts[0] == "collect"]
+def folder_of(module: str) -> str | None:
+    """The row's name for a module of ours; nothing for `dovetail` itself, which names everything, lazily."""
+    first, *rest = module.split(".")
+    return (rest[0] if rest else None) if first == "dovetail" else first
 
 
-@pytest.mark.parametrize("path", ROLES, ids=lambda path: str(path.relative_to(ROOT / "collect")))
-def test_no_role_imports_what_it_must_not_know(path: Path) -> None:
-    role, names = path.relative_to(ROOT / "collect").parts[0], imports(path)
-    if role != "analyzer":
-        assert not any(name.startswith("dovetail.collect.analyzer.unseal") for name in names)
-    if role == "shuffler":
-        assert not any(name.startswith("dovetail.collect.analyzer") for name in names)
-    if role == "analyzer":
-        assert not any(name.startswith("dovetail.collect.shuffler") for name in names)
-    if role != "simulate":
-        assert not DEVICE & set(names), "servers know nothing of a device's outbox"
+def upward(module: str, tree: ast.AST) -> list[str]:
+    """Imports from a row that is not below."""
+    own = folder_of(module)
+    if own not in RANK:
+        return []
+    others = {f"{other}.{name}" if other == "dovetail" else other for other, name in imports(tree)}
+    ranked = {other: folder for other in others if (folder := folder_of(other)) in RANK}
+    return [other for other, folder in ranked.items() if folder != own and RANK[folder] <= RANK[own]]
+
+
+def misplaced(module: str, tree: ast.AST) -> list[str]:
+    """Optional libraries outside `core.extras.require`, and those of the service outside `collect`."""
+    names = {other.split(".")[0] for other, _ in imports(tree)}
+    return sorted(names & OPTIONAL) + sorted(names & SERVE if folder_of(module) != "collect" else ())
+
+
+def device_side(module: str, tree: ast.AST) -> list[str]:
+    """Imports that mix the analyst's package, what both ends agree on, and what only a device does."""
+    shut = {"dovetail_protocol": {"dovetail", "dovetail_device"}, "dovetail_device": {"dovetail"}}
+    refused = shut.get(module.split(".")[0], set() if inside(module, ACTS_AS_DEVICE) else {"dovetail_device"})
+    return [other for other, _ in imports(tree) if other.split(".")[0] in refused]
+
+
+def graph(trees: Mapping[str, ast.AST]) -> dict[str, set[str]]:
+    """Which module needs which; the lazy names of `dovetail` need none."""
+    return {
+        module: {
+            other
+            for parent, name in imports(tree)
+            if (other := f"{parent}.{name}" if f"{parent}.{name}" in trees else parent) in trees and other != module
+        }
+        for module, tree in trees.items()
+        if module != "dovetail"
+    }
+
+
+def cycle(trees: Mapping[str, ast.AST]) -> list[str]:
+    """Modules that import each other in a ring; none in a package that can be understood from below."""
+    try:
+        TopologicalSorter(graph(trees)).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def underscored(tree: ast.AST) -> list[str]:
+    """Names of other modules that are none of this one's business."""
+    named = [part for module, name in imports(tree) for part in (*module.split("."), name or "")]
+    return [part for part in named if part.startswith("_") and part not in ("__version__", "__future__")]
+
+
+def mechanisms_by_hand(tree: ast.AST, names: set[str]) -> list[set[str]]:
+    """Literal collections, and `match` statements, with two or more of these names."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            items: list[ast.AST | None] = [*node.elts]
+        elif isinstance(node, ast.Dict):
+            items = [*node.keys]
+        elif isinstance(node, ast.Match):
+            items = [each for case in node.cases for each in ast.walk(case.pattern)]
+        else:
+            continue
+        found.append({each.value for each in items if isinstance(each, ast.Constant)} & names)
+    return [each for each in found if len(each) > 1]
+
+
+def entries(folder: Path) -> list[str]:
+    """What one sees on entering: files and folders, less what Python needs."""
+    hidden = {"__init__.py", "__init__.pyi", "py.typed", "__pycache__"}
+    return sorted(path.name for path in folder.iterdir() if path.name not in hidden)
+
+
+def is_sentence(docstring: str | None) -> bool:
+    """Whether the first paragraph says something: several words, a full stop, nothing left to do."""
+    first = (docstring or "").split("\n\n")[0]
+    return len(first.split()) >= 5 and first.endswith(".") and "TODO" not in first
+
+
+def tree_of(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def test_every_folder_has_its_layer() -> None:
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert folders == set(RANK)
+    assert folders | {"dovetail_protocol"} == set(RANK)
+
+
+@each_module
+def test_imports_point_down_the_layers(module: str) -> None:
+    assert upward(module, TREES[module]) == []
+    assert relative(TREES[module]) == []
+
+
+def test_an_upward_import_would_be_found() -> None:
+    assert upward("dovetail.core.wrong", tree_of("def f():\n    from dovetail.cli.main import app\n"))
+    assert upward("dovetail.core.wrong", tree_of("from dovetail import cli\n"))
+    assert upward("dovetail.leak.wrong", tree_of("from dovetail.account.amplify import amplify\n"))
+    assert not upward("dovetail.cli.right", tree_of("from dovetail.core.errors import DovetailError\n"))
+    assert relative(tree_of("from . import checks\n"))
+
+
+@each_module
+def test_extras_stay_where_they_are_needed(module: str) -> None:
+    assert misplaced(module, TREES[module]) == [] or folder_of(module) == "dovetail_device"
+
+
+def test_a_misplaced_extra_would_be_found() -> None:
+    assert misplaced("dovetail.plan.wrong", tree_of("import httpx\nimport sklearn.tree\n")) == ["sklearn", "httpx"]
+
+
+@each_module
+def test_device_protocol_and_analyst_stay_apart(module: str) -> None:
+    assert device_side(module, TREES[module]) == []
+
+
+def test_a_mixture_of_device_and_analyst_would_be_found() -> None:
+    wrong = tree_of("from dovetail_device.outbox import Outbox\n")
+    assert device_side("dovetail.collect.shuffler.wrong", wrong) and device_side("dovetail_protocol.wrong", wrong)
+    assert device_side("dovetail_device.wrong", tree_of("import dovetail.core.errors\n"))
+    assert not device_side("dovetail.collect.simulate.right", wrong)
+
+
+def test_no_modules_import_each_other_in_a_ring() -> None:
+    assert cycle(TREES) == []
+
+
+def test_a_ring_would_be_found() -> None:
+    late = tree_of("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a\n")
+    assert set(cycle({"p.a": tree_of("def f():\n    from p.b import x\n"), "p.b": late})) == {"p.a", "p.b"}
+    assert cycle({"p.a": tree_of("from p.b import x\n"), "p.b": tree_of("import p.c\n"), "p.c": tree_of("")}) == []
+
+
+@each_module
+def test_underscored_names_stay_at_home(module: str) -> None:
+    assert underscored(TREES[module]) == []
+
+
+def test_a_foreign_underscored_name_would_be_found() -> None:
+    assert underscored(tree_of("from p.a import _x\nimport p._b\n")) == ["_x", "_b"]
+    assert underscored(tree_of("from __future__ import annotations\nfrom p import __version__\n")) == []
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted({parent for path in PATHS.values() for parent in path.parents if (parent / "__init__.py").exists()}),
+    ids=lambda folder: str(folder.relative_to(REPOSITORY)),
+)
+def test_a_folder_fits_in_the_head(folder: Path) -> None:
+    assert len(entries(folder)) <= MOST_ENTRIES
+    assert is_sentence(ast.get_docstring(ast.parse((folder / "__init__.py").read_text())))
+
+
+def test_a_full_folder_and_a_mute_one_would_be_found(tmp_path: Path) -> None:
+    for number in range(MOST_ENTRIES + 1):
+        (tmp_path / f"m{number}.py").touch()
+    (tmp_path / "__init__.py").touch()
+    assert len(entries(tmp_path)) == MOST_ENTRIES + 1
+    assert not is_sentence("TODO.") and not is_sentence(None) and not is_sentence("Sampling")
+
+
+def too_long(texts: Mapping[str, str]) -> dict[str, int]:
+    lengths = {module: len(text.splitlines()) for module, text in texts.items()}
+    return {module: length for module, length in lengths.items() if length > MOST_LINES}
 
 
 def test_no_module_is_huge() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
-    assert {name: length for name, length in lengths.items() if length > 500} == {}
+    assert too_long({module: path.read_text() for module, path in PATHS.items()}) == {}
 
 
-def test_the_upward_rule_would_catch_a_wrong_import(tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.py"
-    wrong.write_text("from dovetail.cli.main import app\n")
-    assert RANK[imports(wrong)[0].split(".")[1]] < RANK["core"]
+def test_a_huge_module_would_be_found() -> None:
+    assert too_long({"short": "\n" * 400, "long": "\n" * 401}) == {"long": 401}
+
+
+def test_nothing_lists_mechanisms_by_hand() -> None:
+    names = {*RANDOMIZERS.names(), *SHUFFLERS.names()}
+    elsewhere = {module: tree for module, tree in TREES.items() if not inside(module, HOMES)}
+    found = {module for module, tree in elsewhere.items() if mechanisms_by_hand(tree, names)}
+    assert found == set(NAMED_ON_PURPOSE)
+
+
+def test_a_list_of_mechanisms_would_be_found() -> None:
+    names = {"krr", "unary"}
+    for wrong in (
+        'KNOWN = ["krr", "unary"]',
+        'KNOWN = {"krr": 1, "unary": 2}',
+        'def f(x: Literal["krr", "unary"]) -> None: ...',
+        'match name:\n    case "krr": ...\n    case "unary": ...',
+        'if name in ("krr", "unary"): ...',
+    ):
+        assert mechanisms_by_hand(tree_of(wrong), names) == [names], wrong
+    assert mechanisms_by_hand(tree_of('DEFAULT = ["krr", "other"]'), names) == []
+
+
+ROLES = {module: tree for module, tree in TREES.items() if module.startswith("dovetail.collect.")}
+
+
+def beyond_its_role(module: str, tree: ast.AST) -> list[str]:
+    """What a part of the service must not know: the analyzer's opening of reports, the other server's program."""
+    role = module.split(".")[2]
+    shut = {
+        "analyzer": ["dovetail.collect.shuffler"],
+        "shuffler": ["dovetail.collect.analyzer"],
+    }.get(role, ["dovetail.collect.analyzer.unseal"])
+    return [other for other, name in imports(tree) if inside(f"{other}.{name}", shut)]
+
+
+@pytest.mark.parametrize("module", ROLES)
+def test_no_role_imports_what_it_must_not_know(module: str) -> None:
+    assert beyond_its_role(module, ROLES[module]) == []
+
+
+def test_a_role_that_knows_too_much_would_be_found() -> None:
+    opens = tree_of("from dovetail.collect.analyzer.unseal import unseal\n")
+    assert beyond_its_role("dovetail.collect.shuffler.wrong", opens)
+    assert beyond_its_role("dovetail.collect.campaign.wrong", opens)
+    assert beyond_its_role("dovetail.collect.shuffler.wrong", tree_of("from dovetail.collect import analyzer\n"))
+    links = tree_of("from dovetail.collect.shuffler.link_key_store import LinkKeyStore\n")
+    assert beyond_its_role("dovetail.collect.analyzer.wrong", links)

@@ -1,20 +1,103 @@
 """Documentation that cannot lie: what it shows runs, what it names exists."""
 
 import re
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.test_architecture import LAYERS
+
+from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("benchmarks/*.md"), ROOT / "device" / "README.md"]
+)
+REGISTRIES = (RANDOMIZERS, SHUFFLERS, ATTACKS)
+# the changelog also says what is called otherwise by now
+PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]
+each_present_page = pytest.mark.parametrize("page", PRESENT, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-def test_the_lines_of_the_readme_run() -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert code is not None
-    lines = [line for line in code.group(1).splitlines() if line.strip()]
-    assert len(lines) <= 15
-    exec(compile(code.group(1), "README.md", "exec"), {})
+def blocks(page: Path) -> list[str]:
+    """The Python in a page."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+
+
+@pytest.mark.parametrize("number", range(len(blocks(ROOT / "README.md"))))
+def test_the_lines_of_the_readme_run(number: int) -> None:
+    code = blocks(ROOT / "README.md")[number]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something inside one; entry point groups are names too."""
+    if name in {registry.group for registry in REGISTRIES}:
+        return True
+    parts = name.replace("dt.", "dovetail.", 1).split(".") if name.startswith("dt.") else name.split(".")
+    found: Any = import_module(parts[0])
+    for place, part in enumerate(parts[1:], start=2):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = import_module(".".join(parts[:place]))
+            except ModuleNotFoundError:
+                return False
+    return True
+
+
+def dotted_names(text: str) -> set[str]:
+    """Names such as `dovetail.leak.qif` and `dt.run`."""
+    return set(re.findall(r"(?<![\w/.-])(?:dovetail|dovetail_protocol|dovetail_device|dt)(?:\.[A-Za-z_]\w*)+", text))
+
+
+def python_files(text: str) -> set[str]:
+    """Paths such as `src/dovetail/cli/run.py` and `leak/qif/prior.py`; capitals stand for a name of your own."""
+    return {
+        path for path in re.findall(r"(?<![\w/.])\w+(?:/\w+)+\.py\b", text) if not re.search(r"/[A-Z]+\.py", path)
+    }
+
+
+@each_present_page
+def test_every_name_in_the_documentation_exists(page: Path) -> None:
+    assert {name for name in dotted_names(page.read_text()) if not resolves(name)} == set()
+
+
+def test_a_name_that_is_gone_would_be_found() -> None:
+    assert dotted_names("`dovetail.leak.gone`, dt.run(1).x, not a/dovetail.toml") == {"dovetail.leak.gone", "dt.run"}
+    assert resolves("dovetail.leak.qif.prior") and resolves("dt.KRR.randomize") and resolves("dovetail.attacks")
+    assert not resolves("dovetail.leak.gone") and not resolves("dt.device")
+
+
+def test_every_new_name_in_the_changelog_exists() -> None:
+    cells = re.findall(r"^  \| .* \| (.*) \|$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    named = {name for cell in cells for name in dotted_names(cell)}
+    assert len(named) >= 10
+    assert {name for name in named if not resolves(name)} == set()
+
+
+@each_present_page
+def test_every_file_in_the_documentation_exists(page: Path) -> None:
+    homes = [ROOT, ROOT / "src" / "dovetail", ROOT / "device" / "src", page.parent]
+    named = python_files(page.read_text())
+    assert {path for path in named if not any((home / path).exists() for home in homes)} == set()
+
+
+def test_a_file_that_is_gone_would_be_found() -> None:
+    assert python_files("`src/dovetail/gone.py`, `randomize/NAME.py`") == {"src/dovetail/gone.py"}
+
+
+def test_the_layers_in_contributing_are_those_that_are_tested() -> None:
+    tables = re.findall(r"```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    assert [line.split() for line in tables[1].splitlines()] == LAYERS
+
+
+def test_the_samples_name_every_mechanism() -> None:
+    words = set(re.findall(r"\w+", " ".join(path.read_text() for path in (ROOT / "docs" / "samples").glob("*.toml"))))
+    assert {name for registry in REGISTRIES for name in registry.names()} <= words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

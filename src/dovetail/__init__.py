@@ -2,7 +2,7 @@
 
 The names are listed in `__init__.pyi` and loaded when they are first used, so that what needs no arrays starts
 without them. Submodules with names of their own: `account`, `attack`, `datasets`, `estimate`, `leak`, `plan` and
-`shuffle`.
+`shuffle`; `pipeline` is imported by its own name.
 """
 
 import lazy_loader

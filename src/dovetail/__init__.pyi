@@ -12,6 +12,7 @@ from . import (
 from .account.amplify import amplify as amplify
 from .account.calibrate import max_epsilon as max_epsilon, min_people as min_people
 from .account.compose import compose as compose
+from .core.attack import Attack as Attack
 from .core.bracket import Bracket as Bracket
 from .core.channel import Channel as Channel
 from .core.entropy import Entropy as Entropy, simulation as simulation, system_entropy as system_entropy
@@ -29,6 +30,9 @@ from .estimate.frequency import estimate_frequencies as estimate_frequencies
 from .estimate.grouped import estimate_group_means as estimate_group_means, estimate_groups as estimate_groups
 from .estimate.mean import estimate_mean as estimate_mean
 from .leak.vulnerability import vulnerability as vulnerability
+from .pipeline.collection import Collection as Collection
+from .pipeline.rehearse import rehearse as rehearse
+from .pipeline.release import release as release
 from .pipeline.run import run as run
 from .plan.planner import plan_collection as plan_collection
 from .randomize.budget_laplace import BudgetLaplace as BudgetLaplace

@@ -12,7 +12,7 @@ from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.blanket.tilted_convolution import convolve_copies
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.core.special import binomial_pmf
+from dovetail.core.numeric.special import binomial_pmf
 
 CLONE_ERROR = 2e-9  # the pair's own margin
 

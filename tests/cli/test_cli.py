@@ -15,8 +15,8 @@ import typer.main
 from tests.pipeline.surveys import survey
 
 import dovetail as dt
+from dovetail.cli.console.verbs import VERBS as NAMED
 from dovetail.cli.main import app, invoke
-from dovetail.cli.verbs import VERBS as NAMED
 from dovetail.core.registries import RANDOMIZERS
 
 DOVETAIL = [sys.executable, "-m", "dovetail"]

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.core.rounding import round_up_largest_product, round_up_to_double
+from dovetail.core.numeric.rounding import round_up_largest_product, round_up_to_double
 
 
 @given(value=st.fractions(min_value=0, max_value=10**12))

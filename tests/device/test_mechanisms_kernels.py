@@ -9,7 +9,7 @@ from tests.device.words import ChosenBits
 from tests.randomize.chosen import Chosen
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.geometric import geometric as kernel_geometric
+from dovetail.core.numeric.geometric import geometric as kernel_geometric
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
 from dovetail.randomize.krr import KRR

@@ -12,7 +12,7 @@ from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.geometric import discrete_laplace
+from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.noisy_sort import RATE, NoisySort, sort_keys

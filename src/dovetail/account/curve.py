@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.account.clones.stronger_clones import RESOLUTION, ClonePair, Kind
 from dovetail.core.checks import refuse
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 MOST_POINTS = 100_000
 

@@ -14,7 +14,7 @@ from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.checks import positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 CUT = 1e-18  # mass per round that goes to infinity
 MOST_POINTS = 10**7

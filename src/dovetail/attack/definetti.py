@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dovetail.attack.experiment.arrays import Guesses, People, argmax_random_ties, check_people
+from dovetail.core.attack import Attack, Knowledge
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.groups.neighbours import encode_labels
 

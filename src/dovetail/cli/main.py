@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dovetail import __version__
-from dovetail.cli.verbs import VerbGroup
+from dovetail.cli.console.verbs import VerbGroup
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 
 BAD_INPUT, FAILED = 2, 1

@@ -54,7 +54,7 @@ class Entropy(ABC):
     @final
     def permutation(self, n: int) -> Permutation:
         """A uniform permutation of 0..n-1 (Fisher-Yates with rejection)."""
-        from dovetail.core.kernels import fisher_yates
+        from dovetail.core.numeric.kernels import fisher_yates
 
         n = whole("n", n, least=0)
         result = np.arange(n, dtype=np.int64)

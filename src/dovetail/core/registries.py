@@ -1,7 +1,8 @@
 """The registries: what there is of each kind, by name."""
 
+from dovetail.core.attack import Attack
 from dovetail.core.registry import Registry
-from dovetail.core.stages import Attack, Randomizer, ShufflerKind
+from dovetail.core.stages import Randomizer, ShufflerKind
 
 RANDOMIZERS: Registry[Randomizer] = Registry(
     "randomizer", Randomizer, package="dovetail.randomize", group="dovetail.randomizers"

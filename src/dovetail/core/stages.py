@@ -358,54 +358,6 @@ class Shuffler(ShufflerKind):
         return batch[self.permutation(rng)]
 
 
-class Knowledge(ABC):
-    """What an attacker on values knows about everybody beforehand."""
-
-    @abstractmethod
-    def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
-        """Places (targets, votes) of people like each target, -1 for none."""
-
-    @abstractmethod
-    def points(self) -> NDArray[np.float64]:
-        """Everybody's place (n, d), each column in units of its standard deviation."""
-
-    @abstractmethod
-    def classes(self) -> Labels:
-        """Number (n,) of the class of people of whom the same is known."""
-
-    @abstractmethod
-    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> Reports:
-        """A released batch of these people to learn from: one that was seen, or in a rehearsal one more."""
-
-
-class Attack(Declared):
-    """Guesses people's values from a released batch and public data.
-
-    Laws: `guess` depends on the batch, on public data and on `rng`, never on the true values.
-    """
-
-    asks_what_is_mixed: ClassVar[bool] = False  # whether it needs the blocks of places that the shuffler mixes
-
-    targets: Labels  # (m,), the people whose values are guessed
-
-    @classmethod
-    @abstractmethod
-    def prepare(
-        cls, known: Knowledge, randomizer: FrequencyRandomizer, shuffler: Shuffler, *, targets: Labels, rng: Entropy,
-        **settings: Any,
-    ) -> Self:  # fmt: skip
-        """An attacker that has learned what it needs; UnsupportedError or DataError where it does not apply."""
-
-    @abstractmethod
-    def guess(self, reports: Reports, rng: Entropy | None = None) -> Labels:
-        """The value (m,) of each target, from the reports in their released order; `rng` breaks ties."""
-
-    @classmethod
-    def weighed(cls, n: int, settings: dict[str, Any]) -> int | None:
-        """Reports that are weighed for each target; None for all that can be the target's."""
-        return None
-
-
 class Estimator(ABC):
     """Turns a batch into an estimate without looking at its order.
 

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 
 def normal_maximum(k: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.channel import Matrix
 from dovetail.core.entropy import Entropy
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 from dovetail.leak.additive_leakage import AdditiveLeakage
 
 LEVEL = 1.0 - 1e-6

@@ -12,7 +12,7 @@ import numpy as np
 from dovetail.core.channel import MOST_CELLS, Channel, DenseChannel, KRRChannel, Matrix
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.leak.qif.arithmetic import numbers, scientific
 from dovetail.leak.qif.gain import distance, identity

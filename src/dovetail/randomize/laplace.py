@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.arrays import floats
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail.core.stages import Encoded, NumericRandomizer, Reports, Valid
 from dovetail.randomize.sampling.bytes import whole_words
 from dovetail.randomize.sampling.chunks import chunks

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.geometric import discrete_laplace
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.rounding import round_up_largest_product
+from dovetail.core.numeric.geometric import discrete_laplace
+from dovetail.core.numeric.rounding import round_up_largest_product
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,

@@ -15,7 +15,7 @@ from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.rounding import round_up_to_double
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.components import (
     PartitionedOrder,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
 from dovetail.account.blanket.tilted_convolution import TAIL, convolve_copies
 from dovetail.core.bracket import Bracket
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 POINTS = 1 << 15
 NOISE = 2.0**-48  # rounding of the transforms per copy, a share of the tilted mass: four times what was measured

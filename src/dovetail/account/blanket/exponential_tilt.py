@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 _FACTORS = np.exp2(np.arange(-3.0, 2.5, 0.5))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.account.blanket.exponential_tilt import ExponentialTilt, GridSteps
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 BASE = 128  # most copies that one transform adds
 COARSE = 10.0  # splits may multiply the tilted mass by e^10

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 SHORT = 4096  # elements of an array whose sum is faster than loading the compiled loops for it
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.core.special import Reals, stirling_remainder
+from dovetail.core.numeric.special import Reals, stirling_remainder
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _SERIES = [1.0 / (2.0 * j * (2.0 * j - 1.0)) for j in range(1, 18)]  # 0.09^17 < 1e-17
@@ -34,7 +34,7 @@ def fill(k: Reals, n: Reals, first: Reals, mills: Reals) -> None:
 
 
 def symmetric_pmf(x: Reals, y: Reals) -> Reals:
-    r"""Pr[x heads and y tails], x >= y, by the saddle-point form of `core.special.binomial_log_pmf`.
+    r"""Pr[x heads and y tails], x >= y, by the saddle-point form of `core.numeric.special.binomial_log_pmf`.
 
     .. math:: x \log \frac{2x}{n} + y \log \frac{2y}{n} = n \sum_{j \ge 1} \frac{v^{2j}}{2j (2j-1)}, \quad
               v = \frac{x - y}{n}

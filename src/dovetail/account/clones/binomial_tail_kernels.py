@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _SERIES = np.array([1.0 / (2.0 * j * (2.0 * j - 1.0)) for j in range(1, 18)])  # 0.09^17 < 1e-17
@@ -42,7 +42,7 @@ def fill(k: Reals, n: Reals, first: Reals, mills: Reals) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _symmetric_pmf(x: float, y: float) -> float:
-    r"""Pr[x heads and y tails], x >= y, by the saddle-point form of `core.special.binomial_log_pmf`.
+    r"""Pr[x heads and y tails], x >= y, by the saddle-point form of `core.numeric.special.binomial_log_pmf`.
 
     .. math:: x \log \frac{2x}{n} + y \log \frac{2y}{n} = n \sum_{j \ge 1} \frac{v^{2j}}{2j (2j-1)}, \quad
               v = \frac{x - y}{n}
@@ -64,7 +64,7 @@ def _symmetric_pmf(x: float, y: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _stirling(n: float) -> float:
-    """`core.special.stirling_remainder`: the series from 16 on, below 16 walked down by log((n+1)/n)."""
+    """`core.numeric.special.stirling_remainder`: the series from 16 on, below 16 walked down by log((n+1)/n)."""
     shift = 0.0
     while n < 16.0:  # d(n) - d(n + 1) = (n + 1/2) log((n + 1)/n) - 1
         shift += (n + 0.5) * math.log1p(1.0 / n) - 1.0

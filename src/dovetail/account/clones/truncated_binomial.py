@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
+from dovetail.core.numeric.special import Reals, binomial_cdf, binomial_pmf, binomial_survival
 
 FEWEST_BLOCKS = 32
 SMALLEST_TAIL = 1e-300

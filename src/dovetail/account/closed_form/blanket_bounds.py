@@ -16,7 +16,7 @@ from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.bound import Bound
 from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
 from dovetail.account.threshold_search import bracket_root
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 SOURCE = "Balle, Bell, Gascon, Nissim (2019), The Privacy Blanket of the Shuffle Model"
 PAPER = "Balle et al. 2019"

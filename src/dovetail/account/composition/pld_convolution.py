@@ -18,7 +18,7 @@ import numpy as np
 
 from dovetail.account.composition.privacy_loss import PrivacyLossDistribution
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 OUTSIDE = 1e-12  # tilted mass that may lie outside the transform
 LONGEST = 2**24

@@ -17,7 +17,7 @@ import numpy as np
 
 from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
 from dovetail.account.clones.stronger_clones import ULPS, ClonePair
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 TAIL_ERROR = 2.0 * (PMF_ERROR + MILLS_ERROR)  # relative, of a tail that is their product
 BLOCKS = 1.5e-4  # relative width of the blocks of C: a quarter of it is lost in epsilon

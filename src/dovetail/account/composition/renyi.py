@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
 from dovetail.core.checks import probability, refuse
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 LEAST_CUT, CUT = 1e-280, 1e-20
 POINTS, BLOCKS = 60, 1e-3  # grid points in one typical loss, relative width of the blocks of C

@@ -13,7 +13,7 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Matrix
 from dovetail.core.checks import share
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 MOST_PAIRS = 20_000
 MOST_LAWS = 200

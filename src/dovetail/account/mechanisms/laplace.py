@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
 from dovetail.account.mechanisms.finite_channel import base_law
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 from dovetail.randomize.laplace import Laplace
 
 CELLS = 256

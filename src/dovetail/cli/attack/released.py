@@ -15,10 +15,11 @@ from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSetti
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import description_of, entropy_of
+from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import ATTACKS, RANDOMIZERS
-from dovetail.core.stages import Attack, Reports, Shuffler
+from dovetail.core.stages import Reports, Shuffler
 from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.build import fit_beside
 from dovetail.pipeline.config.parse import parse_section

@@ -37,10 +37,10 @@ from dovetail.cli.console.output import (
     progress_bar,
     write_whole,
 )
+from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
 from dovetail.core.registries import ATTACKS, SHUFFLERS
-from dovetail.core.stages import Attack
 from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection

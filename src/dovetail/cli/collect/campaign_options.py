@@ -16,8 +16,8 @@ from dovetail.cli.console.mechanism_options import chosen
 from dovetail.cli.console.options import as_whole, given
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.registries import RANDOMIZERS
-from dovetail.core.rounding import round_up_to_double
 from dovetail_protocol.mechanisms import kind_of
 
 Section = dict[str, Any]

@@ -11,7 +11,7 @@ from dovetail.account.compose import Composition
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.rounding import round_up_to_double
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward

@@ -18,7 +18,7 @@ from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.guarantee import CentralDP, LocalDP
-from dovetail.core.rounding import round_up_to_double
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing

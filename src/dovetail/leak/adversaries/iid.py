@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.core.channel import Matrix
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 from dovetail.leak.additive_leakage import NO_LEAKAGE, ULP, AdditiveLeakage
 from dovetail.leak.asymptotics import chernoff_bound
 from dovetail.leak.exact.histograms import MOST_SUMS, enumerate_histograms, histogram_count, is_enumerable, sum_window

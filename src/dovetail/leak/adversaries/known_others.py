@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dovetail.core.channel import KRRChannel, Matrix
-from dovetail.core.special import Reals, bernstein_reach, binomial_pmf
+from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_pmf
 from dovetail.leak.additive_leakage import NO_LEAKAGE, ULP, AdditiveLeakage
 from dovetail.leak.exact.poisson_multinomial import IndependentReports, poisson_multinomial
 from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.core.channel import KRRChannel, Matrix
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import binomial_cdf
+from dovetail.core.numeric.special import binomial_cdf
 from dovetail.leak.adversaries.known_others import known_others_leakage
 from dovetail.leak.exact.poisson_multinomial import IndependentReports, cell_count
 from dovetail.leak.max_load.max_load import max_load_gap

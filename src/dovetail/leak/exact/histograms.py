@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 from dovetail.core.channel import Matrix
-from dovetail.core.special import Reals, binomial_log_pmf, binomial_pmf
+from dovetail.core.numeric.special import Reals, binomial_log_pmf, binomial_pmf
 
 MOST_SUMS = 400_000_000  # histograms times actions
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from dovetail.core.channel import Matrix
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 
 
 @njit(cache=True, nogil=True)

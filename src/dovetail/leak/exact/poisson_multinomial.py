@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals, bernstein_reach
+from dovetail.core.numeric.special import Reals, bernstein_reach
 from dovetail.leak.qif.arithmetic import scientific
 
 MOST_CELLS = 12_000_000

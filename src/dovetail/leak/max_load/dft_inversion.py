@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals, stirling_remainder
+from dovetail.core.numeric.special import Reals, stirling_remainder
 
 Waves = NDArray[np.complex128]  # (nodes, counts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.core.special import Reals
+from dovetail.core.numeric.special import Reals
 from dovetail.leak.max_load.dft_inversion import Waves, phase_factors
 
 SHORT = 1 << 16  # terms that numpy adds up in milliseconds; loading the compiled loop takes a third of a second

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.checks import whole
-from dovetail.core.special import Reals, stirling_remainder
+from dovetail.core.numeric.special import Reals, stirling_remainder
 from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
+from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
 from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,

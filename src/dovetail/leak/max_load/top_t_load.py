@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
+from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_cdf, binomial_survival
 from dovetail.leak.max_load.dft_inversion import (
     ROUNDING,
     Waves,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.core.special import Reals, bernstein_reach, binomial_survival
+from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_survival
 from dovetail.leak.max_load.dft_inversion import (
     aliasing_error,
     check_cost,

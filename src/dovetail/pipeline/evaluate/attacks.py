@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from dovetail.attack.experiment.result import AttackResult
 from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.attack.experiment.voter_selection import select_voters
+from dovetail.core.attack import Attack, Knowledge
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.registries import ATTACKS
-from dovetail.core.stages import Attack, FrequencyRandomizer, Knowledge, Reports, Shuffler
+from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import AttackSection, GroupsSection
 from dovetail.pipeline.files.table import Survey

@@ -17,7 +17,7 @@ from dovetail.core.checks import real, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.rounding import round_up_to_double
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Reports
 from dovetail.pipeline.files.table import as_frame
 from dovetail.pipeline.stream.fleet import Campaign

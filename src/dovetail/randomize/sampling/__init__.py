@@ -1,1 +1,1 @@
-"""TODO."""
+"""What randomizers share: threshold and lookup kernels, domains, and parameters taken from the device's twin."""

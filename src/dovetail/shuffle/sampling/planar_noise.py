@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.geometric import discrete_laplace
+from dovetail.core.numeric.geometric import discrete_laplace
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
 Plane = NDArray[np.int64]  # (n, 2)

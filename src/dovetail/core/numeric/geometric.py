@@ -33,7 +33,7 @@ class _Stage:
 
     def add(self, total: Counts, rng: Entropy) -> None:
         """Add this digit, drawn freshly for each element, to `total`."""
-        from dovetail.core.kernels import look_up
+        from dovetail.core.numeric.kernels import look_up
 
         words = rng.words(total.size)
         unsure = np.zeros(total.size, dtype=np.bool_)
@@ -77,7 +77,7 @@ def _stages(rate: Fraction, bits: int | None) -> tuple[_Stage, ...]:
 
 @lru_cache(maxsize=512)
 def _stage(law: GeometricLaw, shift: int) -> _Stage:
-    from dovetail.core.kernels import GUIDE_BITS
+    from dovetail.core.numeric.kernels import GUIDE_BITS
 
     reach = ceil(45 / law.rate) if law.rate > 0 else WORD  # beyond it a cell holds less than one word
     complete = law.size is not None and law.size <= reach
