@@ -23,7 +23,7 @@ from dovetail.cli.collect.sign import write
 from dovetail.cli.console.mechanism_options import RandomizerSettings
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
-from dovetail_protocol.campaign import draft
+from dovetail.collect.campaign.draft_campaign import draft_campaign
 
 HEAD = (
     "A campaign: one file for all roles. Explain it with `dovetail collect check`, sign it with `sign`.",
@@ -82,7 +82,7 @@ def _new(
         "endpoints": endpoints.section(),
     }
     body = _annotate(top, sections).encode()
-    made = draft(body)
+    made = draft_campaign(body)
     write_whole(out, lambda scratch: write(body, scratch), force=force)
     if as_json:
         print_json({"campaign": made.id, "file": str(out), "device_budget": made.promise.device_budget})
