@@ -1,6 +1,6 @@
 """The main job on tables and streams: randomize, shuffle, estimate, evaluate, publish.
 
-`run` is a name of `dovetail` itself. Here: a `Campaign` of devices that report again and again, and its `Rounds`.
+`run` is a name of `dovetail` itself. Here: a `Fleet` of devices that report again and again, and its `FleetRun`.
 """
 
 import lazy_loader
