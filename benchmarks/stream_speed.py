@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.entropy import system_entropy
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.randomize.laplace import Laplace
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE
@@ -61,12 +61,12 @@ def fleets(n: int) -> dict[str, RASE]:
     return {"inside groups": RASE.fit(own), "published": published}
 
 
-def streamed(shuffler: RASE, table: pl.DataFrame) -> Rounds:
+def streamed(shuffler: RASE, table: pl.DataFrame) -> FleetRun:
     """All rounds of the table."""
     laplace = Laplace(lower=LOWER, upper=UPPER, epsilon=EPSILON)
-    rounds = Rounds(Campaign(tuple(range(shuffler.n)), laplace, shuffler, cap=math.inf))
-    rounds.submit_table(table, rng=system_entropy())
-    return rounds
+    run = FleetRun(Fleet(tuple(range(shuffler.n)), laplace, shuffler, cap=math.inf))
+    run.submit_table(table, rng=system_entropy())
+    return run
 
 
 def provenance() -> str:

@@ -67,7 +67,6 @@ NAMED_ON_PURPOSE = {
     "dovetail.cli.demo": "one example configuration",
     "dovetail.pipeline.evaluate.learnability": "the two ends of the scale: no shuffle and a full one",
     "dovetail.report.sections.attacks": "the two ends of the scale: no shuffle and a full one",
-    "dovetail_protocol.campaign": "names of shufflers in the format of the signed file",
 }
 
 

@@ -40,6 +40,7 @@ from .randomize.hadamard import Hadamard as Hadamard
 from .randomize.krr import KRR as KRR
 from .randomize.laplace import Laplace as Laplace
 from .randomize.local_hashing import LocalHashing as LocalHashing
+from .randomize.subset_selection import SubsetSelection as SubsetSelection
 from .randomize.unary import Unary as Unary
 from .report.document import PrivacyReport as PrivacyReport
 from .shuffle.best import best_shuffler as best_shuffler

@@ -26,8 +26,8 @@ from dovetail.datasets.refit import pivot_rounds
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.mean import estimate_mean, sample_mean
 from dovetail.estimate.median import estimate_median
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.rase import RASE
@@ -76,17 +76,17 @@ def run(fleet: str, bounds: tuple[float, float], wide: pl.DataFrame, epsilon: fl
     shuffler = RASE.fit(Groups.from_labels(np.arange(len(devices)) // 4))
     rows = []
     for name, estimate in estimators().items():
-        rounds = Rounds(Campaign(devices, device, shuffler, cap=math.inf, estimate=estimate))
-        rounds.submit_table(long, rng=simulation(SEED))
+        run = FleetRun(Fleet(devices, device, shuffler, cap=math.inf, estimate=estimate))
+        run.submit_table(long, rng=simulation(SEED))
         for day, truth in enumerate(truths.tolist(), start=1):
-            answer = rounds.window(day * DAY, width=DAY).estimate
+            answer = run.time_window(day * DAY, width=DAY).estimate
             low, high = answer.interval()
             rows.append(
                 {
                     "fleet": fleet, "devices": len(devices), "epsilon": epsilon, "clamps": device.clamps, "day": day,
                     "estimator": name, "truth": truth, "estimate": float(answer.value),
                     "standard_error": float(answer.standard_error), "low": float(low), "high": float(high),
-                    "spent": rounds.guarantee.epsilon,
+                    "spent": run.guarantee.epsilon,
                 }
             )  # fmt: skip
     return rows

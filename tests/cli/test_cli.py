@@ -255,7 +255,7 @@ def test_leak_prints_the_four_vulnerabilities(capsys: pytest.CaptureFixture[str]
 def test_demo_saves_its_table_for_trying_run(capsys: pytest.CaptureFixture[str]) -> None:
     told = document(capsys, "demo", "--out", "demo", "--save-table", "redbook.csv")
     assert told["collection"]["n"] == 6366
-    assert [lenses["shuffler"] for lenses in told["comparison"]] == [
+    assert [evaluation["shuffler"] for evaluation in told["comparison"]] == [
         "identity",
         "uniform",
         "mallows",

@@ -13,6 +13,7 @@ import typer.main
 from dovetail.cli.collect import app as collect
 from dovetail.cli.main import invoke
 from dovetail.collect.files import load_campaign, load_keys
+from dovetail_protocol import mechanisms
 
 NEW = ["new", "--owner", "owner.key.pub", "--shuffler", "shuffler.key.pub", "--analyzer", "analyzer.key.pub"]
 ASKED = ["--id", "commute", "--question", 'How do you "get" to work?']
@@ -159,6 +160,30 @@ def test_a_changed_campaign_is_invalid_until_it_is_signed_again(
     assert document(capsys, "check", "campaign.toml")["reports"] == 24  # the budget was made for 24
     assert "no such campaign file" in fails(capsys, "check", "none.toml")
     assert "not signed by" in fails(capsys, "check", "campaign.toml", "--owner", f"ed25519:{'B' * 42}A")
+
+
+def test_a_shuffle_that_no_server_would_run_is_neither_explained_nor_signed(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["collect", *NEW, *ASKED, *CATEGORIES]) == 0
+    path = place / "campaign.toml"
+    public = f'alpha = 1.0\npublic = "slots.csv"\npublic_sha256 = "{"ab" * 32}"\ngroups = {{ labels = "place" }}'
+    path.write_text(path.read_text().replace('shuffler = "uniform"', f'shuffler = "planar"\n{public}'))
+    for verb in (["check", "campaign.toml"], ["sign", "campaign.toml", "--keys", "owner.key"]):
+        line = fails(capsys, *verb)
+        assert "campaign.toml: the campaign commute: [shuffle] shuffler 'planar' needs groups of `points`" in line
+    assert "# signed" not in path.read_text()
+
+
+def test_a_randomizer_that_no_device_runs_makes_no_campaign(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke(["collect", *NEW, *ASKED, *CATEGORIES]) == 0
+    monkeypatch.setattr(mechanisms, "names", lambda: ("laplace",))
+    again = [*NEW, *ASKED, *CATEGORIES, "--force"]
+    for verb in (again, ["check", "campaign.toml"], ["sign", "campaign.toml", "--keys", "owner.key"]):
+        assert "randomizer 'krr' has no form for devices, so no campaign can use it" in fails(capsys, *verb)
+    assert "'krrr'; did you mean 'krr'" in fails(capsys, *again, "--randomizer", "krrr")
 
 
 def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,8 @@ from dovetail.datasets.synthetic_loads import synthetic_loads
 from dovetail.estimate.bootstrap import bootstrap_mean
 from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.plan.compare.mechanisms import compare_mechanisms
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
@@ -62,9 +62,9 @@ NEIGHBOURS = np.arange(8)[:, None]
 LAPLACE = Laplace(lower=0.0, upper=1.0, epsilon=1.0)
 
 
-def rounds() -> Rounds:
+def rounds() -> FleetRun:
     """A fleet of two devices before its first round."""
-    return Rounds(Campaign(("a", "b"), LAPLACE, RASE.fit([[0, 1]]), 10.0))
+    return FleetRun(Fleet(("a", "b"), LAPLACE, RASE.fit([[0, 1]]), 10.0))
 
 
 def records() -> Records:
@@ -124,8 +124,8 @@ ENTRIES: dict[str, Takes] = {
     "reidentify": lambda **o: reidentify(
         ForestAttack.learn(records(), trees=1), lambda rng: records(), trials=2, permutations=2, **o
     ),
-    "Rounds.submit": lambda **o: rounds().submit(1, {"a": 0.5, "b": 0.25}, **o),
-    "Rounds.submit_table": lambda **o: rounds().submit_table(
+    "FleetRun.submit": lambda **o: rounds().submit(1, {"a": 0.5, "b": 0.25}, **o),
+    "FleetRun.submit_table": lambda **o: rounds().submit_table(
         pl.DataFrame({"device": ["a", "b"], "time": [1, 1], "value": [0.5, 0.25]}), **o
     ),
     "vulnerability": lambda **o: vulnerability(KRR2.channel(), n=5, **o),

@@ -11,7 +11,7 @@ from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.budget_classes import combine_classes
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median, median_bias, median_variance, weighted_median
-from dovetail.pipeline.stream.time_windows import Round, window
+from dovetail.pipeline.stream.time_windows import FleetRound, time_window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
@@ -81,8 +81,8 @@ def test_averages_of_medians_cover() -> None:
     for n in (5, 20):
         batches = laplace.randomize(np.ones(144 * n), rng).reshape(144, n)
         medians = [estimate_median(laplace, batch, spread=1.0) for batch in batches]
-        rounds = [Round(t, each, 0, 0, True) for t, each in enumerate(medians, start=1)]
-        mean = window(rounds, 144, width=144).estimate
+        rounds = [FleetRound(t, each, 0, 0, True) for t, each in enumerate(medians, start=1)]
+        mean = time_window(rounds, 144, width=144).estimate
         for each in (mean, combine_classes({str(t): each for t, each in enumerate(medians[:40])}).overall):
             low, high = each.interval(0.95)
             assert low <= 1.0 <= high

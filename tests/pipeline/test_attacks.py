@@ -24,19 +24,19 @@ QUICK = {"trials": 10, "targets": 300}
 def go(table: pl.DataFrame | None = None, **changes: Any) -> dict[str, Evaluation]:
     """Lenses by shuffler."""
     report = dt.run(rehearsal(**changes), table=survey() if table is None else table)
-    return {lenses.shuffler: lenses for lenses in (*report.comparison, report.evaluation)}
+    return {evaluation.shuffler: evaluation for evaluation in (*report.comparison, report.evaluation)}
 
 
-def attack(lenses: Evaluation, name: str) -> MeasuredAttack:
-    assert not isinstance(lenses.attacks, Missing)
-    found = lenses.attacks[name]
+def attack(evaluation: Evaluation, name: str) -> MeasuredAttack:
+    assert not isinstance(evaluation.attacks, Missing)
+    found = evaluation.attacks[name]
     assert isinstance(found, MeasuredAttack)
     return found
 
 
-def learned(lenses: Evaluation, by: str) -> Learnability:
-    assert not isinstance(lenses.learnability, Missing)
-    return next(entry for entry in lenses.learnability if entry.by == by)
+def learned(evaluation: Evaluation, by: str) -> Learnability:
+    assert not isinstance(evaluation.learnability, Missing)
+    return next(entry for entry in evaluation.learnability if entry.by == by)
 
 
 def test_every_attack_reads_an_unshuffled_release_and_none_a_uniform_one() -> None:

@@ -1,4 +1,4 @@
-"""The leakage lens is exact where the sums are short and an upper bound, called one, where they are not."""
+"""Bayes leakage is exact where the sums are short and an upper bound, called one, where they are not."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 import dovetail as dt
 from dovetail import attack
 from dovetail.core.entropy import simulation
-from dovetail.pipeline.evaluate.leakage import leakage_lens
+from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.report.document import BayesLeakage, Missing
 from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.uniform import Uniform
@@ -16,8 +16,8 @@ from dovetail.shuffle.uniform import Uniform
 RANDOMIZERS = [dt.KRR, dt.Hadamard, dt.Unary, dt.LocalHashing]
 
 
-def lens(randomizer: Any, n: int) -> BayesLeakage:
-    found = leakage_lens(randomizer, Uniform(n))
+def leakage(randomizer: Any, n: int) -> BayesLeakage:
+    found = bayes_leakage(randomizer, Uniform(n))
     assert isinstance(found, BayesLeakage)
     return found
 
@@ -26,7 +26,7 @@ def lens(randomizer: Any, n: int) -> BayesLeakage:
                                               (dt.Unary, 2, 500), (dt.Unary, 4, 4)])  # fmt: skip
 def test_short_sums_give_what_the_library_gives(make: Any, k: int, n: int) -> None:
     randomizer = make(k=k, epsilon=1.5)
-    found, exact = lens(randomizer, n), dt.vulnerability(randomizer, n=n)
+    found, exact = leakage(randomizer, n), dt.vulnerability(randomizer, n=n)
     assert (found.shuffled, found.randomized_shuffled) == (exact.shuffled, exact.randomized_shuffled)
     assert found.method == exact.method != "bracket"
     assert not isinstance(found.curve, Missing)
@@ -37,7 +37,7 @@ def test_short_sums_give_what_the_library_gives(make: Any, k: int, n: int) -> No
 @pytest.mark.parametrize("make", [dt.Hadamard, dt.Unary])
 def test_a_bound_lies_above_what_sampling_finds(make: Any, k: int) -> None:
     randomizer, n = make(k=k, epsilon=3.0), 2_000
-    found = lens(randomizer, n)
+    found = leakage(randomizer, n)
     sampled = dt.vulnerability(randomizer, n=n, rng=simulation(1))
     assert found.method == "bracket" and "drawn where" in found.curve.reason  # type: ignore[union-attr]
     assert found.shuffled == sampled.shuffled and found.randomized == pytest.approx(sampled.randomized)
@@ -47,7 +47,7 @@ def test_a_bound_lies_above_what_sampling_finds(make: Any, k: int) -> None:
 
 @pytest.mark.parametrize("make", [dt.Unary, dt.LocalHashing])
 def test_reports_of_too_many_kinds_are_bounded_by_what_any_randomizer_gives(make: Any) -> None:
-    found, response = lens(make(k=30, epsilon=2.0), 1), dt.vulnerability(dt.KRR(k=30, epsilon=2.0), n=1)
+    found, response = leakage(make(k=30, epsilon=2.0), 1), dt.vulnerability(dt.KRR(k=30, epsilon=2.0), n=1)
     assert found.randomized == pytest.approx(response.randomized) and found.method == "bracket"
     # a guess by the likeliest value of each report must not beat the bound
     rng, values = simulation(3), np.arange(60_000) % 30
@@ -58,14 +58,14 @@ def test_reports_of_too_many_kinds_are_bounded_by_what_any_randomizer_gives(make
 
 
 @pytest.mark.parametrize("make", RANDOMIZERS)
-def test_the_lens_falls_with_the_crowd(make: Any) -> None:
-    numbers = [lens(make(k=4, epsilon=2.0), n).randomized_shuffled for n in (1, 3, 10, 100, 1000, 100_000)]
+def test_the_leakage_falls_with_the_crowd(make: Any) -> None:
+    numbers = [leakage(make(k=4, epsilon=2.0), n).randomized_shuffled for n in (1, 3, 10, 100, 1000, 100_000)]
     assert all(isinstance(number, float) for number in numbers)
     assert numbers == sorted(numbers, reverse=True) and numbers[-1] < 0.26
 
 
 def test_without_a_uniform_shuffle_one_report_is_all_that_is_quoted() -> None:
-    found = leakage_lens(dt.Hadamard(k=4, epsilon=2.0), Identity(10))
+    found = bayes_leakage(dt.Hadamard(k=4, epsilon=2.0), Identity(10))
     assert isinstance(found, BayesLeakage) and isinstance(found.randomized_shuffled, Missing)
     assert found.randomized == dt.vulnerability(dt.Hadamard(k=4, epsilon=2.0), n=1).randomized
-    assert isinstance(leakage_lens(dt.Laplace(0.0, 1.0, epsilon=1.0), Uniform(5)), Missing)
+    assert isinstance(bayes_leakage(dt.Laplace(0.0, 1.0, epsilon=1.0), Uniform(5)), Missing)

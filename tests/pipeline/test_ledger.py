@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from dovetail.core.errors import OutputError, UnsupportedError
-from dovetail.pipeline.release_ledger import Answer, Ledger, Request
+from dovetail.pipeline.release_ledger import LedgerAnswer, ReleaseLedger, ReleaseRequest
 
 
 def ask(
-    ledger: Ledger,
+    ledger: ReleaseLedger,
     *,
     table: str = "table",
     terms: str = "terms",
@@ -18,8 +18,8 @@ def ask(
     people: tuple[str, ...] = (),
     draw: str = "a",
     new: bool = False,
-) -> Answer:
-    request = Request(
+) -> LedgerAnswer:
+    request = ReleaseRequest(
         table.encode(),
         terms.encode(),
         groups.encode(),
@@ -33,72 +33,72 @@ def ask(
 
 
 def test_a_repeated_request_reproduces_the_first_reports(tmp_path: Path) -> None:
-    first = ask(Ledger(tmp_path), draw="a")
-    again = ask(Ledger(tmp_path), draw="b")
+    first = ask(ReleaseLedger(tmp_path), draw="a")
+    again = ask(ReleaseLedger(tmp_path), draw="b")
     assert not first.reproduced and again.reproduced
     assert again.reports.equals(first.reports) and len(again.history) == 1
 
 
 def test_other_terms_for_the_same_table_are_refused_without_an_explicit_wish(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path))
+    ask(ReleaseLedger(tmp_path))
     with pytest.raises(UnsupportedError, match=r"released before \(1 times, epsilon 2 in all\).*--new-release"):
-        ask(Ledger(tmp_path), terms="other terms")
-    fresh = ask(Ledger(tmp_path), terms="other terms", draw="b", new=True)
+        ask(ReleaseLedger(tmp_path), terms="other terms")
+    fresh = ask(ReleaseLedger(tmp_path), terms="other terms", draw="b", new=True)
     assert fresh.number == 2 and [entry.epsilon for entry in fresh.history] == [2.0, 2.0]
-    again = ask(Ledger(tmp_path), draw="c")
+    again = ask(ReleaseLedger(tmp_path), draw="c")
     assert again.number == 1 and len(again.history) == 2, "the first reports, and everything promised since"
 
 
 def test_another_table_is_another_matter(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path))
-    assert len(ask(Ledger(tmp_path), table="other").history) == 1
+    ask(ReleaseLedger(tmp_path))
+    assert len(ask(ReleaseLedger(tmp_path), table="other").history) == 1
 
 
 def test_whoever_took_part_before_adds_up_whatever_the_table(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path), people=("ann", "bob"))
-    overlap = ask(Ledger(tmp_path), table="grown", people=("bob", "cas"))
+    ask(ReleaseLedger(tmp_path), people=("ann", "bob"))
+    overlap = ask(ReleaseLedger(tmp_path), table="grown", people=("bob", "cas"))
     assert [entry.number for entry in overlap.history] == [1, 2]
-    assert [entry.number for entry in ask(Ledger(tmp_path), table="others", people=("dan",)).history] == [3]
+    assert [entry.number for entry in ask(ReleaseLedger(tmp_path), table="others", people=("dan",)).history] == [3]
 
 
 def test_nothing_is_released_when_the_ledger_cannot_be_written(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_text("")
     with pytest.raises(OutputError, match="nothing was released"):
-        ask(Ledger(place))
+        ask(ReleaseLedger(place))
 
 
 def test_a_damaged_ledger_is_not_mistaken_for_an_empty_one(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path))
+    ask(ReleaseLedger(tmp_path))
     (tmp_path / "000001" / "record.json").write_text("{")
     with pytest.raises(OutputError, match="damaged"):
-        ask(Ledger(tmp_path))
+        ask(ReleaseLedger(tmp_path))
 
 
 @pytest.mark.parametrize("size", [0, 3, 31, 300])
 def test_a_ledger_with_a_damaged_key_is_not_used(tmp_path: Path, size: int) -> None:
-    ask(Ledger(tmp_path))
+    ask(ReleaseLedger(tmp_path))
     (tmp_path / "key").write_bytes(bytes(size))
     with pytest.raises(OutputError, match="damaged"):
-        ask(Ledger(tmp_path))
+        ask(ReleaseLedger(tmp_path))
 
 
 def test_recorded_reports_that_lost_rows_are_not_released(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path))
+    ask(ReleaseLedger(tmp_path))
     pl.DataFrame({"report": []}).write_parquet(tmp_path / "000001" / "reports.parquet")
     with pytest.raises(OutputError, match="damaged"):
-        ask(Ledger(tmp_path))
+        ask(ReleaseLedger(tmp_path))
 
 
 def test_a_ledger_without_its_key_is_not_started_anew(tmp_path: Path) -> None:
-    ask(Ledger(tmp_path))
+    ask(ReleaseLedger(tmp_path))
     (tmp_path / "key").unlink()
     with pytest.raises(OutputError, match="lost its key"):
-        ask(Ledger(tmp_path))
+        ask(ReleaseLedger(tmp_path))
 
 
 def test_fingerprints_are_keyed(tmp_path: Path) -> None:
-    one, two = (ask(Ledger(tmp_path / part), people=("ann",)) for part in ("one", "two"))
+    one, two = (ask(ReleaseLedger(tmp_path / part), people=("ann",)) for part in ("one", "two"))
     assert one.history[0].table != two.history[0].table
     prints = [(tmp_path / part / "000001" / "people.npy").read_bytes() for part in ("one", "two")]
     assert prints[0] != prints[1] and b"ann" not in prints[0]

@@ -18,9 +18,9 @@ from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
-from dovetail.pipeline.stream.time_windows import Round, window
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
+from dovetail.pipeline.stream.time_windows import FleetRound, time_window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.sampling.domain import numbers
@@ -73,9 +73,9 @@ def exact(randomizer: Truth, reports: Reports) -> Estimate:
     return Estimate(randomizer.decode(reports).mean(), nothing, len(reports), nothing)
 
 
-def fleet(cap: float = math.inf, epsilon: float = 1.0) -> Rounds:
+def fleet_run(cap: float = math.inf, epsilon: float = 1.0) -> FleetRun:
     laplace = Laplace(lower=0.0, upper=100.0, epsilon=epsilon, grid=0.25)
-    return Rounds(Campaign(ROSTER, laplace, RASE.fit(OWN), cap))
+    return FleetRun(Fleet(ROSTER, laplace, RASE.fit(OWN), cap))
 
 
 def long(values: NDArray[np.float64], first: int = 1) -> pl.DataFrame:
@@ -98,13 +98,13 @@ def long(values: NDArray[np.float64], first: int = 1) -> pl.DataFrame:
 def test_without_noise_every_window_is_the_mean_of_the_true_values(shuffler: RASE | Mallows, noiseless: bool) -> None:
     """Algorithm 3 from end to end. On 8 steps an epsilon of 700 adds noise with probability e^-87 per report."""
     truth = np.arange(64.0).reshape(16, 4) % 8 * 4
-    loud = Campaign(ROSTER, Laplace(lower=0.0, upper=32.0, epsilon=700.0, grid=4.0), shuffler, math.inf)
-    rounds = Rounds(Campaign(ROSTER, Truth(), shuffler, math.inf, exact) if noiseless else loud)
-    assert len(rounds.submit_table(long(truth), rng=system_entropy())) == 16
+    loud = Fleet(ROSTER, Laplace(lower=0.0, upper=32.0, epsilon=700.0, grid=4.0), shuffler, math.inf)
+    run = FleetRun(Fleet(ROSTER, Truth(), shuffler, math.inf, exact) if noiseless else loud)
+    assert len(run.submit_table(long(truth), rng=system_entropy())) == 16
     for t in range(1, 17):
         for width in (1, 2, 4, 8, 16):
             if width <= t:
-                answer = rounds.window(t, width=width)
+                answer = run.time_window(t, width=width)
                 assert float(answer.estimate.value) == truth[t - width : t].mean()
                 assert float(answer.estimate.standard_error) < 1e-15 and answer.missing == ()
                 assert answer.estimate.n == 4 * width
@@ -122,9 +122,9 @@ def test_windows_are_unbiased_with_the_stated_error(randomizer: NumericRandomize
     """Values on the grid; squared errors are unbiased for squared standard errors."""
     width, ends = 5, range(5, 2001, 5)
     truth = np.random.default_rng(1).integers(4, 100, (2000, 4)).astype(float)
-    rounds = Rounds(Campaign(ROSTER, randomizer, RASE.fit(OWN), math.inf))
-    rounds.submit_table(long(truth), rng=simulation(1))
-    answers = [rounds.window(t, width=width).estimate for t in ends]
+    run = FleetRun(Fleet(ROSTER, randomizer, RASE.fit(OWN), math.inf))
+    run.submit_table(long(truth), rng=simulation(1))
+    answers = [run.time_window(t, width=width).estimate for t in ends]
     means = [truth[t - width : t].mean() for t in ends]
     errors = np.array([float(answer.value) for answer in answers]) - means
     expect_mean(errors, 0.0)
@@ -134,9 +134,9 @@ def test_windows_are_unbiased_with_the_stated_error(randomizer: NumericRandomize
 
 
 def test_a_window_says_which_rounds_are_missing() -> None:
-    rounds = fleet()
-    done = {t: rounds.submit(t, VALUES, rng=simulation(t)) for t in (1, 2, 5)}
-    answer = rounds.window(5, width=4)
+    run = fleet_run()
+    done = {t: run.submit(t, VALUES, rng=simulation(t)) for t in (1, 2, 5)}
+    answer = run.time_window(5, width=4)
     assert answer.missing == (3, 4)
     held = [each for t in (2, 5) if (each := done[t].estimate) is not None]
     assert float(answer.estimate.value) == pytest.approx(np.mean([float(each.value) for each in held]))
@@ -148,33 +148,33 @@ def test_a_window_says_which_rounds_are_missing() -> None:
     ("t", "width", "named"), [(6, 1, "`t`"), (0, 1, "`t`"), (5, 6, "`width`"), (5, 0, "`width`")]
 )
 def test_windows_outside_of_the_rounds_are_refused(t: int, width: int, named: str) -> None:
-    rounds = fleet()
-    rounds.submit(5, VALUES, rng=simulation(1))
+    run = fleet_run()
+    run.submit(5, VALUES, rng=simulation(1))
     with pytest.raises((DataError, ParameterError), match=named):
-        rounds.window(t, width=width)
+        run.time_window(t, width=width)
     with pytest.raises(DataError, match="no round from 2 to 3 has an estimate"):
-        window(rounds.rounds, 3, width=2)
+        time_window(run.rounds, 3, width=2)
 
 
 def test_only_the_devices_present_are_shuffled_and_counted() -> None:
-    rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
-    done = rounds.submit(1, {"lamp": 8.0, "kettle": 16.0}, rng=system_entropy())
+    run = FleetRun(Fleet(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
+    done = run.submit(1, {"lamp": 8.0, "kettle": 16.0}, rng=system_entropy())
     assert done.estimate is not None and (float(done.estimate.value), done.estimate.n) == (12.0, 2)
     assert (done.absent, done.held_back) == (2, 0)
-    empty = rounds.submit(2, {}, rng=system_entropy())
+    empty = run.submit(2, {}, rng=system_entropy())
     assert empty.estimate is None and empty.absent == 4
-    assert rounds.window(2, width=2).missing == (2,)
+    assert run.time_window(2, width=2).missing == (2,)
 
 
 def test_budgets_add_and_a_spent_device_stops() -> None:
-    rounds = fleet(cap=2.5)
+    run = fleet_run(cap=2.5)
     for t in range(1, 5):
-        done = rounds.submit(t, VALUES if t > 1 else {"oven": 1.0}, rng=simulation(t))
-    assert rounds.spent == {"kettle": 2.0, "oven": 2.0, "lamp": 2.0, "fridge": 2.0}
-    assert [each.held_back for each in rounds.rounds] == [0, 0, 1, 4]
-    assert done.estimate is None and rounds.window(4, width=2).missing == (4,)
-    assert rounds.guarantee.epsilon == 2.0 and "2 reports" in rounds.guarantee.source
-    facts = rounds.summary()
+        done = run.submit(t, VALUES if t > 1 else {"oven": 1.0}, rng=simulation(t))
+    assert run.spent == {"kettle": 2.0, "oven": 2.0, "lamp": 2.0, "fridge": 2.0}
+    assert [each.held_back for each in run.rounds] == [0, 0, 1, 4]
+    assert done.estimate is None and run.time_window(4, width=2).missing == (4,)
+    assert run.guarantee.epsilon == 2.0 and "2 reports" in run.guarantee.source
+    facts = run.summary()
     assert (facts["reports"], facts["held_back"], facts["devices_at_cap"], facts["largest_spent"]) == (8, 5, 4, 2.0)
     assert facts["alpha_of_all_rounds"] == 0.0
 
@@ -182,35 +182,35 @@ def test_budgets_add_and_a_spent_device_stops() -> None:
 @pytest.mark.parametrize(("cap", "epsilon", "reports"), [(0.3, 0.1, 2), (3 * 0.1, 0.1, 3), (0.9, 0.7, 1)])
 def test_the_cap_holds_in_exact_arithmetic(cap: float, epsilon: float, reports: int) -> None:
     """Three times the double .1 is more than the double .3: the third report must not go out."""
-    rounds = fleet(cap=cap, epsilon=epsilon)
+    run = fleet_run(cap=cap, epsilon=epsilon)
     for t in range(1, 12):
-        rounds.submit(t, VALUES, rng=simulation(t))
-    sent = int(rounds.campaign.most_reports)
+        run.submit(t, VALUES, rng=simulation(t))
+    sent = int(run.fleet.most_reports)
     assert sent == reports
-    assert sent * Fraction(epsilon) <= Fraction(rounds.campaign.cap) < (sent + 1) * Fraction(epsilon)
-    assert rounds.summary()["reports"] == 4 * sent
-    assert Fraction(rounds.guarantee.epsilon) >= sent * Fraction(epsilon)
+    assert sent * Fraction(epsilon) <= Fraction(run.fleet.cap) < (sent + 1) * Fraction(epsilon)
+    assert run.summary()["reports"] == 4 * sent
+    assert Fraction(run.guarantee.epsilon) >= sent * Fraction(epsilon)
 
 
 def test_the_estimates_are_a_table() -> None:
-    rounds = Rounds(Campaign(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
-    rounds.submit(2, VALUES, rng=system_entropy())
-    rounds.submit(3, {}, rng=system_entropy())
-    assert rounds.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0), (3, None, None, 0, 4, 0)]
-    assert fleet().estimates().height == 0
+    run = FleetRun(Fleet(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
+    run.submit(2, VALUES, rng=system_entropy())
+    run.submit(3, {}, rng=system_entropy())
+    assert run.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0), (3, None, None, 0, 4, 0)]
+    assert fleet_run().estimates().height == 0
 
 
 def test_one_simulated_round_takes_the_promise_away() -> None:
-    rounds = fleet()
-    rounds.submit(1, VALUES, rng=system_entropy())
-    assert not rounds.guarantee.caveats
-    rounds.submit(2, VALUES, rng=simulation(1))
-    assert "protects nobody" in str(rounds.guarantee.caveats)
+    run = fleet_run()
+    run.submit(1, VALUES, rng=system_entropy())
+    assert not run.guarantee.caveats
+    run.submit(2, VALUES, rng=simulation(1))
+    assert "protects nobody" in str(run.guarantee.caveats)
 
 
 def test_a_table_and_single_rounds_give_the_same_estimates() -> None:
     truth = np.random.default_rng(2).uniform(0, 100, (6, 4))
-    by_table, by_hand = fleet(), fleet()
+    by_table, by_hand = fleet_run(), fleet_run()
     seen: list[tuple[int, int]] = []
     rng = simulation(9)
     by_table.submit_table(long(truth), rng=simulation(9), progress=lambda done, total: seen.append((done, total)))
@@ -226,9 +226,9 @@ def test_a_table_and_single_rounds_give_the_same_estimates() -> None:
 def test_any_arrow_table_is_a_stream(convert: Callable[[pl.DataFrame], Any]) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    rounds = fleet()
-    rounds.submit_table(convert(long(np.full((3, 4), 50.0), first=7)), rng=simulation(1))
-    assert [each.t for each in rounds.rounds] == [7, 8, 9] and rounds.last == 9
+    run = fleet_run()
+    run.submit_table(convert(long(np.full((3, 4), 50.0), first=7)), rng=simulation(1))
+    assert [each.t for each in run.rounds] == [7, 8, 9] and run.last == 9
 
 
 @pytest.mark.parametrize(
@@ -248,11 +248,11 @@ def test_any_arrow_table_is_a_stream(convert: Callable[[pl.DataFrame], Any]) -> 
     ],
 )
 def test_a_table_with_a_wrong_row_releases_nothing(change: pl.Expr, wanted: str) -> None:
-    rounds = fleet()
+    run = fleet_run()
     table = long(np.tile(list(VALUES.values()), (3, 1))).with_columns(change)
     with pytest.raises((DataError, ParameterError), match=wanted):
-        rounds.submit_table(table, rng=simulation(1))
-    assert rounds.rounds == () and set(rounds.spent.values()) == {0.0}
+        run.submit_table(table, rng=simulation(1))
+    assert run.rounds == () and set(run.spent.values()) == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -275,20 +275,20 @@ def test_a_table_with_a_wrong_row_releases_nothing(change: pl.Expr, wanted: str)
     ],
 )
 def test_a_wrong_round_changes_nothing_and_may_come_again(t: Any, values: Any, wanted: str) -> None:
-    rounds = fleet()
-    rounds.submit(3, {"oven": 1.0}, rng=simulation(1))
+    run = fleet_run()
+    run.submit(3, {"oven": 1.0}, rng=simulation(1))
     with pytest.raises((DataError, ParameterError), match=wanted):
-        rounds.submit(t, values, rng=simulation(1))
-    assert rounds.last == 3 and sum(rounds.spent.values()) == 1.0
-    rounds.submit(4, VALUES, rng=simulation(1))
+        run.submit(t, values, rng=simulation(1))
+    assert run.last == 3 and sum(run.spent.values()) == 1.0
+    run.submit(4, VALUES, rng=simulation(1))
 
 
 def test_refusals_name_devices_and_no_values() -> None:
     secret = 1234.5
     row = {"device": ["oven"], "time": [1], "value": [secret]}
     for send in (
-        lambda: fleet().submit(1, {"lamp": 1.0, "oven": secret}, rng=simulation(1)),
-        lambda: fleet().submit_table(pl.DataFrame(row), rng=simulation(1)),
+        lambda: fleet_run().submit(1, {"lamp": 1.0, "oven": secret}, rng=simulation(1)),
+        lambda: fleet_run().submit_table(pl.DataFrame(row), rng=simulation(1)),
     ):
         with pytest.raises(DataError, match="the first of device 'oven'") as refused:
             send()
@@ -323,7 +323,7 @@ def test_reports_are_charged_whatever_fails_after_they_are_drawn(how: str) -> No
     laplace = Laplace(lower=0.0, upper=100.0, epsilon=1.0)
     fails = how in ("estimator", "replay")
     shuffler: Any = NoOrder() if how == "shuffler" else RASE.fit(OWN)
-    rounds = Rounds(Campaign(ROSTER, laplace, shuffler, 2.0, failing if fails else Campaign.estimate))
+    run = FleetRun(Fleet(ROSTER, laplace, shuffler, 2.0, failing if fails else Fleet.estimate))
     table = pl.DataFrame({"device": ["oven", "lamp"], "time": [1, 1], "value": [1.0, 2.0]})
 
     def stop(t: int, batch: Reports) -> None:
@@ -333,30 +333,30 @@ def test_reports_are_charged_whatever_fails_after_they_are_drawn(how: str) -> No
         with pytest.raises(Broken) if t < 3 else nullcontext():
             now = table.with_columns(time=pl.lit(t))
             if how == "replay":
-                rounds.replay_table(now, {t: np.array([3, 4])} if t < 3 else {})
+                run.replay_table(now, {t: np.array([3, 4])} if t < 3 else {})
             elif how == "callback" and t < 3:
-                rounds.submit_table(now, rng=simulation(t), released=stop)
+                run.submit_table(now, rng=simulation(t), released=stop)
             else:
-                rounds.submit(t, {"oven": 1.0, "lamp": 2.0}, rng=simulation(t))
-        assert rounds.last == t and rounds.spent["oven"] == rounds.spent["lamp"] == min(t, 2)
+                run.submit(t, {"oven": 1.0, "lamp": 2.0}, rng=simulation(t))
+        assert run.last == t and run.spent["oven"] == run.spent["lamp"] == min(t, 2)
         with pytest.raises(DataError, match="time goes forward"):
-            rounds.submit(t, VALUES, rng=simulation(t))
+            run.submit(t, VALUES, rng=simulation(t))
     if how != "callback":
-        assert [each.estimate for each in rounds.rounds] == [None] * 5
-    assert [each.held_back for each in rounds.rounds] == [0, 0, 2, 2, 2]
+        assert [each.estimate for each in run.rounds] == [None] * 5
+    assert [each.held_back for each in run.rounds] == [0, 0, 2, 2, 2]
 
 
 def test_missing_columns_and_empty_tables_are_refused() -> None:
     with pytest.raises(DataError, match="no column 'value'"):
-        fleet().submit_table(pl.DataFrame({"device": ["oven"], "time": [1]}), rng=simulation(1))
+        fleet_run().submit_table(pl.DataFrame({"device": ["oven"], "time": [1]}), rng=simulation(1))
     with pytest.raises(DataError, match="no rows"):
-        fleet().submit_table(long(np.ones((1, 4))).clear(), rng=simulation(1))
+        fleet_run().submit_table(long(np.ones((1, 4))).clear(), rng=simulation(1))
     with pytest.raises(DataError, match="devices must be String"):
-        fleet().submit_table(pl.DataFrame({"device": [1], "time": [1], "value": [1.0]}), rng=simulation(1))
+        fleet_run().submit_table(pl.DataFrame({"device": [1], "time": [1], "value": [1.0]}), rng=simulation(1))
     late = pl.DataFrame({"device": ["oven"], "time": pl.Series([2**63], dtype=pl.UInt64), "value": [1.0]})
     with pytest.raises(ParameterError, match="`t` must be a whole number, at least 1 and at most"):
-        fleet().submit_table(late, rng=simulation(1))
-    numbered = Rounds(Campaign((0, 1, 2, 3), fleet().campaign.randomizer, RASE.fit(OWN), math.inf))
+        fleet_run().submit_table(late, rng=simulation(1))
+    numbered = FleetRun(Fleet((0, 1, 2, 3), fleet_run().fleet.randomizer, RASE.fit(OWN), math.inf))
     with pytest.raises(DataError, match="devices must be Int64 as on the roster, got Boolean"):
         numbered.submit_table(
             pl.DataFrame({"device": [True, False], "time": [1, 1], "value": [1.0, 2.0]}), rng=simulation(1)
@@ -378,12 +378,12 @@ def test_missing_columns_and_empty_tables_are_refused() -> None:
         ({"roster": ("a", "b")}, "`shuffler` must be fitted for the 2 devices, got 4"),
     ],
 )
-def test_impossible_campaigns_are_refused(options: dict[str, Any], wanted: str) -> None:
+def test_impossible_fleets_are_refused(options: dict[str, Any], wanted: str) -> None:
     given: dict[str, Any] = {"roster": ROSTER, "cap": math.inf} | options
     with pytest.raises((DataError, ParameterError), match=wanted):
-        Campaign(randomizer=Laplace(lower=0.0, upper=1.0, epsilon=1.0), shuffler=RASE.fit(OWN), **given)
+        Fleet(randomizer=Laplace(lower=0.0, upper=1.0, epsilon=1.0), shuffler=RASE.fit(OWN), **given)
 
 
 def test_rounds_without_an_estimate_are_missing() -> None:
     with pytest.raises(DataError, match="has an estimate"):
-        window([Round(1, None, 4, 0, False)], 1, width=1)
+        time_window([FleetRound(1, None, 4, 0, False)], 1, width=1)

@@ -47,7 +47,7 @@ def test_a_rehearsal_writes_a_marked_report_and_no_sanitized_table(tmp_path: Pat
     assert document["local"]["caveats"], "simulated randomness takes the promise away"
     assert document["files"]["sanitized"]["value"] is None
     assert "REHEARSAL" in (tmp_path / "out" / "report.html").read_text()
-    assert [lenses.shuffler for lenses in report.comparison] == ["identity", "uniform", "mallows"]
+    assert [evaluation.shuffler for evaluation in report.comparison] == ["identity", "uniform", "mallows"]
 
 
 def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> None:
@@ -81,9 +81,9 @@ def test_intervals_cover_the_truth_of_these_people() -> None:
     expect_coverage(hits, 0.92)
 
 
-def test_each_lens_applies_where_a_theorem_says_so() -> None:
+def test_each_metric_applies_where_a_theorem_says_so() -> None:
     report = go(rehearsal(shuffle=ALL_FOUR, attack=QUICK))
-    by_name = {lenses.shuffler: lenses for lenses in report.comparison}
+    by_name = {evaluation.shuffler: evaluation for evaluation in report.comparison}
     uniform, identity, mallows = by_name["uniform"], by_name["identity"], by_name["mallows"]
     assert uniform.central.epsilon < 2.0
     assert isinstance(uniform.estimates.groups, Missing)
@@ -97,10 +97,10 @@ def test_each_lens_applies_where_a_theorem_says_so() -> None:
 def test_within_groups_is_quoted_at_its_smallest_group() -> None:
     table = survey()
     smallest = int(table["age"].value_counts()["count"].min())
-    lenses = go(rehearsal(shuffle=BY_AGE, attack=QUICK)).evaluation
+    evaluation = go(rehearsal(shuffle=BY_AGE, attack=QUICK)).evaluation
     expected = dt.amplify(dt.KRR(k=2, epsilon=2.0), n=smallest, delta=1e-6)
-    assert lenses.central.epsilon == expected.epsilon
-    assert lenses.leakage.randomized_shuffled == dt.vulnerability(
+    assert evaluation.central.epsilon == expected.epsilon
+    assert evaluation.leakage.randomized_shuffled == dt.vulnerability(
         dt.KRR(k=2, epsilon=2.0).channel(), n=smallest
     ).randomized_shuffled  # fmt: skip
     lonely = table.with_columns(age=pl.when(pl.col("id") == 0).then(99).otherwise(pl.col("age")))
@@ -119,27 +119,32 @@ def test_rase_promises_what_the_shuffler_it_chose_promises() -> None:
 
 
 def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
-    lenses = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).evaluation
-    assert lenses.central.honest_n == lenses.central.n - 10
-    assert lenses.central.all < lenses.central.epsilon == lenses.central.honest < lenses.central.colluding
+    evaluation = go(rehearsal(shuffle=BY_AGE, promise={"honest": 590}, attack=QUICK)).evaluation
+    assert evaluation.central.honest_n == evaluation.central.n - 10
+    assert (
+        evaluation.central.all
+        < evaluation.central.epsilon
+        == evaluation.central.honest
+        < evaluation.central.colluding
+    )
 
 
 @pytest.mark.parametrize("randomizer", ["hadamard", "unary", "local_hashing"])
-def test_other_randomizers_have_every_lens_too(randomizer: str) -> None:
-    lenses = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).evaluation
-    assert not isinstance(lenses.leakage, Missing)
-    assert lenses.leakage.prior < lenses.leakage.randomized_shuffled < lenses.leakage.randomized
-    assert not isinstance(lenses.attacks, Missing) and not isinstance(lenses.learnability, Missing)
-    assert isinstance(lenses.attacks["majority vote"], MeasuredAttack) and isinstance(
-        lenses.attacks["de Finetti"], MeasuredAttack
+def test_other_randomizers_have_every_metric_too(randomizer: str) -> None:
+    evaluation = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).evaluation
+    assert not isinstance(evaluation.leakage, Missing)
+    assert evaluation.leakage.prior < evaluation.leakage.randomized_shuffled < evaluation.leakage.randomized
+    assert not isinstance(evaluation.attacks, Missing) and not isinstance(evaluation.learnability, Missing)
+    assert isinstance(evaluation.attacks["majority vote"], MeasuredAttack) and isinstance(
+        evaluation.attacks["de Finetti"], MeasuredAttack
     )
-    value, error, truth = lenses.estimates.overall.value, lenses.estimates.overall.standard_error, 0.35
+    value, error, truth = evaluation.estimates.overall.value, evaluation.estimates.overall.standard_error, 0.35
     assert abs(value[1] - truth) < 6.1 * error[1] + 0.1
 
 
 def test_numbers_are_collected_on_a_grid_and_averaged() -> None:
-    lenses = go(numeric(rehearsal(shuffle=BY_AGE))).evaluation
-    found = lenses.estimates
+    evaluation = go(numeric(rehearsal(shuffle=BY_AGE))).evaluation
+    found = evaluation.estimates
     assert found.measure == "mean" and found.overall.truth is not None and not isinstance(found.groups, Missing)
     assert abs(found.overall.value[0] - found.overall.truth[0]) < 6.1 * found.overall.standard_error[0] + 0.01
     assert len(found.groups) == 4
@@ -156,10 +161,10 @@ def test_order_private_shuffles_of_places_keep_regions_apart(shuffler: str, tmp_
         shuffle={"shuffler": shuffler, "alpha": 8.0, "groups": {"points": ["x", "y"], "radius": 0.02}},
         estimate={"by": ["side"]},
     )
-    lenses = go(config, table, ledger=tmp_path).evaluation
-    assert lenses.order.guarantee.alpha == 8.0 and lenses.order.guarantee.protects
-    assert isinstance(lenses.central, Missing) and not isinstance(lenses.estimates.groups, Missing)
-    east, west = lenses.estimates.groups
+    evaluation = go(config, table, ledger=tmp_path).evaluation
+    assert evaluation.order.guarantee.alpha == 8.0 and evaluation.order.guarantee.protects
+    assert isinstance(evaluation.central, Missing) and not isinstance(evaluation.estimates.groups, Missing)
+    east, west = evaluation.estimates.groups
     for entry in (east, west):
         truth = (table.filter(side=entry.group)["secret"] == "yes").mean()
         # widened by what left the region, which is little here; 6.1 standard errors: false alarm below 1e-9
@@ -340,7 +345,7 @@ def test_an_existing_report_is_found_before_anything_is_drawn(tmp_path: Path) ->
 
 
 def test_one_row_runs_and_promises_no_more_than_the_local_guarantee() -> None:
-    lenses = go(rehearsal(attack={"targets": 1, "trials": 2}), survey().head(1)).evaluation
-    assert isinstance(lenses.central, Missing)
+    evaluation = go(rehearsal(attack={"targets": 1, "trials": 2}), survey().head(1)).evaluation
+    assert isinstance(evaluation.central, Missing)
     with pytest.raises(DataError, match="no rows"):
         go(rehearsal(), survey().clear())

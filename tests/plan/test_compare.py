@@ -1,4 +1,4 @@
-"""What mechanisms leak to three adversaries agrees with full channels, with the leakage lens, and with the paper."""
+"""What mechanisms leak to three adversaries agrees with full channels, with Bayes leakage, and with the paper."""
 
 from itertools import product
 from pathlib import Path

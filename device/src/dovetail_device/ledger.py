@@ -59,5 +59,10 @@ def terms_of(campaign: Campaign) -> bytes:
     budget is left out: the smaller one holds.
     """
     answered = (campaign.mechanism, campaign.categories, campaign.groups, campaign.question)
-    promised = (campaign.schedule, campaign.batch, campaign.shuffle, replace(campaign.promise, device_budget=0.0))
+    shuffle = replace(
+        campaign.shuffle,
+        groups=dict(sorted(campaign.shuffle.groups.items())),
+        settings=dict(sorted(campaign.shuffle.settings.items())),
+    )
+    promised = (campaign.schedule, campaign.batch, shuffle, replace(campaign.promise, device_budget=0.0))
     return sha256(repr((answered, promised)).encode()).digest()

@@ -13,8 +13,9 @@ from dovetail.cli.console.mechanism_options import RandomizerName, RandomizerSet
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
+from dovetail.core.guarantee import LocalDP
 from dovetail.pipeline.config.build import build_collection
-from dovetail.pipeline.config.run_config import parse_config
+from dovetail.pipeline.config.run_config import RunConfig, parse_config
 from dovetail.pipeline.files.report_columns import describe_reports, to_columns
 
 
@@ -57,37 +58,35 @@ def _randomize(
 
     Example: dovetail randomize survey.csv --private affair --categories no,yes --epsilon 2 --out y.parquet
     """
-    mode = {"mode": "release"} if seed is None else {"mode": "rehearsal", "seed": seed}
-    config = parse_config(
-        {
-            "schema_version": 1,
-            "data": {"path": str(table), "private": private, **data.section()},
-            "randomize": {"randomizer": randomizer, "epsilon": epsilon, **chosen(settings)},
-            **mode,
-        },
-        name="options",
-    )
-    rng = entropy_of(seed)
-    collection = build_collection(config, rng)
+    asked = {"randomizer": randomizer, "epsilon": epsilon, **chosen(settings)}
+    rng, source = entropy_of(seed), {"path": str(table), "private": private, **data.section()}
+    collection = build_collection(_config(source, asked, seed=seed), rng)
     made, known = collection.randomizer, collection.categories
     reports = to_columns(made, made.randomize(collection.survey.values, rng), known)
     description = describe_reports(made, known, rng.provenance, columns=reports.columns)
     write_reports(pl.concat([collection.survey.public, reports], how="horizontal"), out, description, force=force)
     local = made.guarantee.drawn_from(rng.provenance)
-    document = {
-        "n": collection.n,
+    if as_json:
+        print_json(_document(collection.n, local, description, out))
+    else:
+        print_rows("Randomized", _rows(collection.n, local, out))
+
+
+def _config(data: dict[str, Any], randomize: dict[str, Any], *, seed: int | None) -> RunConfig:
+    """The configuration that the options describe: with a seed it is a rehearsal."""
+    mode = {"mode": "release"} if seed is None else {"mode": "rehearsal", "seed": seed}
+    return parse_config({"schema_version": 1, "data": data, "randomize": randomize, **mode}, name="options")
+
+
+def _document(n: int, local: LocalDP, description: dict[str, Any], out: Path) -> dict[str, Any]:
+    return {
+        "n": n,
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source, "caveats": local.caveats},
         **description,
         "files": {"reports": str(out)},
     }
-    if as_json:
-        print_json(document)
-    else:
-        rows = {
-            "reports": f"{collection.n:,} in {out}",
-            "local epsilon": f"{local.epsilon:g}",
-            "source": local.source,
-        }
-        if local.caveats:
-            rows["caution"] = "; ".join(local.caveats)
-        print_rows("Randomized", rows)
+
+
+def _rows(n: int, local: LocalDP, out: Path) -> dict[str, str]:
+    caution = {"caution": "; ".join(local.caveats)} if local.caveats else {}
+    return {"reports": f"{n:,} in {out}", "local epsilon": f"{local.epsilon:g}", "source": local.source, **caution}

@@ -1,4 +1,4 @@
-"""Channels: row-stochastic W[x, y] = Pr(y | x), the one object that every lens reads.
+"""Channels: row-stochastic W[x, y] = Pr(y | x), the one object that every metric reads.
 
 Estimation inverts a channel, accounting bounds its ratios, leakage measures it, attacks maximise its posterior.
 Dense channels hold the matrix; structured ones answer in O(k) and are tested equal to their dense form.

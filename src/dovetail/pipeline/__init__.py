@@ -1,7 +1,7 @@
 """The main job on tables and streams: randomize, shuffle, estimate, evaluate, publish.
 
-`run`, `Collection`, `rehearse` and `release` are names of `dovetail` itself. Here: a `Campaign` of devices that
-report again and again, and its `Rounds`.
+`run`, `Collection`, `rehearse` and `release` are names of `dovetail` itself. Here: a `Fleet` of devices that report
+again and again, and its `FleetRun`.
 """
 
 import lazy_loader

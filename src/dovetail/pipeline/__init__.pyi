@@ -1,6 +1,6 @@
 """The public names of `dovetail.pipeline`, once, with their home."""
 
-from .stream.fleet import Campaign as Campaign
-from .stream.fleet_run import Rounds as Rounds
+from .stream.fleet import Fleet as Fleet
+from .stream.fleet_run import FleetRun as FleetRun
 
 __all__: list[str]

@@ -19,8 +19,7 @@ from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.files.report_columns import from_columns, to_columns
 from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress, silent
-from dovetail.pipeline.release_ledger import Ledger, Request
-from dovetail.pipeline.release_ledger import Release as Entry
+from dovetail.pipeline.release_ledger import LedgerEntry, ReleaseLedger, ReleaseRequest
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
 from dovetail.report.number_format import upward
 
@@ -39,7 +38,7 @@ class ReleasedTable:
     table: pl.DataFrame
     reports: Reports
     public: pl.DataFrame
-    history: tuple[Entry, ...]
+    history: tuple[LedgerEntry, ...]
     number: int
     reproduced: bool
 
@@ -78,7 +77,7 @@ class ReleasedTable:
 def release(
     collection: Collection,
     *,
-    ledger: Ledger | None = None,
+    ledger: ReleaseLedger | None = None,
     estimate: EstimateSection | None = None,
     new_release: bool = False,
     progress: Progress = silent,
@@ -87,7 +86,7 @@ def release(
 
     Parameters
     ----------
-    ledger : Ledger, optional
+    ledger : ReleaseLedger, optional
         The private release ledger; default: DOVETAIL_LEDGER or the user's application folder.
     estimate : section of a configuration, optional
         What the analyst wants.
@@ -104,7 +103,7 @@ def release(
     rng, wanted = system_entropy(), estimate or EstimateSection()
     refuse_still(collection.shuffler)
     progress("draw the release", 0, 1)
-    released = draw_release(collection, rng, ledger or Ledger.default(), new_release=new_release)
+    released = draw_release(collection, rng, ledger or ReleaseLedger.default(), new_release=new_release)
     progress("draw the release", 1, 1)
     if collection.shuffler.keeps_places:  # the recorded rows have their own order: fit to that
         collection = collection.along(released.public)
@@ -115,7 +114,7 @@ def release(
     )  # fmt: skip
 
 
-def draw_release(collection: Collection, rng: Entropy, ledger: Ledger, *, new_release: bool) -> ReleasedTable:
+def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *, new_release: bool) -> ReleasedTable:
     """The recorded release of this table under these terms, or a fresh one."""
     survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
 
@@ -136,11 +135,11 @@ def draw_release(collection: Collection, rng: Entropy, ledger: Ledger, *, new_re
     )
 
 
-def _request(collection: Collection) -> Request:
+def _request(collection: Collection) -> ReleaseRequest:
     survey, shuffler, section = collection.survey, collection.shuffler, collection.groups
     grouped = [] if section is None or not shuffler.keeps_places else section.columns
     spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
-    return Request(
+    return ReleaseRequest(
         table=canonical(survey.identity),
         terms=collection.terms + canonical(pl.DataFrame([*survey.people, *survey.public])),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),

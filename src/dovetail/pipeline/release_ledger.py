@@ -31,7 +31,7 @@ People = NDArray[np.uint64]  # (n,), keyed fingerprints of names, sorted
 
 
 @dataclass(frozen=True)
-class Release:
+class LedgerEntry:
     """One entry: what was promised to whom, and which request it answered; no values."""
 
     number: int
@@ -46,7 +46,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReleaseRequest:
     """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
 
     Parameters
@@ -74,17 +74,17 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LedgerAnswer:
     """The reports of a release, and every release in which some of the same people took part, this one included."""
 
     reports: pl.DataFrame
-    history: tuple[Release, ...]
+    history: tuple[LedgerEntry, ...]
     number: int
     reproduced: bool
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ReleaseLedger:
     """A folder of releases.
 
     Parameters
@@ -96,17 +96,17 @@ class Ledger:
     folder: Path
 
     @classmethod
-    def default(cls) -> Ledger:
+    def default(cls) -> ReleaseLedger:
         """The folder named by DOVETAIL_LEDGER, or the user's application folder."""
         named = os.environ.get("DOVETAIL_LEDGER")
         return cls(Path(named) if named else Path(typer.get_app_dir("dovetail")) / "ledger")
 
-    def answer(self, request: Request, *, new_release: bool, draw: Callable[[], pl.DataFrame]) -> Answer:
+    def answer(self, request: ReleaseRequest, *, new_release: bool, draw: Callable[[], pl.DataFrame]) -> LedgerAnswer:
         """Reports for this request: the recorded ones, or a fresh draw that is recorded before anybody sees it.
 
         Parameters
         ----------
-        request : Request
+        request : ReleaseRequest
         new_release : bool
             Draw afresh although the table has been released before; budgets add.
         draw : function
@@ -133,13 +133,13 @@ class Ledger:
             )
         related = [entry for entry in entries if entry.table == table or self._meets(entry, people)]
         if exact and not new_release:
-            return Answer(self._read(exact[-1]), tuple(related), exact[-1].number, reproduced=True)
+            return LedgerAnswer(self._read(exact[-1]), tuple(related), exact[-1].number, reproduced=True)
         number = max((entry.number for entry in entries), default=0) + 1
-        entry = Release(
+        entry = LedgerEntry(
             number, table, terms, request.epsilon, request.alpha, groups, n=request.n, shuffler=request.shuffler
         )
         self._write(entry, draw(), people)
-        return Answer(self._read(entry), (*related, entry), number, reproduced=False)
+        return LedgerAnswer(self._read(entry), (*related, entry), number, reproduced=False)
 
     def _key(self, *, fresh: bool) -> bytes:
         place = self.folder / _KEY
@@ -173,14 +173,16 @@ class Ledger:
         finally:
             Path(scratch).unlink()
 
-    def _entries(self) -> list[Release]:
+    def _entries(self) -> list[LedgerEntry]:
         try:
             records = [place.read_text() for place in sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))]
-            return [Release(**{**json.loads(text), "alpha": float(json.loads(text)["alpha"])}) for text in records]
+            return [
+                LedgerEntry(**{**json.loads(text), "alpha": float(json.loads(text)["alpha"])}) for text in records
+            ]
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._damaged(error) from None
 
-    def _meets(self, entry: Release, people: People) -> bool:
+    def _meets(self, entry: LedgerEntry, people: People) -> bool:
         """Whether any of these people took part in that release."""
         if not people.size:
             return False
@@ -189,7 +191,7 @@ class Ledger:
         except (OSError, ValueError) as error:
             raise self._damaged(error) from None
 
-    def _read(self, entry: Release) -> pl.DataFrame:
+    def _read(self, entry: LedgerEntry) -> pl.DataFrame:
         try:
             reports = pl.read_parquet(self._home(entry) / _REPORTS)
             if reports.height != entry.n:
@@ -198,7 +200,7 @@ class Ledger:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._damaged(error) from None
 
-    def _write(self, entry: Release, reports: pl.DataFrame, people: People) -> None:
+    def _write(self, entry: LedgerEntry, reports: pl.DataFrame, people: People) -> None:
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
@@ -215,7 +217,7 @@ class Ledger:
                 f"{self.folder}: the release could not be recorded ({error}); nothing was released."
             ) from None
 
-    def _home(self, entry: Release) -> Path:
+    def _home(self, entry: LedgerEntry) -> Path:
         return self.folder / f"{entry.number:06d}"
 
     def _damaged(self, error: Exception) -> OutputError:

@@ -14,7 +14,7 @@ from dovetail.pipeline.files.write_report import write_report
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.rehearse import rehearse
 from dovetail.pipeline.release import release
-from dovetail.pipeline.release_ledger import Ledger
+from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.report.document import PrivacyReport
 
@@ -60,7 +60,7 @@ def run(
     if new_release and settings.mode != "release":
         raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     target = None if out is None else Path(out)
-    private = Ledger(Path(ledger)) if ledger is not None else Ledger.default()
+    private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     if target is not None:
         check_target(target, force=force)
         _keep_apart(target, private)
@@ -73,7 +73,7 @@ def run(
 
 
 def _run(
-    settings: RunConfig, rng: Entropy, ledger: Ledger, *, table: Any, new_release: bool, progress: Progress
+    settings: RunConfig, rng: Entropy, ledger: ReleaseLedger, *, table: Any, new_release: bool, progress: Progress
 ) -> PrivacyReport:
     progress("read the table", 0, 1)
     collection = build_collection(settings, rng, table=table)
@@ -94,7 +94,7 @@ def _settings(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
     return parse_config(config) if isinstance(config, dict) else load_config(config)
 
 
-def _keep_apart(target: Path, ledger: Ledger) -> None:
+def _keep_apart(target: Path, ledger: ReleaseLedger) -> None:
     inside, outside = ledger.folder.absolute(), target.absolute()
     if inside == outside or outside in inside.parents:
         raise ConfigError(f"{ledger.folder}: the private ledger must lie outside the output folder {target}.")

@@ -165,8 +165,9 @@ def test_another_public_table_than_the_owner_signed_is_refused(tmp_path):
 
 
 def test_an_order_private_shuffler_without_alpha_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"`shuffle\.alpha` is missing"):
-        campaign(shuffle=public(tmp_path).replace("within_groups", "best"))
+    made = campaign(shuffle=public(tmp_path).replace("within_groups", "best"))
+    with pytest.raises(ConfigError, match=r"the campaign .*: \[shuffle\] shuffler 'best' needs `alpha`"):
+        fit(made, tmp_path)
 
 
 def test_the_memory_of_a_release_does_not_grow_with_its_reports():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from dovetail.attack.reidentify.experiment import ReidentificationResult, reiden
 from dovetail.attack.reidentify.forest import ForestAttack
 from dovetail.cli.attack import released as attack_released
 from dovetail.cli.attack import values as attack_values
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows, progress_bar
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
@@ -25,12 +27,35 @@ from dovetail.report.number_format import percent
 LONGEST = 20  # devices that are printed
 
 
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the attacker looks at."""
+
+    features: Annotated[str, typer.Option(help="Columns the attacker looks at, separated by commas.")] = "value"
+    device: Annotated[str, typer.Option(help="Column that names the sender.")] = "device"
+    batch: Annotated[str | None, typer.Option(help="Column of rounds: what was shuffled together.")] = None
+    place: Annotated[
+        bool, typer.Option("--place", help="Also look at the place in the batch: without it no shuffle is seen.")
+    ] = False
+
+    def read_options(self) -> dict[str, Any]:
+        """What the readers of history and releases are told."""
+        names = [name.strip() for name in self.features.split(",") if name.strip()]
+        if not names and not self.place:
+            raise ParameterError("--features must name at least one column, or give --place.")
+        if PLACE in names and self.place:
+            raise ParameterError(
+                f"--place adds a feature {PLACE!r}, which --features names already; rename the column."
+            )
+        return {"device": self.device, "features": names, "batch": self.batch, "place": self.place}
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     group = typer.Typer(help="Attacks on tables and released files, with chance level and intervals.")
     attack_values.register(group)
     attack_released.register(group)
-    group.command("reidentify")(_reidentify)
+    group.command("reidentify")(flatten(_reidentify))
     app.add_typer(group, name="attack")
 
 
@@ -40,12 +65,7 @@ def _reidentify(
         list[Path],
         typer.Argument(help="Releases with the same columns, in their released order; the device is for scoring."),
     ],
-    features: Annotated[str, typer.Option(help="Columns the attacker looks at, separated by commas.")] = "value",
-    device: Annotated[str, typer.Option(help="Column that names the sender.")] = "device",
-    batch: Annotated[str | None, typer.Option(help="Column of rounds: what was shuffled together.")] = None,
-    place: Annotated[
-        bool, typer.Option("--place", help="Also look at the place in the batch: without it no shuffle is seen.")
-    ] = False,
+    columns: ColumnOptions = ColumnOptions(),
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 100,
     permutations: Annotated[int, typer.Option(min=1, help="Reassignments of the test against chance.")] = 999,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the forest and the test reproducible.")] = None,
@@ -59,16 +79,11 @@ def _reidentify(
     Example: dovetail attack reidentify history.csv released.csv --features value,hour --batch minute --place
     """
     require("sklearn.ensemble", extra="attack")
-    names = [name.strip() for name in features.split(",") if name.strip()]
-    if not names and not place:
-        raise ParameterError("--features must name at least one column, or give --place.")
-    if PLACE in names and place:
-        raise ParameterError(f"--place adds a feature {PLACE!r}, which --features names already; rename the column.")
+    how = columns.read_options()
     if any(path.resolve() == history.resolve() for path in released):
         raise ParameterError(
             f"{history}: is the history and a release; an attack on what it has learned says nothing."
         )
-    how: dict[str, Any] = {"device": device, "features": names, "batch": batch, "place": place}
     records, known = read_history(str(history), **how)
     releases = read_releases([str(path) for path in released], known, **how)
     rng, left = entropy_of(seed), iter(releases)

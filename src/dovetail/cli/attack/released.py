@@ -52,6 +52,14 @@ class MadeOptions:
         return found
 
 
+@dataclass(frozen=True)
+class AttackOptions:
+    """Which attack, and on whom."""
+
+    attack: Annotated[str, typer.Option(help=f"Which attack: {', '.join(ATTACKS.names())}.")] = "majority"
+    targets: Targets = 10_000
+
+
 def register(group: typer.Typer) -> None:
     """Add the verb to `dovetail attack`."""
     _released.__annotations__["settings"] = AttackSettings
@@ -72,8 +80,7 @@ def _released(
     known: KnownOptions,
     settings: Any,
     output: OutputOptions,
-    attack: Annotated[str, typer.Option(help=f"Which attack: {', '.join(ATTACKS.names())}.")] = "majority",
-    targets: Targets = 10_000,
+    chosen_attack: AttackOptions = AttackOptions(),
 ) -> None:
     """Attack files that `run`, `randomize` and `shuffle` have written, or tables like them.
 
@@ -83,13 +90,13 @@ def _released(
     Example: dovetail attack released z.parquet --truth survey.csv --private secret --labels age --similar income
     """
     check_place(output.out)
-    kind, rng = ATTACKS[attack], entropy_of(output.seed)
+    kind, rng = ATTACKS[chosen_attack.attack], entropy_of(output.seed)
     taken = {one.name for one in kind.settings()}
     tables = {str(path): _read(path) for path in files}
     made = _made(files, made_options.told(randomizing))
     near = groups.section() or (made["shuffle"] or {}).get("groups")
     experiment, batches = _experiment(tables, truth, private, known, made, given({"groups": near}), rng)
-    who = rng.permutation(experiment.collection.n)[:targets]
+    who = rng.permutation(experiment.collection.n)[: chosen_attack.targets]
     attacking = kind.prepare(
         experiment.knowledge(batches[0]), experiment.randomizer, _shuffler(kind, made, experiment), targets=who,
         rng=rng, **{name: value for name, value in chosen(settings).items() if name in taken},

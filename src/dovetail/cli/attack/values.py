@@ -103,6 +103,23 @@ Private = Annotated[str, typer.Option(help="Private column: the values that are 
 Targets = Annotated[int, typer.Option(min=1, help="People who are attacked, drawn at random.")]
 
 
+@dataclass(frozen=True)
+class EffortOptions:
+    """Whom an attack is mounted on, and how often."""
+
+    targets: Targets = 10_000
+    shuffles: Annotated[int, typer.Option(min=2, help="Orders that are drawn.")] = 10
+    randomizations: Annotated[int, typer.Option(min=1, help="Releases in each order.")] = 50
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How long the attacker on a subset learns and attacks."""
+
+    draws: Annotated[int, typer.Option(min=1, help="Orders from which the attacker learns the shuffler.")] = 500
+    trials: Annotated[int, typer.Option(min=1, help="Releases that are attacked.")] = 500
+
+
 def register(group: typer.Typer) -> None:
     """Add the attacks on values to `dovetail attack`."""
     for kind in ATTACKS:
@@ -123,9 +140,7 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
         known: KnownOptions,
         attack: Any,
         output: OutputOptions,
-        targets: Targets = 10_000,
-        shuffles: Annotated[int, typer.Option(min=2, help="Orders that are drawn.")] = 10,
-        randomizations: Annotated[int, typer.Option(min=1, help="Releases in each order.")] = 50,
+        effort: EffortOptions,
     ) -> None:
         check_place(output.out)
         rng = entropy_of(output.seed)
@@ -134,25 +149,38 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
             str(table), private=private, person=known.person, similar=split_names(known.similar),
             randomize=randomize, shuffle=shuffle, reach=known.reach, rng=rng,
         )  # fmt: skip
-        collection = experiment.collection
-        who = rng.permutation(collection.n)[:targets]
-        with progress_bar(hidden=output.as_json) as progress:
-            progress("learn", 0, 1)
-            learned = kind.prepare(
-                experiment.knowledge(), experiment.randomizer, collection.shuffler, targets=who, rng=rng,
-                **chosen(attack),
-            )  # fmt: skip
-            progress("learn", 1, 1)
-            found = run_attack(
-                learned, experiment.randomizer, collection.survey.values, collection.shuffler, rng=rng,
-                shuffles=shuffles, randomizations=randomizations,
-                progress=lambda done, total: progress(f"attack: {kind.label}", done, total),
-            )  # fmt: skip
+        who = rng.permutation(experiment.collection.n)[: effort.targets]
+        found = _mount(kind, experiment, who, chosen(attack), effort, rng=rng, hidden=output.as_json)
         tell(found, experiment, experiment.names[who], output, {})
 
     verb.__annotations__["attack"] = settings_group("AttackSettings", [kind])
     verb.__doc__ = help_of(kind)
     return verb
+
+
+def _mount(
+    kind: type[Attack],
+    experiment: AttackExperiment,
+    targets: Any,
+    settings: dict[str, Any],
+    effort: EffortOptions,
+    *,
+    rng: Entropy,
+    hidden: bool,
+) -> AttackResult:
+    """Learn, then attack these people again and again."""
+    collection, randomizer = experiment.collection, experiment.randomizer
+    with progress_bar(hidden=hidden) as progress:
+        progress("learn", 0, 1)
+        learned = kind.prepare(
+            experiment.knowledge(), randomizer, collection.shuffler, targets=targets, rng=rng, **settings
+        )
+        progress("learn", 1, 1)
+        return run_attack(
+            learned, randomizer, collection.survey.values, collection.shuffler, rng=rng,
+            shuffles=effort.shuffles, randomizations=effort.randomizations,
+            progress=lambda done, total: progress(f"attack: {kind.label}", done, total),
+        )  # fmt: skip
 
 
 def help_of(kind: type[Attack]) -> str:
@@ -172,8 +200,7 @@ def subset(
     people: Annotated[str, typer.Option(help="Whose reports are looked for: names or row numbers, by commas.")],
     output: OutputOptions,
     person: Annotated[str | None, typer.Option(help="Column that names people; default: row numbers from 1.")] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Orders from which the attacker learns the shuffler.")] = 500,
-    trials: Annotated[int, typer.Option(min=1, help="Releases that are attacked.")] = 500,
+    effort: SearchOptions = SearchOptions(),
 ) -> None:
     """Pick the places of a release that hold the reports of some people: right when more than half are.
 
@@ -190,7 +217,7 @@ def subset(
         shuffle=mechanism.shuffle(groups, shuffling), rng=rng,
     )  # fmt: skip
     wanted = experiment.places_of(names)
-    found = _search(experiment, wanted, draws=draws, trials=trials, rng=rng, hidden=output.as_json)
+    found = _search(experiment, wanted, effort, rng=rng, hidden=output.as_json)
     try:
         bound: float | Missing = subset_bound(experiment.randomizer, experiment.collection.shuffler, subset=wanted)
     except UnsupportedError as error:
@@ -199,15 +226,17 @@ def subset(
 
 
 def _search(
-    experiment: AttackExperiment, wanted: Any, *, draws: int, trials: int, rng: Entropy, hidden: bool
+    experiment: AttackExperiment, wanted: Any, effort: SearchOptions, *, rng: Entropy, hidden: bool
 ) -> AttackResult:
     values, shuffler = experiment.collection.survey.values, experiment.collection.shuffler
     with progress_bar(hidden=hidden) as progress:
         progress("learn the shuffler", 0, 1)
-        search = SubsetSearch.learn(experiment.randomizer, values, shuffler, subset=wanted, draws=draws, rng=rng)
+        search = SubsetSearch.learn(
+            experiment.randomizer, values, shuffler, subset=wanted, draws=effort.draws, rng=rng
+        )
         progress("learn the shuffler", 1, 1)
         return reidentify_subset(
-            search, values, shuffler, trials=trials, rng=rng,
+            search, values, shuffler, trials=effort.trials, rng=rng,
             progress=lambda done, total: progress("attack", done, total),
         )  # fmt: skip
 

@@ -14,11 +14,11 @@ import typer
 from dovetail.cli.collect.keys import read_public
 from dovetail.cli.console.mechanism_options import chosen
 from dovetail.cli.console.options import as_whole, given
+from dovetail.collect.campaign.draft_campaign import require_device_form
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.registries import RANDOMIZERS
-from dovetail_protocol.mechanisms import kind_of
 
 Section = dict[str, Any]
 
@@ -78,7 +78,8 @@ class RandomizerOptions:
         if not (names or self.k or numeric):
             raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
         name = self.randomizer or ("laplace" if numeric else "krr")
-        if kind_of(name) and RANDOMIZERS[name].question == "mean":
+        require_device_form(name)
+        if RANDOMIZERS[name].question == "mean":
             domain: Section = {"lower": self.lower, "upper": self.upper, "grid": self.grid}
         else:
             domain = {"k": len(names) if names else as_whole(self.k)}

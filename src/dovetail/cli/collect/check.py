@@ -9,12 +9,14 @@ import typer
 
 from dovetail.account.compose import Composition
 from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
-from dovetail_protocol.campaign import SIGNED, Campaign, draft
+from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.keys import VerifyingKey
 
 
@@ -52,8 +54,10 @@ def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:
     try:
         data = path.read_bytes()
         if owner is None and not data.rstrip().rpartition(b"\n")[2].startswith(SIGNED):
-            return draft(data), False
-        return Campaign.parse(data, None if owner is None else VerifyingKey.parse("--owner", owner)), True
+            return draft_campaign(data), False
+        found = Campaign.parse(data, None if owner is None else VerifyingKey.parse("--owner", owner))
+        shuffle_section(found)
+        return found, True
     except OSError as error:
         if isinstance(error, DovetailError):
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from dovetail.cli.collect.sign import write
 from dovetail.cli.console.mechanism_options import RandomizerSettings
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
-from dovetail_protocol.campaign import draft
+from dovetail.collect.campaign.draft_campaign import draft_campaign
 
 HEAD = (
     "A campaign: one file for all roles. Explain it with `dovetail collect check`, sign it with `sign`.",
@@ -41,6 +42,15 @@ COMMENTS = {
 }
 
 
+@dataclass(frozen=True)
+class FileOptions:
+    """Where the campaign goes."""
+
+    out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml")
+    force: Force = False
+    as_json: Json = False
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     app.command("new")(flatten(_new))
@@ -49,7 +59,6 @@ def register(app: typer.Typer) -> None:
 def _new(
     *,
     keys: KeyOptions,
-    out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
     heading: QuestionOptions,
     randomizer: RandomizerOptions,
     settings: RandomizerSettings,
@@ -58,8 +67,7 @@ def _new(
     batch: BatchOptions,
     promise: PromiseOptions,
     endpoints: EndpointOptions,
-    force: Force = False,
-    as_json: Json = False,
+    output: FileOptions,
 ) -> None:
     """Write a campaign with comments, to be read, changed by hand, explained with check and signed with sign.
 
@@ -82,12 +90,14 @@ def _new(
         "endpoints": endpoints.section(),
     }
     body = _annotate(top, sections).encode()
-    made = draft(body)
-    write_whole(out, lambda scratch: write(body, scratch), force=force)
-    if as_json:
-        print_json({"campaign": made.id, "file": str(out), "device_budget": made.promise.device_budget})
+    made = draft_campaign(body)
+    write_whole(output.out, lambda scratch: write(body, scratch), force=output.force)
+    if output.as_json:
+        print_json({"campaign": made.id, "file": str(output.out), "device_budget": made.promise.device_budget})
     else:
-        typer.echo(f"{out}: explain it with `dovetail collect check`, then sign it with `dovetail collect sign`")
+        typer.echo(
+            f"{output.out}: explain it with `dovetail collect check`, then sign it with `dovetail collect sign`"
+        )
 
 
 def _annotate(top: Section, sections: dict[str, Section]) -> str:

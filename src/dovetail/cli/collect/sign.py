@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.console.output import Json, print_json, write_whole
+from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.files import load_keys
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail_protocol.campaign import Campaign, sign
@@ -33,7 +34,9 @@ def _sign(
     owner = load_keys(key, "owner")
     assert owner.signing is not None  # every owner's file holds it
     try:
-        signed = sign(campaign.read_bytes(), owner.signing)
+        body = campaign.read_bytes()
+        draft_campaign(body)  # what servers would refuse is not signed
+        signed = sign(body, owner.signing)
     except OSError:
         raise ConfigError(f"{campaign}: no such campaign file.") from None
     except DovetailError as error:

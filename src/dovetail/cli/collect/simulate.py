@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Json, print_json, print_rows, progress_bar
 from dovetail.core.checks import whole
@@ -18,9 +20,19 @@ if TYPE_CHECKING:
     from dovetail.collect.simulate.simulation import RoundResult, SimulationResult
 
 
+@dataclass(frozen=True)
+class FaultOptions:
+    """How often which fault happens."""
+
+    loss: Annotated[float, typer.Option(help="Share of messages lost, and of acknowledgements.")] = 0.1
+    duplicate: Annotated[float, typer.Option(help="Share of messages that arrive twice.")] = 0.05
+    delay: Annotated[float, typer.Option(help="Share of messages that arrive when nobody waits any more.")] = 0.05
+    crash: Annotated[float, typer.Option(help="Share of operations in which a role dies.")] = 0.001
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to `dovetail collect`."""
-    app.command("simulate")(_simulate)
+    app.command("simulate")(flatten(_simulate))
 
 
 def _simulate(
@@ -33,10 +45,7 @@ def _simulate(
     ] = "commute",
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 300,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
-    loss: Annotated[float, typer.Option(help="Share of messages lost, and of acknowledgements.")] = 0.1,
-    duplicate: Annotated[float, typer.Option(help="Share of messages that arrive twice.")] = 0.05,
-    delay: Annotated[float, typer.Option(help="Share of messages that arrive when nobody waits any more.")] = 0.05,
-    crash: Annotated[float, typer.Option(help="Share of operations in which a role dies.")] = 0.001,
+    faults: FaultOptions = FaultOptions(),
     seed: Annotated[int, typer.Option(min=0, help="Of the answers and the faults; reports are never seeded.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -61,12 +70,13 @@ def _simulate(
         simulated_document,
     )
 
-    faults = FaultRates(loss=loss, duplicate=duplicate, delay=delay, crash=crash)
     count, size = whole("--rounds", as_whole(rounds), least=1), whole("--devices", as_whole(devices), least=1)
     known = {"commute": COMMUTE, "appliance": APPLIANCE}[example] | {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
-        found = simulate(world, faults=faults, seed=seed, progress=lambda done: show("rounds", done, count))
+        found = simulate(
+            world, faults=FaultRates(**asdict(faults)), seed=seed, progress=lambda done: show("rounds", done, count)
+        )
     document = _document(world.campaign.id, found)
     if as_json:
         print_json(document)

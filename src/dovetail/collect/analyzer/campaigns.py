@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dovetail.collect.analyzer.unseal import VersionOpeners
+from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
@@ -34,6 +35,7 @@ class AnalyzerCampaigns:
             if older.id == newer.id:
                 require_same_terms(older, newer)
         for campaign in found:
+            shuffle_section(campaign)
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
                     f"the campaign {campaign.id}, version {campaign.version}, is sealed to another key than these."

@@ -182,7 +182,8 @@ def _order(campaign: Campaign) -> str:
     rule = campaign.shuffle
     if not campaign.order_private:
         return "a uniform shuffle: the order of a batch tells nothing about who sent which report"
-    inside = "the public groups" if rule.refine is None else f"{rule.k:,} refined groups only, not the public ones"
+    refined = "refine" in rule.settings
+    inside = f"{rule.settings['k']:,} refined groups only, not the public ones" if refined else "the public groups"
     alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g} inside {inside}"
     return (
         f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; no "

@@ -173,7 +173,7 @@ def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float 
     """What the order of one batch may tell about who in a public group sent which report."""
     if not campaign.order_private:
         return 0.0
-    if campaign.shuffle.refine is not None:
+    if "refine" in campaign.shuffle.settings:
         return Missing("the campaign's alpha holds inside the refined groups only, not for the public ones")
     if any(each.smallest < each.n for each in released):
         return Missing("a batch holds reports of two versions of the campaign, which tell their senders apart")

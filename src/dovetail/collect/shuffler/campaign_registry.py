@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
@@ -55,6 +56,7 @@ class CampaignRegistry:
 
 
 def _version(campaign: Campaign, held: list[RoleKeys]) -> ServedVersion:
+    shuffle_section(campaign)  # refused before anybody sends to it
     for keys in held:
         opening, signing = keys.opening, keys.signing
         if opening is None or signing is None or opening.sealing_key() != campaign.shuffler:

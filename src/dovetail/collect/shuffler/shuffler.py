@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
-from dovetail.collect.campaign.fit_shuffler import Fitted
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
 from dovetail.collect.http.problems import Refusal
@@ -28,6 +27,7 @@ from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
 from dovetail.collect.store.interfaces import OutgoingBatch, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
+from dovetail.core.stages import Shuffler
 
 _LOG = Log("shuffler")
 _DAY = 86_400.0
@@ -56,7 +56,7 @@ class ShufflerRole:
         link_keys: LinkKeyStore,
         transport: AnalyzerTransport,
         roster: Callable[[], Roster] | None = None,
-        fitted: Mapping[str, Fitted] | None = None,
+        fitted: Mapping[str, Shuffler] | None = None,
         settings: ShufflerSettings | None = None,
         rng: Entropy,
     ) -> None:

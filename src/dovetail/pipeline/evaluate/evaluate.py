@@ -11,8 +11,8 @@ from dovetail.core.stages import Reports
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.evaluate.estimates import estimates
-from dovetail.pipeline.evaluate.guarantees import central_lens, order_lens
-from dovetail.pipeline.evaluate.leakage import leakage_lens
+from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
+from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.pipeline.evaluate.sentences import assumptions, collection_document, randomizer_document, steps
 from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
@@ -29,11 +29,11 @@ def evaluate(
     return Evaluation(
         shuffler=shuffler.name,
         local=randomizer.guarantee.drawn_from(provenance),
-        central=central_lens(
+        central=central_guarantee(
             randomizer, shuffler, delta=collection.delta, honest=collection.honest, provenance=provenance
         ),
-        order=order_lens(shuffler, provenance=provenance),
-        leakage=leakage_lens(randomizer, shuffler),
+        order=order_evaluation(shuffler, provenance=provenance),
+        leakage=bayes_leakage(randomizer, shuffler),
         estimates=estimates(
             randomizer, batch, public, shuffler, wanted=estimate,
             labels=collection.categories or ["mean"], truth=truth,

@@ -1,4 +1,4 @@
-"""Which lens applies to which shuffler, and what it says: central and order.
+"""What applies to which shuffler, and what it says: the central guarantee and order privacy.
 
 Amplification and shuffled leakage hold for a uniform shuffle of exchangeable reports, and for nothing else.
 """
@@ -24,7 +24,7 @@ def smallest_batch(shuffler: Shuffler) -> int | Missing:
     return int(np.unique(blocks, return_counts=True)[1].min())
 
 
-def central_lens(
+def central_guarantee(
     randomizer: Randomizer, shuffler: Shuffler, *, delta: float, honest: int | None, provenance: str
 ) -> CentralDP | Missing:
     """(epsilon, delta) after shuffling; groups that are shuffled by themselves are quoted at the smallest one.
@@ -40,7 +40,7 @@ def central_lens(
     return amplify(randomizer, n=batch, delta=delta, honest=max(1, batch - absent)).drawn_from(provenance)
 
 
-def order_lens(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:
+def order_evaluation(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:
     """The order guarantee and what was fitted."""
     summary = shuffler.summary()
     theta_n = summary.get("theta_n")

@@ -1,4 +1,4 @@
-"""The leakage lens: exact wherever the sums are short, otherwise an upper bound that says so."""
+"""Bayes leakage: exact wherever the sums are short, otherwise an upper bound that says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNLISTED = (
 _FEWER = "of {m:,} people: upper bound computed from {m:,} of the {n:,} reports"
 
 
-def leakage_lens(randomizer: Randomizer, shuffler: Shuffler) -> BayesLeakage | Missing:
+def bayes_leakage(randomizer: Randomizer, shuffler: Shuffler) -> BayesLeakage | Missing:
     """Bayes vulnerability of one person's value under the uniform prior.
 
     Exact for k-ary randomized response, and for other randomizers while histograms are few. Otherwise the method is

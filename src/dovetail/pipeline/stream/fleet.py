@@ -1,4 +1,4 @@
-"""A campaign: who reports what, with how much noise, in which order, and for how long."""
+"""A fleet: who reports what, with how much noise, in which order, and for how long."""
 
 from __future__ import annotations
 
@@ -6,36 +6,20 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dovetail.core.checks import not_negative_or_infinite, refuse
-from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.mean import estimate_mean
 
 
-class FleetShuffler(Protocol):
-    """A fitted shuffler that can do with some devices missing; every one in `shuffle` can."""
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def guarantee(self) -> OrderPrivacy: ...
-
-    def shuffle(self, reports: ArrayLike, rng: Entropy) -> Reports: ...
-
-    def restrict(self, present: ArrayLike) -> Shuffler: ...
-
-
 @dataclass(frozen=True)
-class Campaign:
+class Fleet:
     """Who reports what, with how much noise, for how long.
 
     Parameters
@@ -53,7 +37,7 @@ class Campaign:
 
     roster: tuple[str, ...] | tuple[int, ...]
     randomizer: NumericRandomizer
-    shuffler: FleetShuffler
+    shuffler: Shuffler
     cap: float
     estimate: Callable[[Any, Reports], Estimate] = estimate_mean
 
@@ -75,6 +59,11 @@ class Campaign:
             raise refuse("cap", f"at least the {epsilon:g} nats of one report", self.cap)
         object.__setattr__(self, "roster", roster)
         object.__setattr__(self, "cap", cap)
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """The place of each device on the roster."""
+        return {device: place for place, device in enumerate(self.roster)}
 
     @property
     def most_reports(self) -> float:

@@ -13,8 +13,8 @@ from dovetail.core.estimate import Estimate
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail.pipeline.stream.batch_sizes import Batches
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.pipeline.stream.stream import Stream
 from dovetail.report.document import Missing, central_document
 
@@ -22,11 +22,16 @@ NO_CAP = "no cap was set: a device may report in every round"
 SILENT = "every device that had a value has spent its budget"
 
 
-def sent_of(stream: Stream, campaign: Campaign) -> pl.DataFrame:
+def sent_of(stream: Stream, fleet: Fleet) -> pl.DataFrame:
     """Who reports in which round (place, time, value), given the cap: public but for the value."""
     place = stream.rows["device"].replace_strict(stream.roster, range(len(stream.roster)), return_dtype=pl.Int64)
     rank = pl.int_range(pl.len()).over("place")
-    return stream.rows.with_columns(place=place).filter(rank < campaign.most_reports).drop("device")
+    return stream.rows.with_columns(place=place).filter(rank < fleet.most_reports).drop("device")
+
+
+def most_sent(sent: pl.DataFrame) -> int:
+    """Reports of the device that sends the most."""
+    return int(sent["place"].value_counts()["count"].max())  # type: ignore[arg-type]
 
 
 def true_means(stream: Stream, sent: pl.DataFrame) -> dict[int, float]:
@@ -36,39 +41,38 @@ def true_means(stream: Stream, sent: pl.DataFrame) -> dict[int, float]:
 
 
 def rounds_document(
-    settings: RunConfig, rounds: Rounds, sent: pl.DataFrame, truth: dict[int, float] | None, *, provenance: str
+    settings: RunConfig, run: FleetRun, sent: pl.DataFrame, truth: dict[int, float] | None, *, provenance: str
 ) -> dict[str, Any]:
     """The series of estimates, and what a round and all of them cost."""
-    campaign, facts = rounds.campaign, rounds.summary()
-    shuffler: Any = campaign.shuffler
-    batches = Batches.of(shuffler, sent, honest=settings.promise.honest)
-    once = campaign.randomizer.guarantee.drawn_from(provenance)
+    fleet, facts = run.fleet, run.summary()
+    batches = Batches.of(fleet.shuffler, sent, honest=settings.promise.honest)
+    once = fleet.randomizer.guarantee.drawn_from(provenance)
     central: Any = batches
     if isinstance(batches, Batches):
-        central = batches.of_a_round(campaign.randomizer, delta=settings.promise.delta)
+        central = batches.of_a_round(fleet.randomizer, delta=settings.promise.delta)
         central = central if isinstance(central, Missing) else central.drawn_from(provenance)
-    first, last = rounds.rounds[0].t, rounds.last
-    own = {f"{name}_of_a_round": value for name, value in shuffler.facts().items()}
+    first, last = run.rounds[0].t, run.last
+    own = {f"{name}_of_a_round": value for name, value in fleet.shuffler.facts().items()}
     return {
         **facts,
         **own,
         "first": first,
         "last": last,
-        "missing": last - first + 1 - len(rounds.rounds),
-        "silent": sum(each.estimate is None for each in rounds.rounds),
+        "missing": last - first + 1 - len(run.rounds),
+        "silent": sum(each.estimate is None for each in run.rounds),
         "alone": batches.alone if isinstance(batches, Batches) else batches,
         "smallest_batch": batches.smallest if isinstance(batches, Batches) else batches,
-        "cap": Missing(NO_CAP) if math.isinf(campaign.cap) else campaign.cap,
+        "cap": Missing(NO_CAP) if math.isinf(fleet.cap) else fleet.cap,
         "local_of_a_round": {"epsilon": once.epsilon, "delta": once.delta, "source": once.source},
         "central_of_a_round": central_document(central),
-        "series": _series(rounds, truth),
+        "series": _series(run, truth),
     }
 
 
-def _series(rounds: Rounds, truth: dict[int, float] | None) -> dict[str, list[Any]]:
+def _series(run: FleetRun, truth: dict[int, float] | None) -> dict[str, list[Any]]:
     """Column by column; null where no device had budget left."""
-    table = rounds.estimates()
-    found = [each.estimate for each in rounds.rounds if each.estimate is not None]
+    table = run.estimates()
+    found = [each.estimate for each in run.rounds if each.estimate is not None]
     estimates = Estimate(
         value=np.array([float(each.value) for each in found]),
         standard_error=np.array([float(each.standard_error) for each in found]),
@@ -80,11 +84,11 @@ def _series(rounds: Rounds, truth: dict[int, float] | None) -> dict[str, list[An
     columns: dict[str, list[Any]] = {name: table[name].to_list() for name in table.columns}
     columns["interval"] = [None if value is None else next(ends) for value in columns["value"]]
     columns["bias_bound"] = [None if each.estimate is None else float(each.estimate.bias_bound)
-                             for each in rounds.rounds]  # fmt: skip
+                             for each in run.rounds]  # fmt: skip
     return columns if truth is None else columns | {"truth": [truth.get(t) for t in columns["t"]]}
 
 
-def windows_document(rounds: Rounds, width: int | None, truth: dict[int, float] | None) -> dict[str, Any] | Missing:
+def windows_document(run: FleetRun, width: int | None, truth: dict[int, float] | None) -> dict[str, Any] | Missing:
     """Windows side by side, counted back from the last round.
 
     Raises
@@ -94,29 +98,29 @@ def windows_document(rounds: Rounds, width: int | None, truth: dict[int, float] 
     """
     if width is None:
         return Missing("no window was asked for: [estimate] window is the number of rounds in one")
-    first, last = rounds.rounds[0].t, rounds.last
+    first, last = run.rounds[0].t, run.last
     if width > last - first + 1:
         raise ConfigError(
             f"`estimate.window` must be at most the {last - first + 1:,} rounds from {first:,} to {last:,}, "
             f"got {width:,}."
         )
     ends = range(last, first + width - 2, -width)
-    have = {each.t for each in rounds.rounds if each.estimate is not None}
+    have = {each.t for each in run.rounds if each.estimate is not None}
     return {
         "width": width,
         "level": LEVEL,
-        "rows": [_window(rounds, end, width, have, truth) for end in reversed(ends)],
+        "rows": [_window(run, end, width, have, truth) for end in reversed(ends)],
     }
 
 
-def _window(rounds: Rounds, end: int, width: int, have: set[int], truth: dict[int, float] | None) -> dict[str, Any]:
+def _window(run: FleetRun, end: int, width: int, have: set[int], truth: dict[int, float] | None) -> dict[str, Any]:
     stamps = range(end - width + 1, end + 1)
     row: dict[str, Any] = {"from": stamps[0], "to": end}
     inside = [t for t in stamps if t in have]
     if not inside:
         none = Missing("no round of this window has an estimate")
         return {**row, "value": none, "standard_error": none, "interval": none, "n": 0, "missing": list(stamps)}
-    answer = rounds.window(end, width=width)
+    answer = run.time_window(end, width=width)
     low, high = answer.estimate.interval(LEVEL)
     row |= {
         "value": float(answer.estimate.value),

@@ -6,15 +6,17 @@ from typing import Any
 
 from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.config.run_config import RunConfig
-from dovetail.pipeline.stream.fleet import Campaign
-from dovetail.pipeline.stream.fleet_run import Rounds
+from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.report.document import Evaluation, Missing
 from dovetail.report.number_format import upward
 
 POST_PROCESSING = "Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy, Proposition 2.1"
 
 
-def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], lenses: Evaluation) -> tuple[str, ...]:
+def assumptions(
+    settings: RunConfig, run: FleetRun, detail: dict[str, Any], evaluation: Evaluation
+) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each device sends at most one report a round, and all use the same randomizer independently.",
@@ -24,11 +26,11 @@ def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], len
         "A device's values are protected by its budget over all rounds; the order of the rows only hides which "
         "report of a round is whose. What stays the same for many rounds is learned a little better in each.",
     ]
-    if isinstance(lenses.central, CentralDP):
+    if isinstance(evaluation.central, CentralDP):
         lines.append(
-            f"The shuffler keeps every order to itself, and {lenses.central.honest_n:,} of the "
-            f"{lenses.central.n:,} devices follow the protocol, the others may sit in any batch; otherwise the local "
-            "guarantee is all that remains."
+            f"The shuffler keeps every order to itself, and {evaluation.central.honest_n:,} of the "
+            f"{evaluation.central.n:,} devices follow the protocol, the others may sit in any batch; otherwise the "
+            "local guarantee is all that remains."
         )
     if not isinstance(detail["alone"], Missing) and detail["alone"]:
         lines.append(
@@ -40,14 +42,14 @@ def assumptions(settings: RunConfig, rounds: Rounds, detail: dict[str, Any], len
     return tuple(lines)
 
 
-def steps(lenses: Evaluation, campaign: Campaign, detail: dict[str, Any]) -> tuple[dict[str, str], ...]:
+def steps(evaluation: Evaluation, fleet: Fleet, detail: dict[str, Any]) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
-    once, alpha = campaign.randomizer.guarantee, detail["alpha_of_a_round"]
-    local = lenses.local
+    once, alpha = fleet.randomizer.guarantee, detail["alpha_of_a_round"]
+    local, order = evaluation.local, evaluation.order.guarantee
     return (
         {
             "stage": "randomize",
-            "what": f"In each round each device with budget left answers through {campaign.randomizer.name}, "
+            "what": f"In each round each device with budget left answers through {fleet.randomizer.name}, "
             "before anything is sent.",
             "guarantee": f"({upward(once.epsilon)}, {upward(once.delta)})-local differential privacy a round, "
             f"({upward(local.epsilon)}, {upward(local.delta)}) over all rounds",
@@ -55,13 +57,13 @@ def steps(lenses: Evaluation, campaign: Campaign, detail: dict[str, Any]) -> tup
         },
         {
             "stage": "shuffle",
-            "what": f"Each round's batch is reordered by {lenses.shuffler}; the shuffler never looks at the reports.",
+            "what": f"Each round's batch is reordered by {evaluation.shuffler}; the shuffler never looks at the "
+            "reports.",
             "guarantee": "no order promise"
             if alpha == float("inf")
-            else f"order privacy alpha = {upward(alpha)} a round, {upward(lenses.order.guarantee.alpha)} over all",
+            else f"order privacy alpha = {upward(alpha)} a round, {upward(order.alpha)} over all",
             "theorem": "; ".join(
-                [lenses.order.guarantee.source]
-                + ([lenses.central.source] if isinstance(lenses.central, CentralDP) else [])
+                [order.source] + ([evaluation.central.source] if isinstance(evaluation.central, CentralDP) else [])
             ),
         },
         {

@@ -25,7 +25,7 @@ from dovetail.pipeline.files.table import (
     refuse_missing,
     rows_of,
 )
-from dovetail.pipeline.stream.fleet import Campaign
+from dovetail.pipeline.stream.fleet import Fleet
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ class Stream:
     public: pl.DataFrame
     edges: pl.DataFrame | None
 
-    def campaign(self, settings: RunConfig) -> Campaign:
+    def fleet(self, settings: RunConfig) -> Fleet:
         """Who reports what, with how much noise, in which order, and for how long."""
         section, survey = settings.shuffle, Survey.of(self.public)
         shuffler: Any = build_shuffler(section, public_data(section, survey, n=len(self.roster), graph=self._graph()))
         randomizer: Any = build_randomizer(settings.randomize, settings.data, None)
         cap = math.inf if settings.promise.cap is None else settings.promise.cap
-        return Campaign(self.roster, randomizer, shuffler, cap, mean_estimator(settings.estimate))
+        return Fleet(self.roster, randomizer, shuffler, cap, mean_estimator(settings.estimate))
 
     def _graph(self) -> coo_array | None:
         """The relationships as a square matrix, so that devices without any count too."""

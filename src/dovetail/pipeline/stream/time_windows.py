@@ -13,7 +13,7 @@ from dovetail.core.estimate import Estimate
 
 
 @dataclass(frozen=True)
-class Round:
+class FleetRound:
     """What the fusion center keeps of one round.
 
     Parameters
@@ -38,7 +38,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Window:
+class TimeWindow:
     """The answer to a window query.
 
     Parameters
@@ -57,7 +57,7 @@ class Window:
     missing: tuple[int, ...]
 
 
-def window(rounds: Iterable[Round], t: int, *, width: int) -> Window:
+def time_window(rounds: Iterable[FleetRound], t: int, *, width: int) -> TimeWindow:
     r"""The mean of the estimates of the rounds t - width + 1 .. t.
 
     .. math:: \mathrm{Win}(t, w) = \frac1w \sum_{s = t-w+1}^{t} \hat\mu_s, \qquad
@@ -96,4 +96,4 @@ def window(rounds: Iterable[Round], t: int, *, width: int) -> Window:
         bias_bound=np.mean([part.bias_bound for part in parts], axis=0),
     )
     missing = tuple(s for s in range(t - width + 1, t + 1) if s not in held)
-    return Window(t, width, mean, missing)
+    return TimeWindow(t, width, mean, missing)

@@ -23,7 +23,7 @@ from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
 from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
-from dovetail.pipeline.stream import time_windows as windows
+from dovetail.pipeline.stream.time_windows import FleetRound, TimeWindow, time_window
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
@@ -103,7 +103,7 @@ class WindowEstimates:
 
     t: int
     width: int
-    by_group: dict[str, windows.Window]
+    by_group: dict[str, TimeWindow]
 
 
 def window_estimates(rounds: Sequence[RoundEstimates], t: int, *, width: int) -> WindowEstimates:
@@ -118,6 +118,6 @@ def window_estimates(rounds: Sequence[RoundEstimates], t: int, *, width: int) ->
     return WindowEstimates(t, width, {name: _window(rounds, name, t, width) for name in names})
 
 
-def _window(rounds: Iterable[RoundEstimates], name: str, t: int, width: int) -> windows.Window:
-    kept = (windows.Round(each.t, each.by_group.get(name), absent=0, held_back=0, simulated=False) for each in rounds)
-    return windows.window(kept, t, width=width)
+def _window(rounds: Iterable[RoundEstimates], name: str, t: int, width: int) -> TimeWindow:
+    kept = (FleetRound(each.t, each.by_group.get(name), absent=0, held_back=0, simulated=False) for each in rounds)
+    return time_window(kept, t, width=width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -51,7 +51,7 @@ class RosterSlotEstimator:
         column = read_table(str(folder / str(rule.public)))[rule.groups["labels"]].cast(pl.String)
         names = column.unique().sort()
         places = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
-        return cls(tuple(names), places, cast(Shuffler, shuffler))
+        return cls(tuple(names), places, shuffler)
 
     def estimates(self, campaign: Campaign, placed: ReportsBySlot) -> dict[str, Estimate]:
         """One estimate for each group that is present, widened by what the shuffle may have moved into it.
@@ -79,8 +79,7 @@ class RosterSlotEstimator:
         """The shuffler of the slots that have sent something, as the release used it."""
         present = np.zeros(self.places.size, dtype=np.bool_)
         present[slots] = True
-        whole: Any = self.shuffler
-        return whole if present.all() else whole.restrict(present)  # type: ignore[no-any-return]
+        return self.shuffler if present.all() else self.shuffler.restrict(present)
 
 
 def _mixing(moved: NDArray[np.float64]) -> Mixing | None:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.batch import Header
-from dovetail.collect.campaign.fit_shuffler import Fitted
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import Entropy
+from dovetail.core.stages import Shuffler
 
 Places = NDArray[np.int64]  # (n,)
 Tags = Sequence[tuple[int, bytes]]  # (round, tag)
@@ -85,7 +85,7 @@ def uniform_order(n: int, rng: Entropy) -> ReleasedOrder:
     return ReleasedOrder(rng.permutation(n), None)
 
 
-def order_by_slot(slots: Places, shuffler: Fitted, rng: Entropy) -> ReleasedOrder:
+def order_by_slot(slots: Places, shuffler: Shuffler, rng: Entropy) -> ReleasedOrder:
     """The order of the shuffler, restricted to the `slots` (n,) that are present; a slot counts once."""
     present_slots, places = np.unique(slots, return_index=True)
     present = np.zeros(shuffler.n, dtype=np.bool_)
@@ -95,7 +95,7 @@ def order_by_slot(slots: Places, shuffler: Fitted, rng: Entropy) -> ReleasedOrde
 
 
 def build_batch(
-    closed: ClosedRound, version: ServedVersion, rounds: tuple[int, ...], *, shuffler: Fitted | None, rng: Entropy
+    closed: ClosedRound, version: ServedVersion, rounds: tuple[int, ...], *, shuffler: Shuffler | None, rng: Entropy
 ) -> OutgoingBatch | None:
     """The batch of a closed round, ready to be released; None where it is too small, or another replica was first.
 
