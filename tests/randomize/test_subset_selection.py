@@ -12,7 +12,7 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
 
-CASES = [SubsetSelection(k=k, epsilon=epsilon) for k in (2, 3, 5, 9) for epsilon in (0.25, 1.0, 2.5)]
+CASES = [SubsetSelection(k=k, epsilon=epsilon) for k in (2, 3, 5, 9) for epsilon in (0.25, 1.0, 2.5, 21.0)]
 
 
 @pytest.mark.parametrize("chosen", CASES, ids=repr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
@@ -11,24 +12,34 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.families import RandomizerFamily
 from dovetail.plan.requirements import Requirements
-from dovetail.plan.search import best_epsilon0, central_guarantee, smallest_epsilon0
+from dovetail.plan.search import best_epsilon0, central_guarantee, guaranteed_epsilon, smallest_epsilon0
 
 NEAR_BEST = 1.05  # within a twentieth the shorter report is worth more
 
 
 @dataclass(frozen=True)
 class CalibratedRandomizer:
-    """A randomizer that meets the requirements, with its accuracy and its central guarantee."""
+    """A randomizer that meets the requirements, with its accuracy and its central epsilon.
+
+    `central`, the guarantee with all that stands beside its epsilon, takes several times as long: it is worked out
+    for the kind that is recommended.
+    """
 
     family: RandomizerFamily
     randomizer: FrequencyRandomizer | NumericRandomizer
     accuracy: Accuracy
-    central: CentralDP
+    epsilon: float
+    requirements: Requirements
 
     @property
     def epsilon0(self) -> float:
         """Local epsilon of one report."""
-        return self.central.colluding
+        return self.randomizer.guarantee.epsilon
+
+    @cached_property
+    def central(self) -> CentralDP:
+        """The central guarantee, whose epsilon is `epsilon`."""
+        return central_guarantee(self.family, self.epsilon0, self.requirements, n=self.requirements.n)
 
     @property
     def report_bits(self) -> int:
@@ -53,7 +64,7 @@ class Alternative:
         return cls(
             calibrated.family.name,
             calibrated.epsilon0,
-            calibrated.central.epsilon,
+            calibrated.epsilon,
             calibrated.accuracy.error95,
             calibrated.report_bits,
             calibrated.family.burden,
@@ -86,13 +97,14 @@ def evaluate_at_epsilon0(
         family,
         randomizer,
         predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares),
-        central_guarantee(family, epsilon0, requirements, n=requirements.n),
+        guaranteed_epsilon(family, epsilon0, requirements, n=requirements.n),
+        requirements,
     )
 
 
 def objective(calibrated: CalibratedRandomizer, requirements: Requirements) -> float:
     """What is minimized: epsilon where the error is given, otherwise the error."""
-    return calibrated.central.epsilon if requirements.error is not None else calibrated.accuracy.error95
+    return calibrated.epsilon if requirements.error is not None else calibrated.accuracy.error95
 
 
 def recommend(candidates: Sequence[CalibratedRandomizer], requirements: Requirements) -> CalibratedRandomizer:

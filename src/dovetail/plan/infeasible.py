@@ -65,7 +65,7 @@ def infeasible_combination(
 ) -> ParameterError:
     """The error needs more epsilon than its ceiling allows: three ways out, each of them enough."""
     assert requirements.error is not None and requirements.epsilon is not None
-    ways = [f"allow epsilon {round_up_to_three_digits(cheapest.central.epsilon)}"]
+    ways = [f"allow epsilon {round_up_to_three_digits(cheapest.epsilon)}"]
     relaxed = replace(requirements, error=None)
     errors = [
         one.accuracy.error95

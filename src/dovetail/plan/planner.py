@@ -206,10 +206,10 @@ def _best(calibrated: Mapping[str, CalibratedRandomizer | str], requirements: Re
     if not feasible:
         raise infeasible_accuracy(admitted, [str(calibrated[family.name]) for family in admitted], requirements)
     best = recommend(feasible, requirements)
-    if requirements.error is None or requirements.epsilon is None or best.central.epsilon <= requirements.epsilon:
+    if requirements.error is None or requirements.epsilon is None or best.epsilon <= requirements.epsilon:
         return best
-    best = min(feasible, key=lambda one: one.central.epsilon)
-    if best.central.epsilon > requirements.epsilon:
+    best = min(feasible, key=lambda one: one.epsilon)
+    if best.epsilon > requirements.epsilon:
         raise infeasible_combination(best, admitted, requirements)
     return best
 
@@ -232,7 +232,7 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
     for factor in TRADEOFF_FACTORS:
         epsilon0 = best.epsilon0 * factor
         if factor == 1.0:
-            yield TradeoffRow(epsilon0, best.central.epsilon, best.accuracy.error95, risk.vulnerability, risk.gain)
+            yield TradeoffRow(epsilon0, best.epsilon, best.accuracy.error95, risk.vulnerability, risk.gain)
         elif epsilon0 <= best.family.largest_epsilon0:
             try:
                 randomizer = best.family.make(epsilon0, requirements.n)

@@ -100,14 +100,14 @@ class SubsetSelection(FrequencyRandomizer):
 
     def channel(self) -> DenseChannel:
         """Dense (k, C(k, d)), columns in the order of `itertools.combinations`; refused above ten million cells."""
-        k, d, p = self.k, self.size, self.device.mass / WORD
+        k, d, mass = self.k, self.size, self.device.mass
         if k * comb(k, d) > MOST_CELLS:
             raise UnsupportedError(
                 f"A dense channel of subset selection has k C(k, d) cells, too many for k = {k:,} and d = {d:,}."
             )
-        rows = np.full((k, comb(k, d)), (1.0 - p) / comb(k - 1, d))
+        rows = np.full((k, comb(k, d)), (WORD - mass) / (WORD * comb(k - 1, d)))
         for column, chosen in enumerate(combinations(range(k), d)):
-            rows[list(chosen), column] = p / comb(k - 1, d - 1)
+            rows[list(chosen), column] = mass / (WORD * comb(k - 1, d - 1))
         return DenseChannel(rows)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from math import comb
 
@@ -27,7 +28,7 @@ def subset_law(randomizer: SubsetSelection) -> BlanketLaw:
     """
     k, d, ratio = randomizer.k, randomizer.size, float(randomizer.ratio)
     apart, both, neither = (_share(k - 2, d - taken, k, d) for taken in (1, 2, 0))
-    base = (1.0 - randomizer.device.mass / WORD) / (1.0 - d / k)  # mass of all subsets at the rarer probability
+    base = _rarer(randomizer)
     masses = [apart * base, apart * base, both * base, neither * base]
     return BlanketLaw([ratio, 1.0, ratio, 1.0], [1.0, ratio, ratio, 1.0], masses)
 
@@ -35,7 +36,7 @@ def subset_law(randomizer: SubsetSelection) -> BlanketLaw:
 def subset_dataset(randomizer: SubsetSelection) -> BlanketLaw:
     """Exact law of a bad collection: two symbols, and everybody else on a third one (on the second for k = 2)."""
     k, d, ratio = randomizer.k, randomizer.size, float(randomizer.ratio)
-    base = (1.0 - randomizer.device.mass / WORD) / (1.0 - d / k)
+    base = _rarer(randomizer)
     first, second, masses = [], [], []
     for one, other, third in product((0, 1), repeat=3):
         if k == 2 and other != third:
@@ -47,6 +48,11 @@ def subset_dataset(randomizer: SubsetSelection) -> BlanketLaw:
         second.append((ratio if other else 1.0) / own)
         masses.append(share * base * own)
     return BlanketLaw(first, second, masses)
+
+
+def _rarer(randomizer: SubsetSelection) -> float:
+    """Mass that all subsets would have at the rarer probability: (1 - p) k / (k - d)."""
+    return float(Fraction((WORD - randomizer.device.mass) * randomizer.k, WORD * (randomizer.k - randomizer.size)))
 
 
 def _share(rest: int, size: int, k: int, d: int) -> float:

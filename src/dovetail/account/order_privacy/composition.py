@@ -30,7 +30,8 @@ def compose_releases(shufflers: Iterable[Shuffler], groups: Groups) -> OrderPriv
 def mixture(guarantees: Iterable[OrderPrivacy]) -> OrderPrivacy:
     """The promise of a release by one of these mechanisms, drawn at random: the largest alpha (Lemma 2).
 
-    >>> from dovetail.shuffle.identity import Identity, Uniform
+    >>> from dovetail.shuffle.identity import Identity
+    >>> from dovetail.shuffle.uniform import Uniform
     >>> mixture([Uniform(3).guarantee, Identity(3).guarantee]).alpha
     inf
 
