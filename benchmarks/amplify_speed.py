@@ -111,7 +111,7 @@ def table(yardstick: float) -> None:
             pair = ClonePair(epsilon0, n)
             ends = pair.epsilon(DELTA)
             bracket = best(lambda pair=pair: pair.epsilon(DELTA))
-            attack = best(lambda e=epsilon0, n=n, near=ends.upper: attack_lower(e, n, DELTA, near=near))
+            attack = best(lambda e=epsilon0, n=n, near=ends.upper: attack_lower(e, n, DELTA, guess=near))
             inverse = best(lambda e=ends.upper, n=n: max_epsilon(epsilon=e, n=n, delta=DELTA))
             wanted = 1.001 * ends.upper
             people = best(lambda e0=epsilon0, e=wanted: min_people(epsilon0=e0, epsilon=e, delta=DELTA))

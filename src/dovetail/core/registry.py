@@ -67,7 +67,12 @@ class Registry(Generic[Kind]):
         return (*self._files(), *self._foreign())
 
     def __iter__(self) -> Iterator[type[Kind]]:
-        return (self[name] for name in self.names())
+        """Those that can be loaded: a broken distribution is refused when its mechanism is named, and only then."""
+        for name in self.names():
+            try:
+                yield self[name]
+            except UnsupportedError:
+                continue
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
@@ -89,15 +94,17 @@ class Registry(Generic[Kind]):
         foreign = self._foreign()
         if not isinstance(name, str) or name not in foreign:
             known = self.names()
-            raise refuse(self.kind, f"one of {', '.join(known)}", name, hint=nearest(name, known))
+            hint = nearest(name, known)
+            raise refuse(self.kind, f"one of {', '.join(known)}", name, hint=hint if hint.endswith("?") else "")
         return self._load(foreign[name])
 
     def _files(self) -> tuple[str, ...]:
         return _files(self.package)
 
     def _foreign(self) -> dict[str, EntryPoint]:
-        """Entry points by name; none may take the name of a built-in one."""
-        found = {point.name: point for point in entry_points(group=self.group)}
+        """Entry points by name; a built-in one keeps its name, and of several with one name none is taken."""
+        points = list(entry_points(group=self.group))
+        found = {point.name: point for point in points if [other.name for other in points].count(point.name) == 1}
         return {name: found[name] for name in sorted(found) if name not in self._files()}
 
     def _declares(self, found: object, name: str) -> bool:

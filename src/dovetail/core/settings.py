@@ -23,8 +23,11 @@ Count = Annotated[int, Ge(1)]
 class _File:
     """Marks the path of a file to read; in a configuration file it is relative to that file."""
 
+    of_stream: bool = False
+
 
 InputFile = Annotated[str, _File()]
+StreamFile = Annotated[str, _File(of_stream=True)]  # whose content is read with a stream of rounds, and goes with one
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ class Parameter:
     @property
     def is_file(self) -> bool:
         """Whether it names a file to read."""
-        return _is_file(self.annotation)
+        return bool(_files(self.annotation))
+
+    @property
+    def is_of_streams(self) -> bool:
+        """Whether it names a file that goes with streams only."""
+        return any(file.of_stream for file in _files(self.annotation))
 
     @property
     def required(self) -> bool:
@@ -94,5 +102,6 @@ def help_of(kind: type) -> dict[str, str]:
     return found
 
 
-def _is_file(annotation: Any) -> bool:
-    return isinstance(annotation, _File) or any(_is_file(part) for part in get_args(annotation))
+def _files(annotation: Any) -> list[_File]:
+    parts = [annotation] if isinstance(annotation, _File) else get_args(annotation)
+    return [found for part in parts for found in ([part] if isinstance(part, _File) else _files(part))]

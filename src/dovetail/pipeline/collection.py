@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Self, final
 
 import polars as pl
@@ -15,10 +17,20 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
-from dovetail.pipeline.files.table import Survey, read_survey
+from dovetail.pipeline.files.table import Survey, as_text, read_survey
+from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Uniform
 
 Fit = Callable[[pl.DataFrame], Shuffler]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The configuration behind a collection: what of it shapes the reports, and the objects that it stands for."""
+
+    terms: bytes
+    randomizer: FrequencyRandomizer | NumericRandomizer
+    fit: Fit
 
 
 @final
@@ -48,8 +60,10 @@ class Collection:
         Whether the categories were read off the private column, which only a rehearsal may do.
     asked : mapping
         The configuration that it came from, for the report.
-    terms : bytes
-        Everything that shapes the reports besides the table: the ledger compares it.
+    provenance : "device" or "simulation"
+        Where the random order of the rows came from; a release refuses a simulated one.
+    origin : Origin, optional
+        What a configuration says, for the ledger.
     """
 
     survey: Survey
@@ -62,7 +76,8 @@ class Collection:
     title: str = ""
     inferred: bool = False
     asked: Mapping[str, Any] = field(default_factory=dict)
-    terms: bytes = b""
+    provenance: str = "device"
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         probability("delta", self.delta)
@@ -117,14 +132,14 @@ class Collection:
             section |= {"lower": float(randomizer.lower), "upper": float(randomizer.upper)}
         else:
             section["categories"] = None if categories is None else list(categories)
-        survey = read_survey(parse_section(DataSection, section, name="data"), entropy_or_system(rng), table=table)
+        rng = entropy_or_system(rng)
+        survey = read_survey(parse_section(DataSection, section, name="data"), rng, table=table)
         symbols = len(survey.categories or ())
         if isinstance(randomizer, FrequencyRandomizer) and symbols != randomizer.k:
             raise ParameterError(f"`randomizer` must be of the {symbols} categories, got k = {randomizer.k}.")
         return cls(
             survey, randomizer, shuffler, delta=delta, honest=honest, private=private, title=title,
-            inferred=survey.categories is not None and categories is None,
-            terms=f"{randomizer!r} {private} {list(public)}".encode(),
+            inferred=survey.categories is not None and categories is None, provenance=rng.provenance,
         )  # fmt: skip
 
     @property
@@ -141,6 +156,34 @@ class Collection:
     def categories(self) -> list[str] | None:
         """Names of the symbols; None for numbers."""
         return None if self.survey.categories is None else list(self.survey.categories)
+
+    def terms(self) -> bytes:
+        """Everything that shapes the reports besides people, values and public columns: the ledger compares it.
+
+        Those of the configuration while randomizer and shuffler are the ones that it asked for, else read off the
+        objects: the randomizer's fields, the categories in their order, the shuffler, and who is grouped with whom.
+        """
+        origin = self.origin
+        if origin is not None and origin.randomizer == self.randomizer and origin.fit is self.fit:
+            return origin.terms
+        made = {one.name: repr(getattr(self.randomizer, one.name)) for one in fields(self.randomizer)}  # type: ignore[arg-type]
+        document = {
+            "private": self.private,
+            "categories": self.categories,
+            "randomizer": [type(self.randomizer).__module__, self.randomizer.name, made],
+            "shuffler": [self.shuffler.name, repr(self.shuffler.guarantee.alpha), self._grouping()],
+        }
+        return json.dumps(document, sort_keys=True).encode()
+
+    def _grouping(self) -> str:
+        """Who is grouped with whom, whatever the order of rows and groups: the members of each by what is public."""
+        groups = self.shuffler.guarantee.groups
+        if not isinstance(groups, Groups):
+            return "everybody"
+        columns = [as_text(column) for column in (*self.survey.people, *self.survey.public)]
+        people = pl.DataFrame(columns).rows() if columns else [()] * self.n
+        members = [sorted(repr(people[place]) for place in group) for group in groups]
+        return sha256(repr(sorted(members)).encode()).hexdigest()
 
     def along(self, public: pl.DataFrame) -> Self:
         """The same collection with its rows as they were recorded, which have an order of their own."""

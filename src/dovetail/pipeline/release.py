@@ -100,6 +100,10 @@ def release(
     """
     if collection.inferred:
         raise UnsupportedError("a release must declare its categories: those of the table are private.")
+    if collection.provenance != system_entropy().provenance:
+        raise UnsupportedError(
+            "a release draws from the operating system, also the order of its rows: leave out `rng`."
+        )
     rng, wanted = system_entropy(), estimate or EstimateSection()
     refuse_still(collection.shuffler)
     progress("draw the release", 0, 1)
@@ -141,7 +145,7 @@ def _request(collection: Collection) -> ReleaseRequest:
     spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
     return ReleaseRequest(
         table=canonical(survey.identity),
-        terms=collection.terms + canonical(pl.DataFrame([*survey.people, *survey.public])),
+        terms=collection.terms() + canonical(pl.DataFrame([*survey.people, *survey.public])),
         groups=spec.encode() + canonical(pl.DataFrame([*survey.people, *survey.public.select(grouped)])),
         people=[] if not survey.people.width else as_text(survey.people.to_series()).to_list(),
         epsilon=collection.randomizer.guarantee.epsilon,

@@ -44,6 +44,11 @@ class LedgerEntry:
     shuffler: str
     schema_version: int = 1
 
+    def is_what(self, request: ReleaseRequest) -> bool:
+        """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
+        made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
+        return made == asked
+
 
 @dataclass(frozen=True)
 class ReleaseRequest:
@@ -124,7 +129,7 @@ class ReleaseLedger:
         table, terms, groups = (_print(part, key) for part in (request.table, request.terms, request.groups))
         people = _prints(request.people, key)
         same = [entry for entry in entries if entry.table == table]
-        exact = [entry for entry in same if entry.request == terms]
+        exact = [entry for entry in same if entry.request == terms and entry.is_what(request)]
         if same and not exact and not new_release:
             spent = sum(entry.epsilon for entry in same)
             raise UnsupportedError(

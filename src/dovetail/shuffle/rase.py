@@ -14,7 +14,7 @@ from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.core.settings import Count, InputFile
+from dovetail.core.settings import Count, StreamFile
 from dovetail.core.stages import PublicData, Reports, Shuffler
 from dovetail.shuffle.comparison.sattolo import UNPROTECTED
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
@@ -129,7 +129,7 @@ class RASE(Shuffler):
             Number of refined groups.
         """
 
-        graph: InputFile | None = None
+        graph: StreamFile | None = None
         refine: Refinement | None = None
         k: Count | None = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.core.registries import SHUFFLERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
-from dovetail.pipeline.collection import Collection, Fit
+from dovetail.pipeline.collection import Collection, Fit, Origin
 from dovetail.pipeline.config.run_config import RunConfig, files_of
-from dovetail.pipeline.config.sections import DataSection, GroupsSection, RandomizeSection, ShuffleSection
+from dovetail.pipeline.config.sections import DataSection, GroupsSection, RandomizeSection, Section, ShuffleSection
 from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.shuffle.groups.groups import Groups
 
@@ -28,10 +30,12 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
     honest = settings.promise.honest
     if honest is not None and honest > survey.n:
         raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got {honest:,}.")
+    randomizer = build_randomizer(settings.randomize, settings.data, survey.categories)
+    fit = fit_of(settings.shuffle, survey.n)
     return Collection(
         survey,
-        build_randomizer(settings.randomize, settings.data, survey.categories),
-        fit_of(settings.shuffle, survey.n),
+        randomizer,
+        fit,
         settings.shuffle.groups,
         delta=settings.promise.delta,
         honest=honest,
@@ -39,7 +43,8 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         title=settings.title or "",
         inferred=survey.categories is not None and settings.data.categories is None,
         asked=settings.model_dump(mode="json", exclude={"data": {"path"}, "seed": True}),
-        terms=terms(settings),
+        provenance=rng.provenance,
+        origin=Origin(terms(settings), randomizer, fit),
     )
 
 
@@ -114,10 +119,30 @@ def fresh(config: RunConfig) -> Entropy:
 
 
 def terms(settings: RunConfig) -> bytes:
-    """Everything that shapes the reports; estimates and promises are read off afterwards and may change."""
-    chosen = settings.model_dump(mode="json", include={"data", "randomize", "shuffle"})
-    chosen["data"].pop("path")
-    for name in files_of(settings.shuffle):  # their content counts, not where they lie
-        chosen["shuffle"].pop(name)
-    chosen["promise"] = {"cap": settings.promise.cap}
-    return json.dumps(chosen, sort_keys=True).encode()
+    """Everything that shapes the reports; estimates and promises are read off afterwards and may change.
+
+    The form is that of the ledgers there are: what was not set stands as null, new settings only where they are set.
+    """
+    data = settings.data.model_dump(mode="json", exclude={"path"})
+    asked, shuffle = settings.randomize, settings.shuffle
+    files = files_of(shuffle)
+    chosen = {
+        "data": data,
+        "randomize": {
+            **dict.fromkeys(("beta", "rho", "precision")), **_set_by_hand(asked),
+            "randomizer": asked.randomizer, "epsilon": asked.epsilon,
+        },
+        "shuffle": {
+            **dict.fromkeys(("refine", "k")), **{k: v for k, v in _set_by_hand(shuffle).items() if k not in files},
+            **shuffle.model_dump(mode="json", include={"shuffler", "alpha", "groups", "compare"}),
+        },
+        "promise": {"cap": settings.promise.cap},
+    }  # fmt: skip
+    read = {name: path for name, path in files.items() if path and name not in files_of(shuffle, of_streams=True)}
+    digests = [sha256(Path(path).read_bytes()).digest() for path in read.values()]  # a stream's are read with it
+    return json.dumps(chosen, sort_keys=True).encode() + b"".join(digests)
+
+
+def _set_by_hand(section: Section) -> dict[str, Any]:
+    """The settings of mechanisms that a section sets."""
+    return section.model_dump(mode="json", include=section.model_fields_set)

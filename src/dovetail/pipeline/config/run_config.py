@@ -88,7 +88,7 @@ class RunConfig(Section):
             only = {
                 "[promise] cap": self.promise.cap,
                 "[estimate] window": self.estimate.window,
-            } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle).items()}
+            } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle, of_streams=True).items()}
             for place, value in only.items():
                 if value is not None:
                     raise ValueError(f"{place} is for streams: name the column of stamps, [data] time, or remove it")
@@ -122,10 +122,11 @@ def load_config(path: str | Path) -> RunConfig:
     return config.model_copy(update={"data": data, "shuffle": config.shuffle.model_copy(update=files)})
 
 
-def files_of(section: ShuffleSection) -> dict[str, str | None]:
-    """The files that the settings of shufflers name."""
+def files_of(section: ShuffleSection, *, of_streams: bool = False) -> dict[str, str | None]:
+    """The files that the settings of shufflers name; with `of_streams` those that go with streams only."""
     kinds = [SHUFFLERS[name] for name in (section.shuffler, *section.compare)]
-    names = [one.name for kind in kinds for one in kind.settings() if one.is_file]
+    settings = [one for kind in kinds for one in kind.settings() if one.is_file]
+    names = [one.name for one in settings if one.is_of_streams or not of_streams]
     return {name: getattr(section, name) for name in dict.fromkeys(names)}
 
 
