@@ -1,0 +1,113 @@
+"""What a release is compared by: whoever promises less than was drawn is refused, however the collection was made."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import Shuffler
+from dovetail.pipeline.collection import Collection, Fit
+from dovetail.pipeline.config.build import terms
+from dovetail.pipeline.config.run_config import parse_config
+from dovetail.pipeline.release import release
+from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.randomize.krr import KRR
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
+
+PEOPLE = pl.DataFrame(
+    {
+        "id": range(12),
+        "answer": ["no", "yes", "no"] * 4,
+        "pair": [str(place // 2) for place in range(12)],
+        "half": [str(place // 6) for place in range(12)],
+    }
+)
+
+
+def grouped(by: str) -> Fit:
+    return lambda public: WithinGroups(Groups.from_labels(public[by]))
+
+
+def mallows(alpha: float) -> Fit:
+    return lambda public: Mallows.single(Groups.from_labels(public["pair"]), alpha=alpha)
+
+
+def uniform(public: pl.DataFrame) -> Shuffler:
+    return Uniform(public.height)
+
+
+def collection(fit: Fit, *, epsilon: float = 1.0, categories: tuple[str, ...] = ("no", "yes")) -> Collection:
+    return Collection.of(
+        PEOPLE, private="answer", randomizer=KRR(2, epsilon), shuffler=fit, person="id", public=["pair", "half"],
+        categories=categories,
+    )  # fmt: skip
+
+
+DRAWN: dict[str, tuple[Collection, Collection]] = {
+    "another shuffler": (collection(grouped("half")), collection(uniform)),
+    "another alpha": (collection(mallows(1.0)), collection(mallows(0.5))),
+    "another grouping": (collection(grouped("pair")), collection(grouped("half"))),
+    "another order of the categories": (collection(uniform), collection(uniform, categories=("yes", "no"))),
+    "another budget": (collection(uniform, epsilon=2.0), collection(uniform, epsilon=1.0)),
+}
+
+
+@pytest.mark.parametrize("what", DRAWN)
+def test_no_draw_is_promised_anew_as_something_else(what: str, tmp_path: Path) -> None:
+    drawn, promised = DRAWN[what]
+    ledger = ReleaseLedger(tmp_path)
+    release(drawn, ledger=ledger)
+    with pytest.raises(UnsupportedError, match="released before"):
+        release(promised, ledger=ledger)
+
+
+def test_the_same_objects_reproduce_the_first_draw(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path)
+    first, again = (release(collection(grouped("pair")), ledger=ledger) for _ in range(2))
+    assert first.sanitized is not None and again.sanitized is not None
+    assert first.sanitized.equals(again.sanitized)
+
+
+def test_a_simulated_order_of_rows_is_refused(tmp_path: Path) -> None:
+    made = Collection.of(
+        PEOPLE, private="answer", randomizer=KRR(2, 1.0), shuffler=uniform, categories=("no", "yes"),
+        rng=simulation(1),
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match="leave out `rng`"):
+        release(made, ledger=ReleaseLedger(tmp_path))
+
+
+def nulls(*names: str, **given: object) -> dict[str, object]:
+    return dict.fromkeys(names) | given
+
+
+def test_configurations_keep_the_form_that_ledgers_hold() -> None:
+    """A new version that spells them otherwise would draw, and publish, every table a second time."""
+    made = terms(
+        parse_config(
+            {
+                "schema_version": 1,
+                "mode": "release",
+                "data": {"path": "t.csv", "person": "id", "private": "affair", "public": ["age"],
+                         "categories": ["no", "yes"]},
+                "randomize": {"randomizer": "krr", "epsilon": 2.0},
+                "shuffle": {"shuffler": "within_groups", "groups": {"labels": "age"}},
+                "promise": {"delta": 1e-6},
+            }
+        )
+    )  # fmt: skip
+    held = {
+        "data": nulls("grid", "lower", "time", "upper", categories=["no", "yes"], missing="refuse", person="id",
+                      private="affair", public=["age"]),
+        "promise": nulls("cap"),
+        "randomize": nulls("beta", "precision", "rho", epsilon=2.0, randomizer="krr"),
+        "shuffle": nulls("alpha", "k", "refine", compare=[], shuffler="within_groups",
+                         groups=nulls("nearest", "points", "radius", labels="age")),
+    }  # fmt: skip
+    assert made == json.dumps(held, sort_keys=True).encode()
