@@ -31,6 +31,8 @@ from dovetail.pipeline.config.sections import ShuffleSection
 from dovetail.pipeline.files.report_columns import described_columns
 from dovetail.pipeline.files.table import read_table
 
+MOVING = [kind.name for kind in SHUFFLERS if kind.moves_reports]
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
@@ -44,7 +46,7 @@ def _shuffle(
     settings: ShufflerSettings,
     shuffler: Annotated[
         str | None,
-        typer.Option(help=f"Default: best where groups and alpha are given. One of {', '.join(SHUFFLERS.names())}."),
+        typer.Option(help=f"Default: best where groups are given, otherwise uniform. One of {', '.join(MOVING)}."),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Order privacy, nats; rase: only with --refine.")] = None,
     seed: Seed = None,

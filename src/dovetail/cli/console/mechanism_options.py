@@ -12,6 +12,7 @@ import typer
 from dovetail.cli.console.options import given, split_names
 from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
 from dovetail.core.registry import Declared
+from dovetail.core.settings import Parameter
 
 
 def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:
@@ -27,12 +28,18 @@ def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:
     options = [
         (
             one.name,
-            Annotated[_plain(one.annotation) | None, typer.Option(help=f"{', '.join(takers)}: {one.help}")],
+            Annotated[
+                _plain(one.annotation) | None, typer.Option(help=f"{', '.join(takers)}: {one.help}{_default(one)}")
+            ],
             None,
         )
         for one, takers in found.values()
     ]
     return make_dataclass(name, options, frozen=True)
+
+
+def _default(one: Parameter) -> str:
+    return "" if one.required or one.default is None else f" Default: {one.default}."
 
 
 def _plain(annotation: Any) -> Any:
@@ -76,7 +83,7 @@ class GroupOptions:
 
 
 def shuffle_section(shuffler: str | None, alpha: float | None, groups: GroupOptions, settings: Any) -> dict[str, Any]:
-    """The section [shuffle]; without a name the best shuffler where groups are given, otherwise the uniform one."""
+    """The section [shuffle], by default best with alpha, within_groups with groups alone, otherwise uniform."""
     found = groups.section()
     name = shuffler or ("uniform" if not found else "within_groups" if alpha is None else "best")
     return given({"shuffler": name, "alpha": alpha, "groups": found or None, **chosen(settings)})
