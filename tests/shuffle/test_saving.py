@@ -69,14 +69,15 @@ def saved(tmp_path: Path) -> Path:
 
 def test_the_file_is_public_and_says_what_it_is(saved: Path) -> None:
     header, arrays = parts(saved)
-    assert (header["format"], header["version"], header["shuffler"]) == (FORMAT, 1, "mallows")
+    assert (header["format"], header["version"], header["shuffler"]) == (FORMAT, 2, "mallows")
     assert {name.split(".")[0] for name in arrays} == {"groups", "line", "thetas"}
 
 
-def test_a_future_version_is_refused(saved: Path) -> None:
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_is_refused(saved: Path, version: int) -> None:
     header, arrays = parts(saved)
-    write(saved, header | {"version": 2}, arrays)
-    with pytest.raises(UnsupportedError, match="version 2 of the format, this is version 1"):
+    write(saved, header | {"version": version}, arrays)
+    with pytest.raises(UnsupportedError, match=f"version {version} of the format, this is version 2; fit and save"):
         load_shuffler(saved)
 
 

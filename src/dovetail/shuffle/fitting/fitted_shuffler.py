@@ -15,7 +15,7 @@ from dovetail.core.errors import DataError, StorageError, UnsupportedError
 from dovetail.core.stages import Shuffler
 
 FORMAT = "dovetail shuffler"
-VERSION = 1
+VERSION = 2  # 1 had other names of fields
 
 Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -80,7 +80,9 @@ def read_archive(path: str | Path) -> tuple[Header, Arrays]:
         raise DataError(f"{path}: not a saved shuffler.")
     version = header.get("version")
     if version != VERSION:
-        raise UnsupportedError(f"{path}: written in version {version!r} of the format, this is version {VERSION}.")
+        raise UnsupportedError(
+            f"{path}: written in version {version!r} of the format, this is version {VERSION}; fit and save it again."
+        )
     return header, arrays
 
 
