@@ -1,6 +1,7 @@
 """What a release is compared by: whoever promises less than was drawn is refused, however the collection was made."""
 
 import json
+import math
 from pathlib import Path
 
 import polars as pl
@@ -72,6 +73,40 @@ def test_the_same_objects_reproduce_the_first_draw(tmp_path: Path) -> None:
     first, again = (release(collection(grouped("pair")), ledger=ledger) for _ in range(2))
     assert first.sanitized is not None and again.sanitized is not None
     assert first.sanitized.equals(again.sanitized)
+
+
+def anyhow(public: pl.DataFrame) -> Shuffler:
+    """Groups of rows as they happen to lie, which nothing public tells apart."""
+    return WithinGroups(Groups.from_labels([place // 6 for place in range(public.height)]))
+
+
+@pytest.mark.parametrize(("first", "then"), [("pair", "half"), ("half", "pair")])
+def test_order_budgets_of_different_groups_do_not_add_up(first: str, then: str, tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path)
+    release(collection(grouped(first)), ledger=ledger)
+    both = release(collection(grouped(then)), ledger=ledger, new_release=True)
+    assert both.evaluation.order.guarantee.alpha == math.inf
+
+
+def test_order_budgets_of_the_same_groups_add_up(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path)
+    release(collection(mallows(1.0)), ledger=ledger)
+    both = release(collection(mallows(1.0)), ledger=ledger, new_release=True)
+    assert both.evaluation.order.guarantee.alpha == 2 * mallows(1.0)(PEOPLE).guarantee.alpha
+
+
+def test_groups_that_nothing_public_tells_apart_are_never_the_same(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path)
+    made = [
+        Collection.of(PEOPLE, private="answer", randomizer=KRR(2, 1.0), shuffler=fit, public=["pair"],
+                      categories=("no", "yes"))
+        for fit in (lambda public: anyhow(public.reverse()), anyhow)
+    ]  # fmt: skip
+    release(made[0], ledger=ledger)
+    with pytest.raises(UnsupportedError, match="released before"):
+        release(made[1], ledger=ledger)
+    both = release(made[1], ledger=ledger, new_release=True)
+    assert both.evaluation.order.guarantee.alpha == math.inf
 
 
 def test_a_simulated_order_of_rows_is_refused(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Self, final
+from uuid import uuid4
 
 import polars as pl
 
@@ -157,33 +159,46 @@ class Collection:
         """Names of the symbols; None for numbers."""
         return None if self.survey.categories is None else list(self.survey.categories)
 
+    @property
+    def as_configured(self) -> bool:
+        """Whether a configuration asked for this randomizer and this shuffler."""
+        origin = self.origin
+        return origin is not None and origin.randomizer == self.randomizer and origin.fit is self.fit
+
     def terms(self) -> bytes:
         """Everything that shapes the reports besides people, values and public columns: the ledger compares it.
 
         Those of the configuration while randomizer and shuffler are the ones that it asked for, else read off the
         objects: the randomizer's fields, the categories in their order, the shuffler, and who is grouped with whom.
         """
-        origin = self.origin
-        if origin is not None and origin.randomizer == self.randomizer and origin.fit is self.fit:
-            return origin.terms
+        if self.origin is not None and self.as_configured:
+            return self.origin.terms
         made = {one.name: repr(getattr(self.randomizer, one.name)) for one in fields(self.randomizer)}  # type: ignore[arg-type]
         document = {
             "private": self.private,
             "categories": self.categories,
             "randomizer": [type(self.randomizer).__module__, self.randomizer.name, made],
-            "shuffler": [self.shuffler.name, repr(self.shuffler.guarantee.alpha), self._grouping()],
+            "shuffler": [self.shuffler.name, repr(self.shuffler.guarantee.alpha), self.grouping()],
         }
         return json.dumps(document, sort_keys=True).encode()
 
-    def _grouping(self) -> str:
-        """Who is grouped with whom, whatever the order of rows and groups: the members of each by what is public."""
+    def grouping(self) -> str:
+        """Who is grouped with whom, whatever the order of rows and groups: the members of each by what is public.
+
+        Where that does not tell the members of groups apart, no two collections are the same: guarantees of unknown
+        groups must not add up.
+        """
         groups = self.shuffler.guarantee.groups
-        if not isinstance(groups, Groups):
+        if groups is None:
             return "everybody"
         columns = [as_text(column) for column in (*self.survey.people, *self.survey.public)]
-        people = pl.DataFrame(columns).rows() if columns else [()] * self.n
-        members = [sorted(repr(people[place]) for place in group) for group in groups]
-        return sha256(repr(sorted(members)).encode()).hexdigest()
+        people = [repr(row) for row in pl.DataFrame(columns).rows()] if columns else [""] * self.n
+        if not isinstance(groups, Groups):
+            return uuid4().hex
+        alike, members = Counter(people), [Counter(people[place] for place in group) for group in groups]
+        if any(count != alike[one] for group in members for one, count in group.items()):
+            return uuid4().hex
+        return sha256(repr(sorted(sorted(group.items()) for group in members)).encode()).hexdigest()
 
     def along(self, public: pl.DataFrame) -> Self:
         """The same collection with its rows as they were recorded, which have an order of their own."""

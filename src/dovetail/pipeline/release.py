@@ -143,6 +143,8 @@ def _request(collection: Collection) -> ReleaseRequest:
     survey, shuffler, section = collection.survey, collection.shuffler, collection.groups
     grouped = [] if section is None or not shuffler.keeps_places else section.columns
     spec = "everybody" if section is None or not shuffler.keeps_places else section.model_dump_json()
+    if not collection.as_configured:
+        spec = collection.grouping()
     return ReleaseRequest(
         table=canonical(survey.identity),
         terms=collection.terms() + canonical(pl.DataFrame([*survey.people, *survey.public])),
