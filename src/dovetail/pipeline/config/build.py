@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
-from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.errors import ConfigError, DataError, ParameterError
 from dovetail.core.registries import SHUFFLERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
 from dovetail.pipeline.collection import Collection, Fit, Origin
@@ -139,8 +139,15 @@ def terms(settings: RunConfig) -> bytes:
         "promise": {"cap": settings.promise.cap},
     }  # fmt: skip
     read = {name: path for name, path in files.items() if path and name not in files_of(shuffle, of_streams=True)}
-    digests = [sha256(Path(path).read_bytes()).digest() for path in read.values()]  # a stream's are read with it
+    digests = [_digest(path) for path in read.values()]  # a stream's are read with it
     return json.dumps(chosen, sort_keys=True).encode() + b"".join(digests)
+
+
+def _digest(path: str) -> bytes:
+    try:
+        return sha256(Path(path).read_bytes()).digest()
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or 'cannot be read'}.") from error
 
 
 def _set_by_hand(section: Section) -> dict[str, Any]:
