@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-service test check soak bench clean help
+.PHONY: demo demo-service test exhaust check soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
 	@echo "make demo-service run the collection service: real servers, 500 devices, ten rounds; KEEP=--keep holds the page"
 	@echo "make test         run all tests"
+	@echo "make exhaust      run the long tests too; before a release"
 	@echo "make check        formatting, lint, types, layers"
 	@echo "make soak         kill the service's processes 200 times on each database; nothing may be lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
@@ -37,7 +38,10 @@ demo-service: $(VENV)/serve.stamp
 	$(BIN)/dovetail collect demo $(KEEP)
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 -m "not exhaust"
+
+exhaust: $(VENV)/test.stamp
+	$(BIN)/python -m pytest --numprocesses 2 -m exhaust
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
