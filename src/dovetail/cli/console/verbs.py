@@ -22,28 +22,28 @@ VERBS = {
         "A rehearsal on the 1974 Redbook survey (6,366 women; private: affairs), with four shufflers side by side.",
     ),
     "plan": (
-        "dovetail.cli.plan",
+        "dovetail.cli.planning.plan",
         "Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that "
         "is.",
     ),
     "plan-shuffle": (
-        "dovetail.cli.plan_shuffle",
+        "dovetail.cli.planning.plan_shuffle",
         "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
     ),
     "compare": (
-        "dovetail.cli.compare",
+        "dovetail.cli.planning.compare",
         "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",
     ),
     "randomize": (
-        "dovetail.cli.randomize",
+        "dovetail.cli.stages.randomize",
         "Turn a private column into locally private reports, one per row, in a fresh random order of the rows.",
     ),
     "shuffle": (
-        "dovetail.cli.shuffle",
+        "dovetail.cli.stages.shuffle",
         "Reorder a batch of reports; a uniform shuffle drops the public columns, the others keep them beside.",
     ),
     "estimate": (
-        "dovetail.cli.estimate",
+        "dovetail.cli.stages.estimate",
         "Unbiased frequencies or a mean with standard errors and 95 % intervals, overall and per public group.",
     ),
     "account": (

@@ -1,0 +1,1 @@
+"""`dovetail plan`, `plan-shuffle` and `compare`: what to promise before anything is collected."""
