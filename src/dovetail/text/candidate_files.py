@@ -1,0 +1,82 @@
+"""Candidates and their encoder as one file without code in it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dovetail.core.errors import DataError, DovetailError, ParameterError
+from dovetail.text.candidates import Candidates
+from dovetail.text.encoders.encoder import SentenceEncoder
+from dovetail.text.encoders.sentence_model import SentenceModel
+from dovetail.text.encoders.svd import SVDEncoder
+
+VERSION = 1
+ENCODERS: dict[str, type[SentenceEncoder]] = {one.name: one for one in (SVDEncoder, SentenceModel)}
+_ARRAYS = ("rows", "centres", "clusters", "projections")
+
+
+def candidates_bytes(candidates: Candidates, encoder: SentenceEncoder) -> bytes:
+    """The content of a candidates file (.npz): arrays, and a description in JSON."""
+    description = {
+        "format": "dovetail text candidates",
+        "schema_version": VERSION,
+        "encoder": encoder.name,
+        "names": candidates.names,
+        "labels": candidates.labels,
+        "half_range": candidates.half_range,
+        "approved": candidates.approved,
+        "digest": candidates.digest,
+    }
+    arrays = {name: getattr(candidates, name) for name in _ARRAYS}
+    made = io.BytesIO()
+    arrays |= {f"encoder_{name}": part for name, part in encoder.state().items()}
+    np.savez_compressed(made, description=json.dumps(description), **arrays)
+    return made.getvalue()
+
+
+def read_candidates(place: str | Path) -> tuple[Candidates, SentenceEncoder]:
+    """Candidates and encoder from such a file.
+
+    Raises
+    ------
+    DataError
+        Where the file is missing, is none of ours, is of another version, or was changed.
+    """
+    file = Path(place)
+    try:
+        with np.load(file, allow_pickle=False) as found:
+            content = {name: found[name] for name in found.files}
+    except FileNotFoundError:
+        raise DataError(f"{file}: no such file; make it with `dovetail text candidates`.") from None
+    except (OSError, ValueError, EOFError, BadZipFile):
+        raise DataError(f"{file}: is no candidates file; make it with `dovetail text candidates`.") from None
+    try:
+        return _restore(content, file)
+    except DovetailError as error:
+        raise DataError(f"{file}: {error}") from None
+    except (KeyError, ValueError, TypeError):
+        raise DataError(f"{file}: is damaged; make it again with `dovetail text candidates`.") from None
+
+
+def _restore(content: dict[str, Any], file: Path) -> tuple[Candidates, SentenceEncoder]:
+    description = json.loads(str(content["description"]))
+    if description["schema_version"] != VERSION:
+        raise ParameterError(f"is of version {description['schema_version']}, this program reads {VERSION}.")
+    labels = description["labels"]
+    candidates = Candidates(
+        **{name: content[name] for name in _ARRAYS},
+        names=tuple(description["names"]),
+        labels=None if labels is None else tuple(labels),
+        half_range=description["half_range"],
+        approved=description["approved"],
+    )
+    if candidates.digest != description["digest"]:
+        raise ParameterError("was changed after it was made; make it again.")
+    state = {name.removeprefix("encoder_"): part for name, part in content.items() if name.startswith("encoder_")}
+    return candidates, ENCODERS[description["encoder"]].restore(state)

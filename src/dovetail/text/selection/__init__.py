@@ -1,0 +1,1 @@
+"""How one candidate is selected: each rule draws from its published law by whole numbers alone."""

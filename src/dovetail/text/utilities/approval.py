@@ -1,0 +1,48 @@
+"""Approval votes: each sentence approves of the candidates nearest to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dovetail.core.checks import whole
+from dovetail.text.candidates import Candidates
+from dovetail.text.integer_budget import Utilities
+from dovetail.text.integer_rows import Rows, inner_products
+from dovetail.text.utilities.utility import Utility
+
+
+@dataclass(frozen=True, eq=False)
+class Approval(Utility):
+    """How many sentences have a candidate among their `approved` nearest ones; a replacement spreads by 2.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    approved : int, from 1 to m
+        How many candidates each sentence approves of; chosen on public data. Ties go to the earlier candidate.
+    """
+
+    name = "approval"
+    label = "approval votes"
+
+    candidates: Candidates
+    approved: int
+
+    def __post_init__(self) -> None:
+        whole("approved", self.approved, least=1, most=self.candidates.m)
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> Self:
+        return cls(candidates, candidates.approved)
+
+    @property
+    def spread(self) -> int:
+        return 2
+
+    def scores(self, sentences: Rows) -> Utilities:
+        products = inner_products(sentences, self.candidates.rows)
+        nearest = np.argsort(-products, axis=1, kind="stable")[:, : self.approved]
+        return np.bincount(nearest.ravel(), minlength=self.candidates.m).astype(np.int64)

@@ -1,0 +1,56 @@
+"""Clipped scores: how much each sentence agrees with a candidate, within public limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from dovetail.core.checks import whole
+from dovetail.text.candidates import Candidates
+from dovetail.text.integer_budget import Utilities
+from dovetail.text.integer_rows import Rows, inner_products
+from dovetail.text.utilities.utility import Utility, add_up
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedScores(Utility):
+    r"""Each sentence's inner products with the candidates, centred and clipped.
+
+    .. math:: U_i = \sum_{s} \mathrm{clip}\bigl(2 \langle s, f_i \rangle
+              - \max_j \langle s, f_j \rangle - \min_j \langle s, f_j \rangle,\ -B,\ B\bigr), \qquad C = 4B
+
+    The default: one sentence's scores spread far less than the candidates' diameter allows, and the limit B says so.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    limit : int, at least 1
+        B, in halves of 4096^-2: the median half-range of public sentences; public, like the candidates.
+
+    Notes
+    -----
+    A sentence's part of U lies in [-B, B] for every candidate, so that a replacement changes U by amounts in
+    [-2B, 2B], which differ by at most 4B.
+    """
+
+    name = "clipped"
+    label = "clipped scores"
+
+    candidates: Candidates
+    limit: int
+
+    def __post_init__(self) -> None:
+        whole("limit", self.limit, least=1)
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> Self:
+        return cls(candidates, candidates.half_range)
+
+    @property
+    def spread(self) -> int:
+        return 4 * self.limit
+
+    def scores(self, sentences: Rows) -> Utilities:
+        products = 2 * inner_products(sentences, self.candidates.rows)
+        middle = (products.max(axis=1, keepdims=True) + products.min(axis=1, keepdims=True)) // 2
+        return add_up((products - middle).clip(-self.limit, self.limit), self.candidates.m)

@@ -1,0 +1,50 @@
+"""What every utility offers: whole-number scores, and how far one sentence can move them apart."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.entropy import Entropy
+from dovetail.text.candidates import Candidates
+from dovetail.text.integer_budget import Utilities
+from dovetail.text.integer_rows import Rows
+
+
+class Utility(ABC):
+    """Scores the choices among public candidates for one document.
+
+    Laws: replacing one sentence changes the scores by amounts that differ by at most `spread`, adding or removing
+    one by amounts that differ by at most `spread` / 2; the order of sentences does not matter.
+    """
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+
+    candidates: Candidates
+
+    @classmethod
+    @abstractmethod
+    def of(cls, candidates: Candidates) -> Self:
+        """This utility with its public parameters for these candidates."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> int:
+        """C, at least 1."""
+
+    @abstractmethod
+    def scores(self, sentences: Rows) -> Utilities:
+        """The score of each choice for a document of these sentences (k, d); zeros where there are none."""
+
+    def members(self, choice: int, rng: Entropy) -> int:
+        """The candidate that stands for a choice: the choice itself, unless choices are clusters."""
+        return choice
+
+
+def add_up(contributions: NDArray[np.int64], width: int) -> Utilities:
+    """The sum (m,) over sentences (k, m); zeros for none."""
+    return contributions.sum(axis=0) if contributions.size else np.zeros(width, dtype=np.int64)
