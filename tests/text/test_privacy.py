@@ -130,8 +130,8 @@ def test_rounding_a_spread_to_levels_moves_them_apart_by_at_most_the_steps() -> 
     budget = IntegerBudget(1.0, 16, 16)
     for spread in (7, 13, 14, 15, 28):
         for start in range(-40, 40):
-            for low in range(-spread, 1):
-                for width in (spread, spread // 2):
+            for width in (spread, spread // 2):
+                for low in range(-width, 1):
                     a, b = np.array([start, 0, 17]), np.array([start + low, low + width, 17])
                     moved = budget.levels(b, spread) - budget.levels(a, spread)
                     assert int(np.ptp(moved)) <= (16 if width == spread else 8)
@@ -179,7 +179,7 @@ def test_permute_and_flip_is_never_worse_in_expectation_than_the_exponential_mec
 def test_small_epsilon_selects_nearly_uniformly_and_large_epsilon_the_best() -> None:
     rows = np.array([(4096, 0), (4000, 500)], dtype=np.int16)
     tiny = DeepCandidate.of(SETS["uneven"], epsilon=1e-4).probabilities(rows)
-    huge = DeepCandidate.of(SETS["uneven"], epsilon=700.0)
+    huge = DeepCandidate.of(SETS["uneven"], epsilon=700.0, utility="inner")
     assert tiny == pytest.approx(np.full(5, 0.2), abs=1e-3)
     assert huge.probabilities(rows)[huge.utility.scores(rows).argmax()] > 0.999
 
@@ -192,10 +192,10 @@ def test_a_document_without_sentences_gets_a_uniform_candidate() -> None:
 
 
 def test_the_published_maximum_hardly_selects_where_the_minimum_does(rng: Entropy) -> None:
-    good = rng.below(2001, 40 * 16).reshape(40, 16) - 1000  # near the sentences, the others far on one side
+    good = rng.below(2001, 40 * 16).reshape(40, 16) // 10 - 100  # in the middle, the others far on one side
     rows = np.concatenate([good, good * 0 + 1000 + rng.below(20, 40 * 16).reshape(40, 16)]).astype(np.int16)
     sentences = (rng.below(2001, 10 * 16).reshape(10, 16) - 1000).astype(np.int16)
-    directions = (rng.below(1001, 40 * 16).reshape(40, 16) - 500).astype(np.int16)
+    directions = (rng.below(1001, 8 * 16).reshape(8, 16) - 500).astype(np.int16)
     public = candidates([(0, 1), (1, 0)])
     from dataclasses import replace
 

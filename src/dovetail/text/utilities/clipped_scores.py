@@ -8,7 +8,7 @@ from typing import Self
 from dovetail.core.checks import whole
 from dovetail.text.candidates import Candidates
 from dovetail.text.integer_budget import Utilities
-from dovetail.text.integer_rows import Rows, inner_products
+from dovetail.text.integer_rows import UNIT, Rows, inner_products
 from dovetail.text.utilities.utility import Utility, add_up
 
 
@@ -35,6 +35,7 @@ class ClippedScores(Utility):
 
     name = "clipped"
     label = "clipped scores"
+    scale = 2 * UNIT * UNIT
 
     candidates: Candidates
     limit: int

@@ -31,6 +31,7 @@ class InnerProduct(Utility):
 
     name = "inner"
     label = "inner products, by the diameter of the candidates"
+    scale = UNIT * UNIT
 
     candidates: Candidates
 

@@ -24,6 +24,8 @@ class Utility(ABC):
     name: ClassVar[str]
     label: ClassVar[str]
 
+    scale: ClassVar[int] = 1  # units of a score in 1
+
     candidates: Candidates
 
     @classmethod
@@ -35,6 +37,11 @@ class Utility(ABC):
     @abstractmethod
     def spread(self) -> int:
         """C, at least 1."""
+
+    @property
+    def sensitivity(self) -> float:
+        """C in natural units: what the literature's exponential mechanism divides epsilon by."""
+        return self.spread / self.scale
 
     @abstractmethod
     def scores(self, sentences: Rows) -> Utilities:

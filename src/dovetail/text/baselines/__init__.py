@@ -1,0 +1,1 @@
+"""What others do, for comparison at a stated unit; their noise is floating point and protects nobody."""
