@@ -23,6 +23,7 @@ def candidates(rows: list[tuple[int, int]], **changed: object) -> Candidates:
         "rows": table, "names": tuple(map(str, range(len(rows)))), "labels": None, "half_range": 3 * UNIT * UNIT // 2,
         "approved": max(1, len(rows) // 2), "centres": table[:2], "clusters": np.arange(len(rows)) % 2,
         "projections": np.array([(4096, 0), (2896, 2896), (-1000, 3000)], dtype=np.int16),
+        "samples": table[:0], "owners": np.zeros(0, dtype=np.int64),
     }  # fmt: skip
     return Candidates(**(given | changed))  # type: ignore[arg-type]
 

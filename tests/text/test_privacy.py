@@ -199,7 +199,8 @@ def test_the_published_maximum_hardly_selects_where_the_minimum_does(rng: Entrop
     public = candidates([(0, 1), (1, 0)])
     from dataclasses import replace
 
-    public = replace(public, rows=rows, centres=rows[:2], projections=directions, clusters=np.zeros(80, dtype=int))
+    public = replace(public, rows=rows, centres=rows[:2], projections=directions, clusters=np.zeros(80, dtype=int),
+        samples=rows[:0])  # fmt: skip
     minimum, maximum = (UTILITIES[name].of(public).scores(sentences) for name in ("depth", "published"))
     assert len(np.unique(maximum)) <= 2 < len(np.unique(minimum))
 

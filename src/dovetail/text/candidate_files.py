@@ -18,7 +18,7 @@ from dovetail.text.encoders.svd import SVDEncoder
 
 VERSION = 1
 ENCODERS: dict[str, type[SentenceEncoder]] = {one.name: one for one in (SVDEncoder, SentenceModel)}
-_ARRAYS = ("rows", "centres", "clusters", "projections")
+_ARRAYS = ("rows", "centres", "clusters", "projections", "samples", "owners")
 
 
 def candidates_bytes(candidates: Candidates, encoder: SentenceEncoder) -> bytes:

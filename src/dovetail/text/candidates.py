@@ -19,6 +19,7 @@ from dovetail.text.integer_rows import Rows, check_rows, inner_products, integer
 
 FEWEST_SENTENCES = 8  # of a candidate's document
 _FIT_SEED = 0  # of public clusters and projections
+_SAMPLED = 60  # public documents on which parameters are chosen
 _LOOKED_AT = 1000  # public sentences that set the limit of clipped scores
 
 
@@ -42,6 +43,10 @@ class Candidates:
     clusters : int array (m,)
         The cluster of each candidate.
     projections : int16 array (p, d)
+    samples : int16 array (s, d)
+        Sentences of some of the public documents, on which public parameters are chosen.
+    owners : int array (s,)
+        The candidate whose document a sample is from.
     """
 
     rows: Rows = field(repr=False)
@@ -52,11 +57,14 @@ class Candidates:
     centres: Rows = field(repr=False)
     clusters: NDArray[np.int64] = field(repr=False)
     projections: Rows = field(repr=False)
+    samples: Rows = field(repr=False)
+    owners: NDArray[np.int64] = field(repr=False)
 
     def __post_init__(self) -> None:
         d = check_rows("rows", self.rows).shape[1]
         check_rows("centres", self.centres, dimension=d)
         check_rows("projections", self.projections, dimension=d)
+        check_rows("samples", self.samples, dimension=d)
         if len(self.rows) < 2:
             raise DataError(f"there must be at least 2 different candidates, got {len(self.rows)}.")
 
@@ -78,7 +86,7 @@ class Candidates:
     @cached_property
     def digest(self) -> str:
         """What was public, in 16 characters: two sets are the same if it is."""
-        content = (self.rows, self.centres, self.clusters, self.projections)
+        content = (self.rows, self.centres, self.clusters, self.projections, self.samples, self.owners)
         made = sha256(repr((self.half_range, self.approved, self.rows.shape)).encode())
         for array in content:
             made.update(np.ascontiguousarray(array).tobytes())
@@ -128,6 +136,8 @@ class Candidates:
         if len(rows) < 2:
             raise DataError(f"there must be at least 2 different candidates, got {len(rows)}; give other documents.")
         labelled = all(long[one].label is not None for one in kept)
+        some = np.linspace(0, len(kept) - 1, min(_SAMPLED, len(kept))).astype(np.int64)
+        samples = [sentences[kept[one]] for one in some]
         centres, member = _cluster(rows, min(whole("clusters", clusters, least=1), len(rows)))
         return cls(
             rows=rows,
@@ -138,6 +148,8 @@ class Candidates:
             centres=centres,
             clusters=member,
             projections=_directions(whole("projections", projections, least=1), encoder.dimension),
+            samples=np.concatenate(samples),
+            owners=np.repeat(some, [len(one) for one in samples]),
         )
 
 

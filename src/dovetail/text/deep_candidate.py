@@ -14,6 +14,7 @@ from dovetail.text.integer_budget import IntegerBudget, Levels
 from dovetail.text.integer_rows import Rows, check_rows
 from dovetail.text.rules import SELECTIONS, UTILITIES, choose
 from dovetail.text.selection.selection import Selection
+from dovetail.text.tuning import best_variant
 from dovetail.text.utilities.utility import Utility
 
 
@@ -60,12 +61,13 @@ class DeepCandidate:
         epsilon : float in (0, 700], nats
             For one replaced sentence.
         utility : str
-            clipped, approval, votes, inner, depth, or, for comparison, published.
+            clipped, approval, votes, inner, depth, or, for comparison, published. Its parameters are chosen by a
+            rehearsal on public documents.
         selection : str
             permute-and-flip for one release of a document, exponential for several.
         """
-        made = choose("utility", utility, UTILITIES).of(candidates)
-        return cls(made, choose("selection", selection, SELECTIONS)(), IntegerBudget.of(epsilon))
+        made, budget = choose("utility", utility, UTILITIES).of(candidates), IntegerBudget.of(epsilon)
+        return cls(best_variant(made, budget), choose("selection", selection, SELECTIONS)(), budget)
 
     @property
     def guarantee(self) -> SentenceDP:

@@ -63,6 +63,10 @@ VERBS = {
         "dovetail.cli.attack.reidentify",
         "Attacks on tables and released files, with chance level and intervals.",
     ),
+    "text": (
+        "dovetail.cli.text",
+        "Sentence privacy of documents: each is released as one public embedding that hides any one sentence.",
+    ),
     "collect": (
         "dovetail.cli.collect",
         "The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ class TruncationLaplace:
     Meehan, Mrini, Chaudhuri (2022), section 3.5.2.
     """
 
+    label: ClassVar[str] = "clipped to a box, Laplace noise"
+
     candidates: Candidates
     epsilon: float
 
@@ -55,6 +58,8 @@ class L2Laplace:
     ------
     Chaudhuri, Monteleoni, Sarwate (2011), Differentially Private Empirical Risk Minimization, section 3.2.
     """
+
+    label: ClassVar[str] = "L2 Laplace noise"
 
     epsilon: float
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,8 @@ from dovetail.text.candidates import Candidates
 from dovetail.text.integer_budget import Utilities
 from dovetail.text.integer_rows import Rows, inner_products
 from dovetail.text.utilities.utility import Utility
+
+_QUARTERS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,11 @@ class Approval(Utility):
     @classmethod
     def of(cls, candidates: Candidates) -> Self:
         return cls(candidates, candidates.approved)
+
+    def variants(self) -> Iterable[Approval]:
+        """Fewer and more candidates for each sentence."""
+        sizes = {min(self.candidates.m, max(1, self.approved * part // 4)) for part in _QUARTERS}
+        return [replace(self, approved=size) for size in sorted(sizes)]
 
     @property
     def spread(self) -> int:

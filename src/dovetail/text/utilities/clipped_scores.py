@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 from dovetail.core.checks import whole
@@ -10,6 +11,8 @@ from dovetail.text.candidates import Candidates
 from dovetail.text.integer_budget import Utilities
 from dovetail.text.integer_rows import UNIT, Rows, inner_products
 from dovetail.text.utilities.utility import Utility, add_up
+
+_TWENTIETHS = (20, 14, 10, 7, 5, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,10 @@ class ClippedScores(Utility):
     @classmethod
     def of(cls, candidates: Candidates) -> Self:
         return cls(candidates, candidates.half_range)
+
+    def variants(self) -> Iterable[ClippedScores]:
+        """Smaller limits: one sentence says less, and its noise shrinks with it."""
+        return [replace(self, limit=max(1, self.limit * part // 20)) for part in _TWENTIETHS]
 
     @property
     def spread(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -46,6 +47,10 @@ class Utility(ABC):
     @abstractmethod
     def scores(self, sentences: Rows) -> Utilities:
         """The score of each choice for a document of these sentences (k, d); zeros where there are none."""
+
+    def variants(self) -> Iterable[Utility]:
+        """This utility with other public parameters, from which public documents choose; itself among them."""
+        return (self,)
 
     def members(self, choice: int, rng: Entropy) -> int:
         """The candidate that stands for a choice: the choice itself, unless choices are clusters."""

@@ -1,0 +1,27 @@
+"""`dovetail text`: sentence privacy of documents, one file per verb; options and printing, no mechanism."""
+
+from __future__ import annotations
+
+import typer
+
+from dovetail.cli.text import candidates, evaluate, plan, protect
+
+app = typer.Typer(
+    name="text",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="""Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.
+
+    In order: candidates (from public documents), plan (which epsilon is enough), protect (private documents),
+    evaluate (what the released embeddings are good for, on documents whose classes are known).
+    """,
+)
+for verb in (candidates, plan, protect, evaluate):
+    verb.register(app)
+
+
+def register(main: typer.Typer) -> None:
+    """Add the group to the command line."""
+    main.add_typer(app)

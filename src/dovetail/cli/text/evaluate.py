@@ -1,0 +1,78 @@
+"""`dovetail text evaluate`: what released embeddings are good for, on documents whose classes are known."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.cli.console.option_groups import flatten
+from dovetail.cli.console.output import Json, print_json, progress_bar
+from dovetail.cli.text.options import CandidatesFile, DocumentOptions, MostSentences, SelectionName, UtilityName
+from dovetail.core.errors import DataError, ParameterError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("evaluate")(flatten(_evaluate))
+
+
+def _evaluate(
+    documents: Annotated[Path, typer.Argument(help="Documents with classes, for a rehearsal: nothing is released.")],
+    candidates: CandidatesFile,
+    columns: DocumentOptions,
+    epsilon: Annotated[str, typer.Option(help="One or more epsilons, separated by commas.")] = "1,3,10",
+    utility: UtilityName = "clipped,approval,votes",
+    selection: SelectionName = "permute-and-flip",
+    most_sentences: MostSentences = None,
+    repetitions: Annotated[int, typer.Option(help="Fresh draws.", min=1)] = 5,
+    seed: Annotated[int, typer.Option(help="Of the simulation.", min=0)] = 1,
+    as_json: Json = False,
+) -> None:
+    """Macro-F1 and accuracy of a public classifier on released embeddings, beside the non-private ones.
+
+    A rehearsal on simulated randomness: its scores tell of these documents, so use documents that may be told of.
+
+    Example: dovetail text evaluate labelled.jsonl --label archive --candidates candidates.npz --epsilon 3,10
+    """
+    from dovetail.pipeline.rehearse_documents import rehearse_documents
+    from dovetail.text.candidate_files import read_candidates
+
+    if columns.label is None:
+        raise ParameterError("--label must name the column of classes.")
+    public, encoder = read_candidates(candidates)
+    private = [one.first(most_sentences) for one in columns.read(documents)]
+    if any(one.label is None for one in private):
+        raise DataError(f"{documents}: every document must have a class in {columns.label!r}.")
+    with progress_bar(hidden=as_json) as progress:
+        rows = rehearse_documents(
+            private, public, encoder, epsilons=[_number(one) for one in epsilon.split(",")],
+            utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
+            seed=seed, progress=progress,
+        )  # fmt: skip
+    made = [asdict(one) for one in rows]
+    print_json({"documents": len(private), "candidates": public.m, "rows": made}) if as_json else _print(made)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--epsilon must be numbers separated by commas, got {text!r}.") from None
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Released embeddings", title_justify="left", title_style="bold")
+    for name in ("release", "epsilon", "macro-F1", "±", "accuracy"):
+        table.add_column(name, justify="left" if name == "release" else "right")
+    for row in rows:
+        epsilon = "-" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        score = row["score"]
+        table.add_row(row["release"], epsilon, f"{score['macro_f1']:.3f}", f"{score['macro_f1_deviation']:.3f}",
+                      f"{score['accuracy']:.3f}")  # fmt: skip
+    Console().print(table)
