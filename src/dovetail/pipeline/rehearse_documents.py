@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from dovetail.text.encoders.encoder import SentenceEncoder
 from dovetail.text.evaluate import ClassifierScore, PublicClassifier, random_guess
 from dovetail.text.integer_rows import Rows
 
-Release = Callable[[], NDArray[np.generic]]  # embeddings (n, d) of all documents, drawn afresh
+Release = Callable[[], NDArray[Any]]  # embeddings (n, d) of all documents, drawn afresh
 
 
 @dataclass(frozen=True)

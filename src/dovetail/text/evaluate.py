@@ -13,7 +13,7 @@ from dovetail.core.checks import whole
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.text.candidates import Candidates
-from dovetail.text.integer_rows import UNIT, Rows
+from dovetail.text.integer_rows import UNIT
 
 _FIT_SEED = 0
 
@@ -50,7 +50,9 @@ class PublicClassifier:
         """Classes of embeddings (n, d), in whole numbers of 1/4096."""
         return [str(one) for one in self.model.predict(np.asarray(rows) / UNIT)]
 
-    def score(self, release: Callable[[], Rows], truth: Sequence[str], *, repetitions: int) -> ClassifierScore:
+    def score(
+        self, release: Callable[[], NDArray[Any]], truth: Sequence[str], *, repetitions: int
+    ) -> ClassifierScore:
         """Try the classifier on fresh releases (n, d) of documents whose classes are `truth`."""
         metrics = require("sklearn.metrics", extra="text")
         rounds = [self.predict(release()) for _ in range(whole("repetitions", repetitions, least=1))]

@@ -51,7 +51,11 @@ def _candidates(
         texts, fitted, fewest_sentences=fewest_sentences, clusters=clusters, projections=projections
     )
     content = candidates_bytes(made, fitted)
-    write_whole(out, lambda scratch: scratch.write_bytes(content), force=force)
+
+    def write(scratch: Path) -> None:
+        scratch.write_bytes(content)
+
+    write_whole(out, write, force=force)
     document = {
         "candidates": made.m, "documents": len(texts.documents), "dimension": made.d, "encoder": fitted.name,
         "classes": len(set(made.labels or ())), "digest": made.digest, "files": {"candidates": str(out)},
