@@ -50,7 +50,7 @@ def read_candidates(place: str | Path) -> tuple[Candidates, SentenceEncoder]:
     """
     file = Path(place)
     try:
-        with np.load(file, allow_pickle=False) as found:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as found:
             content = {name: found[name] for name in found.files}
     except FileNotFoundError:
         raise DataError(f"{file}: no such file; make it with `dovetail text candidates`.") from None

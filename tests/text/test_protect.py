@@ -1,0 +1,226 @@
+"""Documents through files, the ledger and the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
+
+import dovetail as dt
+from dovetail.cli.main import invoke
+from dovetail.core.entropy import simulation, system_entropy
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.guarantee import LocalDP
+from dovetail.pipeline.rehearse_documents import rehearse_documents
+from dovetail.pipeline.release_documents import release_documents
+from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.text.candidate_files import candidates_bytes, read_candidates
+from dovetail.text.deep_candidate import DeepCandidate
+from dovetail.text.documents import Document
+from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.guarantee import SentenceDP
+from dovetail.text.inversion import inversion_success
+from dovetail.text.protect import protect_documents
+
+ENCODER, PUBLIC_SET = HashedWords(), small_candidates()
+PRIVATE = documents(12, sentences=8, seed=9, prefix="p")
+
+
+def mechanism(epsilon: float = 5.0, **named: str) -> DeepCandidate:
+    return DeepCandidate.of(PUBLIC_SET, epsilon=epsilon, **named)
+
+
+def test_a_guarantee_adds_grows_with_sentences_and_says_what_it_leaves_open() -> None:
+    one = SentenceDP(2.0, source="a")
+    assert one.compose(SentenceDP(3.0)).epsilon == 5.0
+    assert one.sentences(4) == 8.0
+    assert one.whole_document(10) == LocalDP(20.0, source="group privacy over 10 sentences of [a]")
+    assert one.implies(SentenceDP(2.5)) and not one.implies(SentenceDP(1.9)) and not one.implies(LocalDP(3.0))
+    assert not one.drawn_from("simulation").implies(SentenceDP(9.0))
+    assert any("one less costs half" in said for said in one.not_protected)
+    with pytest.raises(UnsupportedError, match="do not add"):
+        one.compose(SentenceDP(1.0, unit="one word"))
+
+
+def test_the_sentence_epsilon_is_not_where_amplification_starts() -> None:
+    # two candidates, ten equal sentences against ten others: the whole document's epsilon is far above 1
+    rows = np.array([(4096, 0), (-4096, 0)], dtype=np.int16)
+    from tests.text.small import candidates
+
+    made = DeepCandidate.of(candidates([(4096, 0), (-4096, 0)], half_range=4096 * 4096), epsilon=1.0,
+                            selection="exponential", utility="votes")  # fmt: skip
+    law = [made.probabilities(np.repeat(rows[side : side + 1], 10, axis=0)) for side in (0, 1)]
+    loss = math.log(law[0][0] / law[1][0])
+    assert 4.5 < loss <= made.guarantee.whole_document(10).epsilon == 10.0
+    wrong = dt.amplify(1.0, n=1000, delta=1e-6).epsilon
+    truth = dt.amplify(dt.KRR(k=2, epsilon=4.5), n=1000, delta=1e-6).attack_lower  # documents of one sentence each
+    assert wrong < 0.3 < 0.4 < truth
+
+
+def test_released_embeddings_are_candidates_and_names_must_differ() -> None:
+    made = protect_documents(PRIVATE, mechanism(), ENCODER, rng=simulation(1))
+    assert made.table.columns == ["document", "candidate", "candidate_name", "embedding"]
+    assert (np.array(made.table["embedding"].to_list()) * 4096 == PUBLIC_SET.rows[made.table["candidate"]]).all()
+    assert (made.unread, made.empty) == (0, 0)
+    with pytest.raises(DataError, match="'p0' stands more than once"):
+        protect_documents([*PRIVATE, PRIVATE[0]], mechanism(), ENCODER)
+    with pytest.raises(DataError, match="must have 24 dimensions"):
+        protect_documents(PRIVATE, mechanism(), SVDEncoder.fit(PUBLIC, dimension=5))
+    with pytest.raises(DataError, match="no documents"):
+        protect_documents([], mechanism(), ENCODER)
+
+
+def test_empty_documents_and_unread_sentences_are_counted_for_their_owner_alone() -> None:
+    strange = [Document("empty", ()), Document("silent", (" ",))]
+    made = protect_documents(strange, mechanism(), ENCODER, rng=simulation(1))
+    assert (made.unread, made.empty) == (1, 1)
+    assert made.table.width == 4
+
+
+def test_a_large_epsilon_keeps_the_topic_and_a_tiny_one_does_not() -> None:
+    found = {}
+    for epsilon in (1e-4, 50.0):
+        made = protect_documents(PRIVATE, mechanism(epsilon), ENCODER, rng=simulation(2)).table
+        labels = PUBLIC_SET.labels or ()
+        found[epsilon] = sum(
+            labels[one] == private.label for one, private in zip(made["candidate"], PRIVATE, strict=True)
+        )
+    assert found[50.0] == len(PRIVATE) > found[1e-4]
+
+
+def test_documents_are_cut_to_their_first_sentences() -> None:
+    assert Document("d", ("a", "b", "c")).first(2).sentences == ("a", "b")
+    assert Document("d", ("a",)).first(None).sentences == ("a",)
+
+
+def test_the_same_release_again_costs_nothing_and_another_one_adds(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    first = release_documents(PRIVATE, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    again = release_documents(PRIVATE[::-1], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    assert again.reproduced and again.table.equals(first.table) and again.guarantee.epsilon == 2.0
+    with pytest.raises(UnsupportedError, match="under other terms"):
+        release_documents(PRIVATE, mechanism(3.0), ENCODER, ledger=ledger, rng=rng)
+    more = release_documents(PRIVATE, mechanism(3.0), ENCODER, ledger=ledger, rng=rng, new_release=True)
+    assert more.guarantee.epsilon == 5.0 and not more.reproduced
+
+
+def test_a_document_released_among_others_still_adds_up(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    release_documents(PRIVATE[:4], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    later = release_documents(PRIVATE[3:], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    apart = release_documents(documents(3, sentences=8, seed=4, prefix="q"), mechanism(2.0), ENCODER, ledger=ledger,
+                              rng=rng)  # fmt: skip
+    assert later.guarantee.epsilon == 4.0 and apart.guarantee.epsilon == 2.0
+
+
+def test_nothing_is_inverted_more_often_than_epsilon_allows() -> None:
+    rows = ENCODER.encode(one for document in PRIVATE for one in document.sentences)
+    for epsilon in (0.5, 4.0):
+        found = inversion_success(mechanism(epsilon), rows[:7], rows[8:28])
+        assert found.chance <= found.best <= found.bound
+        assert found.nearest <= found.best + 1e-12
+    assert inversion_success(mechanism(100.0), rows[:0], rows[8:28]).best > 3 * found.chance
+
+
+def test_candidates_survive_their_file_and_a_changed_file_is_refused(tmp_path: Path) -> None:
+    encoder = SVDEncoder.fit(PUBLIC, dimension=6)
+    made, place = small_candidates(encoder), tmp_path / "c.npz"
+    place.write_bytes(candidates_bytes(made, encoder))
+    found, restored = read_candidates(place)
+    assert found.digest == made.digest and found.labels == made.labels and found.names == made.names
+    assert np.array_equal(restored.encode(["the ship sails"]), encoder.encode(["the ship sails"]))
+    with np.load(place) as parts:
+        content = dict(parts)
+    content["rows"] = content["rows"][::-1]
+    np.savez(place, **content)
+    with pytest.raises(DataError, match="was changed after it was made"):
+        read_candidates(place)
+    place.write_bytes(b"PK\3\4 nothing")
+    with pytest.raises(DataError, match="is no candidates file"):
+        read_candidates(place)
+
+
+def test_a_rehearsal_ranks_private_releases_below_the_mean() -> None:
+    rows = rehearse_documents(
+        PRIVATE, PUBLIC_SET, ENCODER, epsilons=[8.0], utilities=["clipped"], repetitions=2, seed=1
+    )
+    scores = {row.release: row.score.macro_f1 for row in rows}
+    assert scores["mean of the sentences, not private"] == 1.0
+    assert scores["clipped scores"] > scores["clipped to a box, Laplace noise"]
+
+
+def test_unknown_rules_are_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ParameterError, match="must be one of clipped"):
+        mechanism(1.0, utility="cliped")
+    with pytest.raises(ParameterError, match="permute-and-flip, exponential"):
+        mechanism(1.0, selection="softmax")
+
+
+def write_lines(place: Path, rows: list[Document]) -> None:
+    lines = ({"id": one.name, "text": " ".join(one.sentences), "topic": one.label} for one in rows)
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_from_public_texts_to_released_embeddings_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOVETAIL_LEDGER", str(tmp_path / "ledger"))
+    write_lines(tmp_path / "public.jsonl", list(PUBLIC.documents))
+    write_lines(tmp_path / "private.jsonl", PRIVATE)
+    run = lambda line: invoke(line.split())  # noqa: E731
+    assert run("text candidates public.jsonl --label topic --name id --dimension 8 --out c.npz --json") == 0
+    assert json.loads(capsys.readouterr().out)["candidates"] == 60
+    protect = "text protect private.jsonl --name id --candidates c.npz --epsilon 4 --most-sentences 8 --json --out"
+    for out in ("r.parquet", "r.jsonl", "r.csv"):
+        assert run(f"{protect} {out}") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["epsilon"], found["documents"], found["candidates"]) == (4.0, 12, 60)
+        assert found["whole_document_epsilon"] == {"value": 32.0}
+        assert found["reproduced"] == (out != "r.parquet")
+    assert {"unit", "utility", "selection", "sensitivity", "files"} <= set(found)
+    assert pl.read_parquet("r.parquet")["document"].to_list() == pl.read_ndjson("r.jsonl")["document"].to_list()
+    assert run("text evaluate private.jsonl --label topic --candidates c.npz --epsilon 8 --repetitions 1") == 0
+    assert "clipped scores" in capsys.readouterr().out
+    assert run(f"{protect} r.csv") == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_the_plan_finds_the_papers_rows_and_either_direction(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "text plan --candidates 5000 --probability 0.95 --utility depth --selection exponential --json"
+    found = []
+    for epsilon, depth in ((3, 5), (6, 3), (10, 2), (23, 1)):
+        assert invoke([*line.split(), "--depth", str(depth), "--epsilon", str(epsilon)]) == 0
+        found.append(json.loads(capsys.readouterr().out)["b"])
+    assert found == [52, 12, 5, 1]
+    assert invoke([*line.split(), "--depth", "5", "--good", "52"]) == 0
+    assert 2.9 < json.loads(capsys.readouterr().out)["epsilon"] <= 3.0
+    assert invoke([*line.split(), "--depth", "5"]) == 2
+    assert "give --epsilon" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", "x", "must be one of .jsonl"),
+        ("a.jsonl", "{broken", "cannot be read as jsonl"),
+        ("a.csv", "id,body\n1,x\n", "has no column 'text'"),
+        ("a.csv", "id,text\n", "has no rows"),
+        ("missing.csv", None, "no such file"),
+        ("a.jsonl", '{"text": 5}\n', "row 1: must be a text or a list of sentences"),
+    ],
+)
+def test_bad_files_are_one_line(
+    name: str, content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    assert invoke(["text", "candidates", str(tmp_path / name), "--out", str(tmp_path / "c.npz")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "c.npz").exists()
