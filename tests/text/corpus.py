@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.documents import Document, PublicDocuments
 from dovetail.text.encoders.encoder import SentenceEncoder
 

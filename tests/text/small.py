@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT, Rows
 
 SENTENCES = np.array(  # a grid of the disc, corners and middle included

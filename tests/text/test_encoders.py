@@ -9,7 +9,7 @@ import pytest
 from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
 
 from dovetail.core.errors import DataError, MissingExtraError, ParameterError
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.documents import MOST_CHARACTERS, Document, PublicDocuments, clean, split_sentences
 from dovetail.text.encoders.encoder import CallableEncoder
 from dovetail.text.encoders.sentence_model import SentenceModel

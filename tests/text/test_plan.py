@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.text.integer_budget import IntegerBudget
 from dovetail.text.plan import fewest_good, good_probability, least_epsilon
 from dovetail.text.rules import SELECTIONS
+from dovetail.text.selection.integer_budget import IntegerBudget
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -13,9 +13,9 @@ from tests.text.small import PAIR, SENTENCES, SETS, candidates, documents, neigh
 
 from dovetail.core.entropy import Entropy
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.integer_budget import IntegerBudget, Levels
 from dovetail.text.rules import SELECTIONS, UTILITIES
 from dovetail.text.selection.exponential import Exponential, level_weights
+from dovetail.text.selection.integer_budget import IntegerBudget, Levels
 from dovetail.text.selection.permute_and_flip import PermuteAndFlip, flip
 
 each_utility = pytest.mark.parametrize("utility", UTILITIES)

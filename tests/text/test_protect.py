@@ -19,7 +19,7 @@ from dovetail.core.guarantee import LocalDP
 from dovetail.pipeline.rehearse_documents import rehearse_documents
 from dovetail.pipeline.release_documents import release_documents
 from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.text.candidate_files import candidates_bytes, read_candidates
+from dovetail.text.candidates.candidate_files import candidates_bytes, read_candidates
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.svd import SVDEncoder

@@ -13,7 +13,7 @@ from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.text.baselines.noise import L2Laplace, TruncationLaplace
-from dovetail.text.candidates import Candidates, mean_row
+from dovetail.text.candidates.candidates import Candidates, mean_row
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.encoder import SentenceEncoder

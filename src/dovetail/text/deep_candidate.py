@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
+from dovetail.text.candidates.tuning import best_variant
 from dovetail.text.guarantee import SentenceDP
-from dovetail.text.integer_budget import IntegerBudget, Levels
 from dovetail.text.integer_rows import Rows, check_rows
 from dovetail.text.rules import SELECTIONS, UTILITIES, choose
+from dovetail.text.selection.integer_budget import IntegerBudget, Levels
 from dovetail.text.selection.selection import Selection
-from dovetail.text.tuning import best_variant
 from dovetail.text.utilities.utility import Utility
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dovetail.core.checks import whole
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT
 
 _FIT_SEED = 0

@@ -39,8 +39,8 @@ def _candidates(
 
     Example: dovetail text candidates public.jsonl --text abstract --label archive --out candidates.npz
     """
-    from dovetail.text.candidate_files import candidates_bytes
-    from dovetail.text.candidates import Candidates
+    from dovetail.text.candidates.candidate_files import candidates_bytes
+    from dovetail.text.candidates.candidates import Candidates
     from dovetail.text.documents import PublicDocuments
     from dovetail.text.encoders.sentence_model import SentenceModel
     from dovetail.text.encoders.svd import SVDEncoder

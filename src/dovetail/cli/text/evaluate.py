@@ -38,7 +38,7 @@ def _evaluate(
     Example: dovetail text evaluate labelled.jsonl --label archive --candidates candidates.npz --epsilon 3,10
     """
     from dovetail.pipeline.rehearse_documents import rehearse_documents
-    from dovetail.text.candidate_files import read_candidates
+    from dovetail.text.candidates.candidate_files import read_candidates
 
     if columns.label is None:
         raise ParameterError("--label must name the column of classes.")

@@ -66,7 +66,7 @@ def _protect(
     """
     from dovetail.pipeline.release_documents import release_documents
     from dovetail.pipeline.release_ledger import ReleaseLedger
-    from dovetail.text.candidate_files import read_candidates
+    from dovetail.text.candidates.candidate_files import read_candidates
     from dovetail.text.deep_candidate import DeepCandidate
 
     _check_place(out, force=force)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dovetail.core.checks import privacy_budget
 from dovetail.core.entropy import Entropy
 from dovetail.text.baselines.uniforms import open_uniforms
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT, Rows
 
 

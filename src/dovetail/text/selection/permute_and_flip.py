@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
-from dovetail.text.integer_budget import IntegerBudget, Levels
+from dovetail.text.selection.integer_budget import IntegerBudget, Levels
 from dovetail.text.selection.selection import Selection
 
 _DOUBT = 2.0**-38  # far above the relative error of a power in floating point, 2^-43

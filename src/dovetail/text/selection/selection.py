@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
-from dovetail.text.integer_budget import IntegerBudget, Levels
+from dovetail.text.selection.integer_budget import IntegerBudget, Levels
 
 
 class Selection(ABC):

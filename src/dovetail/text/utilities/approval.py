@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from dovetail.core.checks import whole
-from dovetail.text.candidates import Candidates
-from dovetail.text.integer_budget import Utilities
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import Rows, inner_products
+from dovetail.text.selection.integer_budget import Utilities
 from dovetail.text.utilities.utility import Utility
 
 _QUARTERS = (1, 2, 4, 8)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from dovetail.core.checks import whole
-from dovetail.text.candidates import Candidates
-from dovetail.text.integer_budget import Utilities
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT, Rows, inner_products
+from dovetail.text.selection.integer_budget import Utilities
 from dovetail.text.utilities.utility import Utility, add_up
 
 _TWENTIETHS = (20, 14, 10, 7, 5, 3)

@@ -9,9 +9,9 @@ from typing import Self
 
 import numpy as np
 
-from dovetail.text.candidates import Candidates
-from dovetail.text.integer_budget import Utilities
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT, Rows, inner_products
+from dovetail.text.selection.integer_budget import Utilities
 from dovetail.text.utilities.utility import Utility, add_up
 
 _BLOCK = 1024

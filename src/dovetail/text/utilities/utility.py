@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
-from dovetail.text.candidates import Candidates
-from dovetail.text.integer_budget import Utilities
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import Rows
+from dovetail.text.selection.integer_budget import Utilities
 
 
 class Utility(ABC):

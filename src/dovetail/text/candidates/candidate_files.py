@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError
-from dovetail.text.candidates import Candidates
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.encoders.encoder import SentenceEncoder
 from dovetail.text.encoders.sentence_model import SentenceModel
 from dovetail.text.encoders.svd import SVDEncoder

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.text.candidates import Candidates
-from dovetail.text.integer_budget import IntegerBudget
+from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import inner_products
 from dovetail.text.selection.exponential import Exponential
+from dovetail.text.selection.integer_budget import IntegerBudget
 from dovetail.text.utilities.utility import Utility
 
 
