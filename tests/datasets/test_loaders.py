@@ -12,6 +12,7 @@ import pytest
 from dovetail import datasets
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.datasets.adult import adult
+from dovetail.datasets.arxiv import arxiv_abstracts
 from dovetail.datasets.california import california_housing
 from dovetail.datasets.sml2010 import sml2010
 from dovetail.datasets.texas import texas
@@ -37,6 +38,17 @@ def test_adult_has_ages_incomes_and_gaps(tmp_path: Path) -> None:
     table = adult(tmp_path / "adult.test")
     assert table["income"].to_list() == ["<=50K", ">50K"] and table["age"].to_list() == [39, 50]
     assert table["occupation"].null_count() == 2 and table["marital_status"][0] == "Never-married"
+
+
+def test_abstracts_have_titles_and_archives(tmp_path: Path) -> None:
+    place = tmp_path / "arxiv_2007_2000.parquet"
+    pl.DataFrame({"title": ["On x"], "abstract": ["We show x."], "archive": ["math"], "id": ["1"]}).write_parquet(
+        place
+    )
+    assert arxiv_abstracts(tmp_path).row(0) == ("On x", "We show x.", "math", "1")
+    pl.DataFrame({"title": ["On x"]}).write_parquet(place)
+    with pytest.raises(DataError, match="has no column 'abstract'"):
+        arxiv_abstracts(tmp_path)
 
 
 def test_streamers_are_numbered_like_their_friendships(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The public names of `dovetail.datasets`, once, with their home."""
 
 from .adult import adult as adult
+from .arxiv import arxiv_abstracts as arxiv_abstracts
 from .california import california_housing as california_housing
 from .nested_crescents import nested_crescents as nested_crescents
 from .redbook import redbook as redbook
