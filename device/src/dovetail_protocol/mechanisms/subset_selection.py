@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import privacy_budget, whole
@@ -51,7 +52,7 @@ class SubsetSelection(Mechanism):
     @property
     def size(self) -> int:
         """d, the whole number nearest to k / (e^epsilon + 1), at least 1."""
-        return min(max(1, round(Fraction(self.k) / (exp_bracket(Fraction(self.epsilon))[0] + 1))), self.k - 1)
+        return min(max(1, round(Fraction(self.k) / (_most_odds(self.epsilon) + 1))), self.k - 1)
 
     @property
     def mass(self) -> int:
@@ -59,7 +60,7 @@ class SubsetSelection(Mechanism):
 
         .. math:: \frac{p}{1 - p} \cdot \frac{k - d}{d} \le e^{\epsilon}, \qquad p = \mathrm{mass} / 2^{64}
         """
-        odds = self.size * exp_bracket(Fraction(self.epsilon))[0]
+        odds = self.size * _most_odds(self.epsilon)
         return int(WORD * odds / (odds + self.k - self.size))
 
     @property
@@ -85,6 +86,12 @@ class SubsetSelection(Mechanism):
         if bits & ((1 << (8 * self.report_bytes - self.k)) - 1) or bits.bit_count() != self.size:
             raise DataError(f"`report` must be packed bits with {self.size:,} of {self.k:,} set.")
         return data
+
+
+@lru_cache(maxsize=256)
+def _most_odds(epsilon: float) -> Fraction:
+    """Just below e^epsilon: kept, for every report asks for it several times."""
+    return exp_bracket(Fraction(epsilon))[0]
 
 
 def uniform_subset(count: int, size: int, words: Words) -> set[int]:
