@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
 .PHONY: demo demo-service test exhaust check soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
 	@echo "make demo-service run the collection service: real servers, 500 devices, ten rounds; KEEP=--keep holds the page"
-	@echo "make test         run all tests"
-	@echo "make exhaust      run the long tests too; before a release"
+	@echo "make test         run the tests, at most ten minutes of processor time; ORDER=7 draws an order of them"
+	@echo "make exhaust      run the long tests, before a release; SHARD=3/8 runs the third eighth of them"
 	@echo "make check        formatting, lint, types, layers"
 	@echo "make soak         kill the service's processes 200 times on each database; nothing may be lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
@@ -38,10 +39,10 @@ demo-service: $(VENV)/serve.stamp
 	$(BIN)/dovetail collect demo $(KEEP)
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest --numprocesses 2 -m "not exhaust"
+	$(PYTEST) -m "not exhaust" $(if $(ORDER),--order $(ORDER))
 
 exhaust: $(VENV)/test.stamp
-	$(BIN)/python -m pytest --numprocesses 2 -m exhaust
+	$(PYTEST) -m exhaust $(if $(SHARD),--shard $(SHARD))
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .

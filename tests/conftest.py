@@ -5,6 +5,8 @@ from tests.statistics import rng_of
 
 from dovetail.core.entropy import Entropy
 
+pytest_plugins = ["tests.plugins.selection", "tests.plugins.skips"]
+
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> Entropy:

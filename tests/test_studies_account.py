@@ -13,6 +13,7 @@ from studies.tightness import run as tightness
 from studies.transposition import run as transposition
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "study", [fig1a, fig1b, frequency, peers, tightness, transposition], ids=lambda study: str(study.__name__)
 )

@@ -15,6 +15,7 @@ from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.shuffle.groups.groups import Groups
 
 
+@pytest.mark.exhaust
 def test_the_study_holds_at_toy_size_and_leaves_its_table(tmp_path: Path) -> None:
     table = fig1.main(False, tmp_path)
     assert all(fig1.verdict(table).values())

@@ -40,6 +40,7 @@ def broken(study: Any, table: pl.DataFrame) -> dict[str, bool]:
     return {claim: held for claim, held in study.verdict(table).items() if not held}
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("study", ALL, ids=lambda study: folder(study).name)
 def test_a_study_leaves_a_table_and_its_verdict_holds(study: Any, tmp_path: Path) -> None:
     table = study.main(False, tmp_path)
@@ -62,6 +63,7 @@ def test_a_column_that_is_off_by_two_percent_breaks_a_claim(study: Any, column: 
     assert broken(study, table.with_columns(pl.col(column) * 1.02)) != {}
 
 
+@pytest.mark.exhaust
 def test_without_libqif_the_comparison_says_so_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ def expected(study: str) -> dict[str, Any]:
     return tomllib.loads((STUDIES / study / "expected.toml").read_text())
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("study", [order_gain, fig9, fig10], ids=lambda study: str(study.__name__))
 def test_a_study_leaves_a_table_and_says_where_it_comes_from(study: Any, tmp_path: Path) -> None:
     table = study.main(False, tmp_path)
@@ -28,6 +29,7 @@ def test_a_study_leaves_a_table_and_says_where_it_comes_from(study: Any, tmp_pat
     assert (Path(study.__file__).parent / "README.md").read_text().startswith("# Claim: ")
 
 
+@pytest.mark.exhaust
 def test_our_order_is_never_above_breadth_first_and_gains_on_every_family(tmp_path: Path) -> None:
     table = order_gain.main(False, tmp_path)
     assert (table["ratio"] <= 1.0).all() and (table["delta"] >= table["delta_bound"]).all()
@@ -38,6 +40,7 @@ def test_our_order_is_never_above_breadth_first_and_gains_on_every_family(tmp_pa
     assert (ages["delta_breadth_first"] <= ages["delta_paper"]).all()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("row", [row for row in expected("order_gain")["row"] if row["n"] == 1000], ids=str)
 def test_sensitivities_at_a_thousand_people_are_near_the_best_that_was_found(row: dict[str, Any]) -> None:
     cases = [order_gain.case(row["family"], row["n"], seed) for seed in order_gain.SEEDS]
@@ -46,6 +49,7 @@ def test_sensitivities_at_a_thousand_people_are_near_the_best_that_was_found(row
     assert all(case["ratio"] <= 1.0 for case in cases)
 
 
+@pytest.mark.exhaust
 def test_hidden_lines_are_found_by_cuthill_mckee_and_not_by_breadth_first(tmp_path: Path) -> None:
     table, claim = fig9.main(False, tmp_path), expected("fig9")
     for name in claim["exact"]["methods"]:
@@ -57,6 +61,7 @@ def test_hidden_lines_are_found_by_cuthill_mckee_and_not_by_breadth_first(tmp_pa
     assert (table.filter(pl.col("hidden_width") == 0)["width"] == 0).all()
 
 
+@pytest.mark.exhaust
 def test_random_geometric_groups_respect_the_bounds_and_the_order_of_methods(tmp_path: Path) -> None:
     table, claim = fig10.main(False, tmp_path), expected("fig10")
     assert (table["width"] >= table["width_bound"]).all()

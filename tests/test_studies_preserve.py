@@ -26,6 +26,7 @@ def expected(study: str) -> dict[str, Any]:
     return tomllib.loads((STUDIES / study / "expected.toml").read_text())
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("study", [walkthrough, fig7, retained], ids=lambda study: str(study.__name__))
 def test_a_study_leaves_a_table_and_says_where_it_comes_from(study: Any, tmp_path: Path) -> None:
     table = study.main(False, tmp_path)
@@ -57,6 +58,7 @@ def test_preservation_agrees_with_the_published_claims_at_full_n() -> None:
             assert cell["share"] == share and cell["eta"] == pytest.approx(eta, abs=tolerance)
 
 
+@pytest.mark.exhaust
 def test_preservation_rises_with_alpha_and_size_and_falls_with_width(tmp_path: Path) -> None:
     table = fig7.main(False, tmp_path)
 
@@ -88,6 +90,7 @@ def test_wide_groups_keep_no_more_than_a_uniform_shuffle() -> None:
         assert cell["mean"] == pytest.approx(cell["share"], abs=7 * cell["deviation"] / np.sqrt(200) + 0.01)
 
 
+@pytest.mark.exhaust
 def test_exact_sensitivity_and_better_mechanisms_keep_more_reports_at_home(tmp_path: Path) -> None:
     table = retained.main(False, tmp_path)
     for _, rows in table.group_by("n", "radius", "alpha"):
@@ -100,6 +103,7 @@ def test_exact_sensitivity_and_better_mechanisms_keep_more_reports_at_home(tmp_p
             assert kept[name] >= single + slack
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("row", [row for row in expected("retained")["row"] if row["n"] == 10_000], ids=str)
 def test_retained_shares_agree_with_the_published_table(row: dict[str, Any]) -> None:
     claim = expected("retained")

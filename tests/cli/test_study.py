@@ -28,6 +28,7 @@ def test_a_study_answers_with_its_rows_what_was_expected_and_a_verdict(
     assert answer["figure"] is not None and answer["size"] == "toy"
 
 
+@pytest.mark.exhaust
 def test_a_panel_is_the_part_of_its_study(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     assert invoke(["study", "fig4b", "--out", str(tmp_path), "--json"]) == 0

@@ -50,7 +50,7 @@ def test_every_report_is_counted_and_nothing_is_left_running(tmp_path: Path) -> 
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.rglob("*.key"))
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaust)])
 def test_whoever_stops_the_demo_stops_its_servers(tmp_path: Path, sign: signal.Signals) -> None:
     folder = tmp_path / "site"
     long = ["--devices", "20", "--rounds", "50", "--out", str(folder)]

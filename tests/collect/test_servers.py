@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Sized
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -79,34 +76,3 @@ def test_servers_leave_neither_process_nor_folder() -> None:
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(servers.Absent, match="no-such-server is not installed"):
         servers.program("no-such-server")
-
-
-@pytest.mark.parametrize(("required", "said"), [("0", "1 skipped"), ("1", "1 error")])
-def test_a_missing_server_is_skipped_but_fails_where_servers_are_required(
-    tmp_path: Path, required: str, said: str
-) -> None:
-    test = tmp_path / "test_it.py"
-    test.write_text(
-        "import pytest\n"
-        "from tests.collect import servers\n"
-        "from tests.collect.conftest import mosquitto\n"
-        "@pytest.fixture(autouse=True, scope='session')\n"
-        "def bare():\n"
-        "    servers.program = lambda name, *_: (_ for _ in ()).throw(servers.Absent(f'{name} is not installed'))\n"
-        "def test_it(bare, mosquitto):\n"
-        "    pass\n"
-    )
-    root = Path(__file__).parent.parent.parent
-    command = [
-        "env",
-        f"DOVETAIL_REQUIRE_SERVERS={required}",
-        f"PYTHONPATH={root}",
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-    ]
-    ran = subprocess.run(
-        [*command, "-p", "no:cacheprovider", "--rootdir", tmp_path, test], check=False, capture_output=True, text=True
-    )
-    assert said in ran.stdout, ran.stdout

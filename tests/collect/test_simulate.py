@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.statistics import expect_coverage
+from tests.tiers import tiered
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
@@ -45,7 +46,7 @@ def world(devices: int = 20, *, rounds: int = 3, base: dict[str, Any] = COMMUTE,
 
 @pytest.mark.parametrize("small", ["wait", "merge", "drop"])
 @pytest.mark.parametrize("late", ["refuse", "next"])
-@pytest.mark.parametrize("minimum", [5, 18, 50])
+@pytest.mark.parametrize("minimum", tiered([5, 18, 50], first=lambda minimum: minimum == 18))
 def test_every_rule_accounts_for_every_report(small: str, late: str, minimum: int) -> None:
     found = simulate(world(small=small, late=late, minimum=minimum), faults=ALL_FAULTS, seed=minimum)
     verdict = found.verdict

@@ -16,10 +16,12 @@ def expect_sound(found: soak.Found, kills: int) -> None:
     assert found.verdict.acknowledged > 50 and found.batches > 1  # there was something to lose
 
 
+@pytest.mark.exhaust
 def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     expect_sound(soak.soak(tmp_path, kills=10), 10)
 
 
+@pytest.mark.exhaust
 def test_kills_lose_nothing_and_double_nothing_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     stores = (postgres.database("soak-shuffler"), postgres.database("soak-analyzer"))
     expect_sound(soak.soak(tmp_path, kills=4, stores=stores, seed=2), 4)

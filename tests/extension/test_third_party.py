@@ -91,6 +91,7 @@ def test_the_main_job_runs_through_all_three(place: Path) -> None:
     assert told["attack"]["name"] == "echo" and told["attack"]["success"] > told["attack"]["chance"]
 
 
+@pytest.mark.exhaust
 def test_planner_and_accountant_know_the_randomizer(place: Path) -> None:
     asked = ["--question", "frequency", "--n", "10000", "--k", "4", "--delta", "1e-6", "--epsilon0", "1.5"]
     plan = call(place, "plan", *asked, "--randomizer", "rotated", "--json")
@@ -102,6 +103,7 @@ def test_planner_and_accountant_know_the_randomizer(place: Path) -> None:
     assert own["epsilon"] == pytest.approx(twin["epsilon"], rel=1e-6)  # its channel is the same up to names
 
 
+@pytest.mark.exhaust
 def test_stages_on_files_know_randomizer_and_shuffler(place: Path) -> None:
     known = ["--private", "town", "--categories", "a,b,c", "--epsilon", "3", "--seed", "1", "--force", "--json"]
     call(place, "randomize", "survey.csv", "--randomizer", "rotated", "--shift", "2", "--public", "age",
@@ -113,6 +115,7 @@ def test_stages_on_files_know_randomizer_and_shuffler(place: Path) -> None:
         assert abs(value - truth) < 6.2 * error  # false alarm below 1e-9
 
 
+@pytest.mark.exhaust
 def test_the_attack_has_a_verb_and_reads_an_unshuffled_release(place: Path) -> None:
     asked = ["attack", "echo", "survey.csv", "--private", "town", "--epsilon", "4", "--randomizer", "rotated",
              "--similar", "age", "--patience", "2", "--shuffles", "2", "--randomizations", "2", "--seed", "1",
@@ -123,12 +126,14 @@ def test_the_attack_has_a_verb_and_reads_an_unshuffled_release(place: Path) -> N
     assert mixed["success"] < still["success"]
 
 
+@pytest.mark.exhaust
 def test_what_belongs_to_another_mechanism_is_refused_in_one_line(place: Path) -> None:
     told = ["randomize", "survey.csv", "--private", "town", "--epsilon", "1", "--out", "n.parquet", "--shift", "1"]
     assert "`shift` goes with randomizer 'rotated'" in call(place, *told, fails=True)
     assert "did you mean 'rotated'?" in call(place, *told, "--randomizer", "rotatd", fails=True)
 
 
+@pytest.mark.exhaust
 def test_the_laws_run_on_it_by_themselves(place: Path) -> None:
     path = os.pathsep.join([str(place / "site"), os.environ.get("PYTHONPATH", "")])
     laws = ["tests/laws/test_randomizers.py", "tests/laws/test_shufflers.py", "-k", "Rotated or Pairs or rotated"]

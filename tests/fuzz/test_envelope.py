@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.exhaust
 def test_a_few_seconds_of_fuzzing_find_nothing(tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="atheris has no wheel for this Python")
     found = subprocess.run(

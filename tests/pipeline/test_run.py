@@ -67,6 +67,7 @@ def test_a_rehearsal_is_no_release_that_could_be_drawn_anew() -> None:
         go(rehearsal(), new_release=True)
 
 
+@pytest.mark.exhaust
 def test_intervals_cover_the_truth_of_these_people() -> None:
     hits = []
     quick = {"attacks": ["majority"], "targets": 1, "trials": 2}

@@ -7,6 +7,7 @@ import pytest
 from tests.oracles.test_order import cycles
 from tests.shuffle.symmetric import everything, index
 from tests.statistics import expect_broken, expect_law
+from tests.tiers import tiered
 
 import dovetail
 from dovetail.core.entropy import Entropy
@@ -19,7 +20,7 @@ from dovetail.shuffle.comparison.cayley_hamming import (
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.5])
-@pytest.mark.parametrize("n", [1, 4, 5])
+@pytest.mark.parametrize("n", tiered([1, 4, 5], first=lambda n: n == 4))
 def test_baselines_follow_their_laws(n: int, theta: float, rng: Entropy) -> None:
     perms = everything(n)
     cayley = np.array([n - cycles(pi) for pi in perms])
