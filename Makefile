@@ -2,16 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each of which would compile everything again
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
-.PHONY: demo demo-service test exhaust check soak bench clean help
+.PHONY: demo demo-service test exhaust elsewhere packages constraints release-check check soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
 	@echo "make demo-service run the collection service: real servers, 500 devices, ten rounds; KEEP=--keep holds the page"
 	@echo "make test         run the tests, at most ten minutes of processor time; ORDER=7 draws an order of them"
 	@echo "make exhaust      run the long tests, before a release; SHARD=3/8 runs the third eighth of them"
+	@echo "make elsewhere    run some tests without network, in another time zone and language, in a home nobody can write"
+	@echo "make packages     build both distributions, install them in clean environments, run them; VERSIONS=3.13"
+	@echo "make constraints  write .ci/constraints.txt anew: the versions that CI installs"
+	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
 	@echo "make check        formatting, lint, types, layers"
 	@echo "make soak         kill the service's processes 200 times on each database; nothing may be lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
@@ -43,6 +48,28 @@ test: $(VENV)/test.stamp
 
 exhaust: $(VENV)/test.stamp
 	$(PYTEST) -m exhaust $(if $(SHARD),--shard $(SHARD))
+
+# a few tests of what touches files, times, words and the network; all of them: make elsewhere TIER=
+TIER := tests/cli/test_cli.py tests/collect/device tests/datasets tests/pipeline/test_ledger.py \
+	tests/pipeline/test_publish.py tests/report
+elsewhere: $(VENV)/test.stamp
+	.ci/elsewhere $(PYTEST) -m "not exhaust" $(TIER)
+
+packages: $(VENV)/test.stamp
+	$(BIN)/python -m tests.packaging $(if $(VERSIONS),--python $(VERSIONS))
+
+$(VENV)/release.stamp: $(VENV)/test.stamp
+	$(PIP) --editable ./device --editable '.[release]'
+	@touch $@
+
+constraints: $(VENV)/release.stamp
+	$(BIN)/python -m tests.packaging.constraints
+
+release-check: check test exhaust packages $(VENV)/release.stamp
+	$(MAKE) elsewhere TIER=
+	$(BIN)/python -m tests.packaging.versions 3.12 3.13
+	$(BIN)/python -m tests.packaging.versions 3.11 3.13 --lowest
+	$(MAKE) soak
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .

@@ -1,0 +1,80 @@
+"""What is installed runs: a few commands in a clean environment, in an empty folder outside of the source tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# every public name, and that what is imported is what was installed
+_NAMES = """
+import sys, {package}
+names = [name for name in getattr({package}, "__all__", ())]
+assert {package}.__file__.startswith(sys.prefix), {package}.__file__
+assert [name for name in names if not hasattr({package}, name)] == []
+"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment of one interpreter, with nothing in it but what was asked for."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, interpreter: Path, wheels: Sequence[str]) -> Environment:
+        """A fresh environment in a temporary folder, with these wheels."""
+        environment = cls(Path(tempfile.mkdtemp(prefix="dovetail-clean-")))
+        _run([interpreter, "-m", "venv", "--without-pip", environment.folder / "venv"], environment.folder)
+        pip = [sys.executable, "-m", "pip", "--python", environment.folder / "venv" / "bin" / "python"]
+        install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+        _run([*pip, *install, *wheels], environment.folder)
+        return environment
+
+    def run(self, program: str, *words: str | Path) -> str:
+        """The output of a program of this environment; what it says on failure is in the error."""
+        (self.folder / "work").mkdir(exist_ok=True)
+        return _run([self.folder / "venv" / "bin" / program, *words], self.folder / "work")
+
+    def document(self, program: str, *words: str | Path) -> Any:
+        """What a verb answers in JSON."""
+        return json.loads(self.run(program, *words, "--json"))
+
+
+def both(environment: Environment) -> None:
+    """The two distributions together: the demo, a verb of the accountant, and a device's first step."""
+    for package in ("dovetail", "dovetail_device", "dovetail_protocol"):
+        environment.run("python", "-c", _NAMES.format(package=package))
+    told = environment.document("dovetail", "demo", "--out", "report")
+    assert told["central"]["epsilon"] > 0.0, told["central"]
+    assert (environment.folder / "work" / "report" / "report.html").stat().st_size > 10_000
+    bound = environment.document("dovetail", "account", "--epsilon0", "1", "--n", "1000", "--delta", "1e-6")
+    assert 0.0 < bound["epsilon"] < 1.0, bound
+    device(environment)
+
+
+def device(environment: Environment) -> None:
+    """A device: its help, and its keys, which is the first thing that it does."""
+    assert "submit" in environment.run("dovetail-device", "--help")
+    assert len(environment.document("dovetail-device", "keys", "device.key")["device"]) > 20
+
+
+def alone(environment: Environment) -> None:
+    """A device without the analyst's package needs neither numpy nor anything else of it."""
+    device(environment)
+    for absent in ("numpy", "dovetail"):
+        environment.run("python", "-c", f"import importlib.util as u, sys; sys.exit(bool(u.find_spec({absent!r})))")
+
+
+def _run(words: Sequence[str | Path], folder: Path) -> str:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, words))} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
