@@ -20,6 +20,7 @@ FINAL: dict[str, str] = {
     "version": "the shuffler does not understand this version of the message",
     "round": "the campaign has no such round",
     "late": "its round is over",
+    "lost": "the shuffler has lost the key of its round, which counts no reports",
     "seal": "it is not sealed to this shuffler",
     "signature": "the device's signature does not hold",
     "content": "the shuffler refuses what it says",

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Protocol
 
 from dovetail.core.checks import real, refuse
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
     def now(self) -> float:
         """Seconds since 1970."""
+
+    def steady(self) -> float:
+        """Seconds since the machine booted, asleep or not: nobody can set them."""
+
+    def boot(self) -> str:
+        """Names this boot of this machine; empty where nothing does."""
 
 
 class SystemClock:
@@ -18,6 +27,15 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def steady(self) -> float:
+        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+    def boot(self) -> str:
+        try:
+            return _BOOT.read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
 
 
 class FrozenClock:
@@ -33,15 +51,27 @@ class FrozenClock:
 
     def __init__(self, now: float) -> None:
         self._now = real("now", now)
+        self._steady = 0.0
 
     def now(self) -> float:
         return self._now
+
+    def steady(self) -> float:
+        return self._steady
+
+    def boot(self) -> str:
+        return "frozen"
 
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass, at least 0."""
         if real("seconds", seconds) < 0.0:
             raise refuse("seconds", "a finite number, at least 0", seconds)
         self._now += seconds
+        self._steady += seconds
+
+    def set(self, now: float) -> None:
+        """Somebody sets the clock; no time passes."""
+        self._now = real("now", now)
 
 
 def minute(now: float) -> float:

@@ -24,6 +24,11 @@ def load_campaign(path: Path, owner: VerifyingKey | None = None) -> Campaign:
 
 def save_keys(keys: RoleKeys, path: Path) -> None:
     """Write a file that only its owner can read; an existing file is refused, because keys are not replaced."""
+    save_secret(keys.to_text(), path)
+
+
+def save_secret(content: str, path: Path) -> None:
+    """Write a new file that only its owner can read."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -31,7 +36,7 @@ def save_keys(keys: RoleKeys, path: Path) -> None:
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
     with os.fdopen(descriptor, "w") as file:
-        file.write(keys.to_text())
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dovetail.collect.files import load_campaign, load_keys
+from dovetail.core.errors import ConfigError
+from dovetail.pipeline.config.parse import read_toml
 from dovetail.pipeline.config.sections import Section
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
@@ -25,6 +27,16 @@ def tls_files(tls: TlsSection | None, folder: Path) -> dict[str, Path]:
     return {} if tls is None else {"certificate": folder / tls.certificate, "key": folder / tls.key}
 
 
+def database_of(path: Path) -> tuple[str, Literal["shuffler", "analyzer"]]:
+    """URL and role of the database of a configuration file of either server."""
+    found = read_toml(path)
+    role: Literal["shuffler", "analyzer"] = "shuffler" if "analyzer" in found else "analyzer"
+    store = found.get("store")
+    if not isinstance(store, str | None):
+        raise ConfigError(f"{path}: `store` must be a URL.")
+    return store or f"sqlite:///{path.parent / f'{role}.sqlite'}", role
+
+
 class ServerConfig(Section):
     """What both servers are told."""
 
@@ -34,6 +46,10 @@ class ServerConfig(Section):
     keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
     store: str | None = None
     tls: TlsSection | None = None
+
+    def store_url(self, folder: Path, role: str) -> str:
+        """Where the server keeps its state; by default in a file beside its configuration."""
+        return self.store or f"sqlite:///{folder / f'{role}.sqlite'}"
 
     def load_campaigns(self, folder: Path) -> list[tuple[Campaign, Path]]:
         """Signed campaigns, each with the folder of its file; with `owner`, only those that this key has signed."""

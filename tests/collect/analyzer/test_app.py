@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
 
@@ -11,13 +12,14 @@ import polars as pl
 import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal, token
 
+from dovetail.cli.main import invoke
 from dovetail.collect.analyzer.answers import export
 from dovetail.collect.analyzer.app import analyzer_app
-from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.analyzer.tokens import LiveTokens, Token, Tokens
 from dovetail.core.errors import ConfigError
 
 SECRET = {"Authorization": "Bearer open sesame"}
-TOKENS = Tokens((token("somebody else"), token("open sesame")))
+TOKENS = Tokens((Token(token("somebody else")), Token(token("open sesame"))))
 ASKED = campaign(minimum=3)
 SEALED = seal(ASKED, [0, 1, 2, 3, 3], round=1)
 GOOD = batch(ASKED, SEALED)
@@ -124,8 +126,8 @@ def test_token_files_hold_digests_and_labels(tmp_path: Any) -> None:
     path = tmp_path / "tokens"
     path.write_text(f"# subscribers\n{token('a')} dashboard of the city\n\n{token('b')}\n")
     tokens = Tokens.load(path)
-    assert [tokens.allow(f"Bearer {each}") for each in "abc"] == [True, True, False]
-    assert "digests" not in repr(tokens)
+    assert [tokens.find(f"Bearer {each}", now=0.0) is not None for each in "abc"] == [True, True, False]
+    assert token("a") not in repr(tokens)
     for wrong in ("secret", token("a")[:-1], token("a").upper(), token("a") + "x"):
         path.write_text(wrong)
         with pytest.raises(ConfigError, match="line 1"):
@@ -214,3 +216,77 @@ def test_documents_are_json_even_where_numbers_are_infinite(world: World, client
         answer = client.get(f"/v1/campaigns/watts/{name}", headers=SECRET)
         found = json.loads(answer.text, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
         assert answer.status_code == 200 and found
+
+
+def live(world: World, path: Any, *lines: str) -> Client:
+    path.write_text("".join(line + "\n" for line in lines))
+    return Client(analyzer_app(world.analyzer, tokens=LiveTokens(path)))
+
+
+def test_a_token_that_is_withdrawn_is_refused_without_a_restart(world: World, tmp_path: Any) -> None:
+    path = tmp_path / "tokens"
+    client = live(world, path, token("a") + " me", token("open sesame") + " you")
+    assert client.get(GUARDED[0], headers=SECRET).status_code == 200
+    Tokens.load(path).without("you").save(path)
+    assert problem(client.get(GUARDED[0], headers=SECRET)) == ("unauthorized", 401)
+    Tokens.load(path).with_token(Token(token("open sesame"), "you")).save(path)
+    assert client.get(GUARDED[0], headers=SECRET).status_code == 200
+
+
+@pytest.mark.parametrize("spoil", ["gone", "wrong"])
+def test_while_the_tokens_cannot_be_read_nobody_may_ask(world: World, tmp_path: Any, spoil: str) -> None:
+    path = tmp_path / "tokens"
+    client = live(world, path, token("open sesame"))
+    path.write_text("half a li") if spoil == "wrong" else path.unlink()
+    for _ in range(2):
+        assert problem(client.get(GUARDED[0], headers=SECRET)) == ("unauthorized", 401)
+    path.write_text(token("open sesame"))
+    assert client.get(GUARDED[0], headers=SECRET).status_code == 200
+
+
+def test_a_token_ends_when_it_expires(world: World, tmp_path: Any) -> None:
+    ends = datetime.fromtimestamp(world.clock.now() + 60.0, UTC)
+    client = live(world, tmp_path / "tokens", Token(token("open sesame"), "me", ends).write())
+    assert client.get(GUARDED[0], headers=SECRET).status_code == 200
+    world.clock.advance(60.0)
+    assert problem(client.get(GUARDED[0], headers=SECRET)) == ("unauthorized", 401)
+
+
+def test_a_token_reads_the_campaigns_of_its_scope_and_no_other(world: World, tmp_path: Any) -> None:
+    client = live(world, tmp_path / "tokens", f"{token('open sesame')} campaigns=watts me")
+    client.post("/v1/batches", content=GOOD)
+    listed = client.get("/v1/campaigns", headers=SECRET).json()["campaigns"]
+    assert [each["campaign"] for each in listed] == ["watts"]
+    assert client.get("/v1/campaigns/watts/status", headers=SECRET).status_code == 200
+    for path in GUARDED[1:]:
+        assert problem(client.get(path, headers=SECRET)) == ("not_found", 404)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["expires=soon", "expires=2030-01-31", "expire=2030-01-31T00:00:00+00:00", "campaigns=", "campaigns=a,,b"],
+)
+def test_a_token_with_a_setting_that_is_not_understood_lets_nobody_in(tmp_path: Any, words: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"{token('a')} {words} me\n")
+    with pytest.raises(ConfigError, match="line 1: must be the SHA-256"):
+        Tokens.load(path)
+
+
+def test_tokens_are_made_listed_and_withdrawn_by_their_verbs(tmp_path: Any, capsys: Any) -> None:
+    file, out = tmp_path / "tokens.txt", tmp_path / "token.txt"
+    make = ["collect", "token", "add", str(file), "--label", "city board", "--campaign", "commute", "--out", str(out)]
+    assert invoke(make) == 0
+    assert invoke([*make[:-1], str(tmp_path / "other.txt")]) == 2 and not (tmp_path / "other.txt").exists()
+    secret = out.read_text().strip()
+    assert out.stat().st_mode & 0o777 == 0o600 and secret not in file.read_text()
+    (made,) = Tokens.load(file).tokens
+    assert made.digest == token(secret) and made.label == "city board" and made.campaigns == {"commute"}
+    assert made.expires is not None and not made.valid(made.expires.timestamp())
+    capsys.readouterr()
+    assert invoke(["collect", "token", "list", str(file)]) == 0
+    told = capsys.readouterr().out
+    assert "city board: commute, until 2" in told and secret not in told and made.digest not in told
+    assert invoke(["collect", "token", "withdraw", str(file), "city board"]) == 0
+    assert Tokens.load(file).tokens == ()
+    assert invoke(["collect", "token", "withdraw", str(file), "city board"]) == 2

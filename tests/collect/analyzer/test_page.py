@@ -51,6 +51,11 @@ def test_the_page_shows_question_rounds_estimates_and_promises(html: str) -> Non
     assert "<west>" not in html
 
 
+def test_the_page_names_the_rounds_that_no_batch_has_come_of(html: str) -> None:
+    assert html.count("No batch has come of round 3: it waits, was dropped or is lost.") == 2
+    assert not re.search("No batch has come of round [^3]", html)
+
+
 def test_the_page_loads_nothing_from_elsewhere(html: str) -> None:
     assert re.findall(r"https?://", html) == []
     assert re.findall(r"""(?:src|href|action|data)\s*=\s*["'](?!data:,)""", html) == []

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaig
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import close
+from dovetail.cli.main import invoke
 from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
@@ -27,6 +29,7 @@ from dovetail.collect.shuffler.close_request import close_statement
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered
 from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
+from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
 
 
@@ -344,6 +347,7 @@ def test_a_batch_is_streamed_to_the_place_where_batches_go():
 def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeypatch, caplog):
     class Broken:
         left, beats = 6, threading.Event()
+        rounds = SimpleNamespace(store=open_shuffler_store("sqlite://"))
 
         def turn(self, now):
             self.left -= 1
@@ -365,3 +369,25 @@ def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeyp
     broken.stop = lambda: None
     service.stop()
     assert [record.getMessage() for record in caplog.records] == ["a step failed"] * 2
+
+
+def test_a_lost_round_stands_in_health_status_and_metrics_and_is_dropped_by_its_owner(tmp_path):
+    world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
+    with served(world) as client:
+        for device in DEVICES[:20]:
+            client.post("/v1/reports", content=message(world.campaign, device))
+        (tmp_path / "vault" / "commute-1.key").unlink()
+        client.service._turn(client.service.clock.now())
+        found = client.get("/readyz")
+        assert (found.status_code, found.json()) == (200, {"status": "degraded", "lost": {"commute": [1]}})
+        (status,) = client.get("/v1/status").json()["campaigns"]
+        assert status["lost"] == [{"round": 1, "reports": 20}] and status["faulty"] == []
+        assert 'dovetail_rounds{campaign="commute",state="lost"} 1.0' in client.get("/metrics").text
+        late = client.post("/v1/reports", content=message(world.campaign, DEVICES[30]))
+        assert (late.status_code, kind(late)) == (410, "lost")
+        (tmp_path / "campaign.toml").write_bytes(world.campaign.signed)
+        save_keys(OWNER, tmp_path / "owner.key")
+        drop = ["collect", "drop", str(tmp_path / "campaign.toml"), "1", "--keys", str(tmp_path / "owner.key")]
+        assert invoke([*drop, "--shuffler", str(client.base_url).rstrip("/")]) == 0
+        assert client.get("/readyz").json() == {"status": "ready"}
+        assert client.get("/v1/campaigns/commute/round").json() == {"round": 2, "state": "open"}

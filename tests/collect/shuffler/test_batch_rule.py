@@ -50,8 +50,20 @@ def test_a_round_is_built_from_one_state_only_and_never_again():
             assert row.after in LEAVING
 
 
-def test_a_round_takes_reports_in_one_state_only_and_never_opens_again():
-    assert {row.state for row in batch_rule.BATCH_RULE if row.after == "open"} == {"unopened", "open"}
+def test_a_round_takes_reports_in_one_state_only_and_opens_again_only_when_its_key_is_back():
+    assert {row.state for row in batch_rule.BATCH_RULE if row.after == "open"} == {"unopened", "open", "lost"}
+    assert {row.event for row in batch_rule.BATCH_RULE if row.state == "lost"} == {"key back", "owner drops"}
+
+
+def test_a_round_is_lost_only_while_its_reports_wait_and_nothing_of_it_is_deleted_then():
+    found = [row for row in batch_rule.BATCH_RULE if row.after == "lost"]
+    assert {row.state for row in found} == {"open", "held"}
+    assert {row.effects for row in found} == {("lose",)}
+
+
+def test_an_owner_drops_only_what_cannot_be_released():
+    found = {(row.state, row.when) for row in batch_rule.BATCH_RULE if row.event == "owner drops"}
+    assert found == {("lost", ""), ("held", "unreadable")}
 
 
 def test_the_link_is_erased_wherever_reports_are_gone_and_nowhere_else():
@@ -124,6 +136,8 @@ def test_a_report_counts_in_a_round_that_takes_reports_or_in_none(rounds, number
     running = round_schedule.current_round(rule, rounds, now)
     if found == "too_early":
         assert number > running + 1
+    elif found == "lost":
+        assert rounds[number].state == "lost"
     elif found != "late":
         assert 1 <= found <= rule.schedule.count
         assert rounds[found].state == "open" if found in rounds else now < rule.schedule.ends(found) + 60

@@ -8,6 +8,7 @@ from tests.collect.shuffler.world import ANALYZER, DEVICES, OWNER, SHUFFLER, cam
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import close, shuffler
+from dovetail.cli.main import invoke
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
@@ -142,3 +143,13 @@ def test_only_the_owner_can_ask_for_a_close(command, place):
     assert isinstance(found.exception, ConfigError) and "must never hold" in str(found.exception)
     found = CliRunner().invoke(command, [*arguments, "--keys", str(place / "owner.key")])
     assert "no shuffler answers" in str(found.exception)
+
+
+def test_a_second_shuffler_with_another_vault_says_why_it_does_not_start(place, capsys):
+    service, _ = assemble(load(place / "shuffler.toml"), place)
+    with pytest.raises(ConfigError, match="another shuffler works on this database with another `vault`"):
+        changed(place, "schema_version = 1\n", 'schema_version = 1\nvault = "elsewhere"\n')
+    assert invoke(["collect", "shuffler", str(place / "shuffler.toml")]) == 2
+    told = capsys.readouterr().err
+    assert "another `vault`; give both the same folder, or stop it." in told and "Traceback" not in told
+    service.shuffler.stop()

@@ -18,6 +18,7 @@ from dovetail.collect.shuffler.close_request import close_statement
 from dovetail.collect.shuffler.delivery import backoff
 from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.core.entropy import simulation
+from dovetail.core.errors import StorageError
 from dovetail_protocol.keys import SigningKey
 
 
@@ -274,8 +275,15 @@ def test_one_broken_campaign_stops_no_other_one(monkeypatch):
     world = World(campaign(minimum=1), others=[other])
     world.send(0)
     world.deliver([message(other, DEVICES[0])])
-    world.link_keys.erase("commute", 1)  # the operator has lost the key: its reports cannot be read any more
-    with pytest.raises(Exception, match="is gone from the vault"):
+    refresh = world.shuffler.rounds.refresh
+
+    def broken(id):
+        if id == "commute":
+            raise StorageError("its rounds cannot be read.")
+        return refresh(id)
+
+    monkeypatch.setattr(world.shuffler.rounds, "refresh", broken)
+    with pytest.raises(StorageError, match="its rounds cannot be read"):
         world.to_round(2)
     assert [round.state for round in world.store.rounds("other")] == ["released", "open"]
 
@@ -288,3 +296,18 @@ def test_refused_messages_and_digests_are_kept_as_long_as_the_operator_says():
     world.advance(200 * 86_400.0)
     assert world.store.purge(0.0) == 0
     assert world.deliver([report]) == ["late"]
+
+
+@pytest.mark.parametrize("step", ["add_part", "finish_batch"])
+def test_a_release_that_a_full_disk_has_stopped_goes_on_without_a_restart(step, monkeypatch):
+    world = World(campaign(minimum=2))
+    world.send(0, 1)
+    with monkeypatch.context() as full:
+        for method in (step, "abandon_batch"):
+            full.setattr(world.store, method, lambda *_: (_ for _ in ()).throw(StorageError("the disk is full.")))
+        world.to_round(2)
+        assert world.states()[1] == "releasing"
+        with pytest.raises(StorageError, match="the disk is full"):
+            world.advance(1.0)
+    world.advance(1.0)
+    assert world.states()[1] == "delivered" and world.analyzer.only().header.count == 2

@@ -62,7 +62,7 @@ def orders(n, rng, fitted=None, size=1):
     shelf = Shelf(RoundKey.derive(bytes(range(32))), [(bytes([i]) * 32, bytes([i])) for i in range(n)])
     step = 1 if fitted is None else 5
     for _ in range(TRIALS):
-        shuffled_batch.build_batch(closed(shelf), version_of_three, (1,), shuffler=fitted, rng=rng)
+        shuffled_batch.build_batch(closed(shelf), version_of_three, (1,), id="batch", shuffler=fitted, rng=rng)
         yield tuple(shelf.body[step - 1 :: step])
 
 
@@ -177,7 +177,9 @@ def test_the_memory_of_a_release_does_not_grow_with_its_reports():
     shelf = Shelf(key, [(i.to_bytes(32, "big"), inner) for i in range(n)], keep=False)
     tracemalloc.start()
     try:
-        shuffled_batch.build_batch(closed(shelf), version_of_three, (1,), shuffler=None, rng=rng_of("memory"))
+        shuffled_batch.build_batch(
+            closed(shelf), version_of_three, (1,), id="batch", shuffler=None, rng=rng_of("memory")
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -193,7 +195,7 @@ def test_after_release_the_disk_holds_no_device_and_no_key_that_could_find_one(t
     world = World(campaign(minimum=2), folder=tmp_path)
     reports = [message(world.campaign, device) for device in DEVICES[:2]]
     assert world.deliver(reports) == ["accepted", "accepted"]
-    keys = list((tmp_path / "vault").iterdir())
+    keys = list((tmp_path / "vault").glob("*.key"))
     (secret,) = [path.read_bytes() for path in keys]
     tags = [tag for _, tag in world.store.tags("commute", [1])]
     sealed = world.store.fetch("commute", world.store.tags("commute", [1]))
@@ -204,7 +206,8 @@ def test_after_release_the_disk_holds_no_device_and_no_key_that_could_find_one(t
         assert found_in(tmp_path, device.verifying_key().public) == []
     for gone in (secret, *tags, *sealed, *reports):
         assert found_in(tmp_path, gone) == []
-    assert [path.name for path in (tmp_path / "vault").iterdir()] == ["commute-2.key"]
+    kept = {path.name: path.read_text() for path in (tmp_path / "vault").iterdir() if path.name != "commute-2.key"}
+    assert kept.keys() == {"vault.id", "commute.erased"} and kept["commute.erased"].split() == ["1;"]
 
 
 def test_before_release_the_database_alone_names_no_device(tmp_path):

@@ -179,6 +179,12 @@ class World:
         self.shuffler.start(self.clock.now())
         self.shuffler.step(self.clock.now())
 
+    def replace_vault(self, name: str = "another") -> None:
+        """Go on with an empty vault, as after a restore; the next `restart` uses it."""
+        assert self.folder is not None
+        self.store.close()
+        self.link_keys = FileLinkKeyStore(self.folder / name)
+
     def send(self, *devices: int, round: int = 1, value: int = 0) -> list[str]:
         """One report of each of these devices; what they are told."""
         return self.deliver([message(self.campaign, DEVICES[device], round=round, value=value) for device in devices])

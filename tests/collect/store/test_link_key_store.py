@@ -103,7 +103,7 @@ def test_every_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytes
     assert [step for step in steps if step != "unlink"] == ["sync file", "link", "sync folder"]
     steps.clear()
     link_keys.erase("buses", 1)
-    assert steps == ["sync file", "unlink", "sync folder"]
+    assert steps == ["sync file", "sync folder", "sync file", "unlink", "sync folder"]  # noted, overwritten, removed
 
 
 @pytest.mark.parametrize("campaign", ["", "../buses", "a/b", "a.b", "x" * 65, "ü"])

@@ -19,7 +19,7 @@ from tests.collect.store.samples import BUSES, fill, report
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import Database
-from dovetail.collect.store.migrations import VERSION_TABLE
+from dovetail.collect.store.migrations import VERSION_TABLE, schema_of
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
 from dovetail.core.errors import ConfigError, StorageError
@@ -76,7 +76,8 @@ def test_a_newer_database_is_refused_in_one_line(lasting: str, database: Databas
     database.write(lambda connection: connection.execute(newer))
     with pytest.raises(StorageError) as refused:
         open_shuffler_store(lasting)
-    assert "has the newer schema shuffler_99, this version knows shuffler_1: upgrade Dovetail." in str(refused.value)
+    newest = schema_of("sqlite://", "shuffler")[1]
+    assert f"has the newer schema shuffler_99, this version knows {newest}: upgrade Dovetail." in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -17,7 +17,7 @@ from tests.collect.analyzer import world as analysis
 from tests.collect.shuffler import world as shuffling
 
 from dovetail.collect.analyzer.app import analyzer_app
-from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.analyzer.tokens import Token, Tokens
 from dovetail.collect.http.problems import STATUS, TYPE
 from dovetail.collect.shuffler.endpoints.app import shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
@@ -92,7 +92,7 @@ def shuffler() -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def analyzer() -> Iterator[Client]:
     world = analysis.World((ASKED,))
-    client = Client(analyzer_app(world.analyzer, tokens=Tokens((analysis.token(SECRET),)), public_page=True))
+    client = Client(analyzer_app(world.analyzer, tokens=Tokens((Token(analysis.token(SECRET)),)), public_page=True))
     yield client
     client.close()
 

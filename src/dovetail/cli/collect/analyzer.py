@@ -22,8 +22,7 @@ def _analyzer(
     """Run the analyzer: it takes batches from the shuffler, counts them, answers queries and shows the live page.
 
     Prints its URL once it listens. SIGTERM or Ctrl-C stops it after the requests under way. Queries need bearer
-    tokens, whose SHA-256 digests stand in the file `tokens`: a digest in hex and a label on each line. To make one:
-    python -c "import secrets, hashlib; t = secrets.token_urlsafe(); print(t, hashlib.sha256(t.encode()).hexdigest())"
+    tokens, whose SHA-256 digests stand in the file `tokens`; `dovetail collect token` makes and withdraws them.
 
     Examples:
     dovetail collect analyzer analyzer.toml

@@ -57,18 +57,23 @@ def _shuffler(url: str) -> Any:
 
 def _print_rounds(found: Any) -> None:
     table = Table(title="shuffler", title_justify="left", title_style="bold")
-    for name in ("campaign", "round", "state", "minimum", "too small, waiting", "dropped", "refused"):
+    for name in ("campaign", "round", "state", "minimum", "too small, waiting", "lost", "dropped", "refused"):
         table.add_column(name, justify="right" if name in ("round", "minimum") else "left")
     for each in found["campaigns"]:
-        waiting, dropped = (
+        waiting, lost, dropped = (
             ", ".join(f"round {entry['round']:,}: {entry['reports']:,}" for entry in each[name]) or "none"
-            for name in ("waiting", "dropped")
+            for name in ("waiting", "lost", "dropped")
         )
         refused = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in each["refused"].items())
         numbers = (f"{each['round']:,}", each["state"], f"{each['minimum']:,}")
-        table.add_row(each["id"], *numbers, waiting, dropped, refused or "none")
+        table.add_row(each["id"], *numbers, waiting, lost, dropped, refused or "none")
     Console().print(table)
     typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
+    if found["clock"] == "halted":
+        typer.echo("the shuffler does not believe its clock and releases nothing: see `dovetail collect clock`")
+    for each in found["campaigns"]:
+        for number in each["faulty"]:
+            typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
 
 
 def _print(id: str, status: Any, promised: Any) -> None:

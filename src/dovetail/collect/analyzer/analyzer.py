@@ -16,6 +16,7 @@ from dovetail.collect.analyzer.batch_intake import IncomingBatch, VerifiedBatch,
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.metrics import AnalyzerMetrics
 from dovetail.collect.clock import Clock
+from dovetail.collect.http.application import Health
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.store.interfaces import AnalyzerStore
@@ -95,6 +96,18 @@ class Analyzer:
     def all_answers(self) -> list[CampaignAnswers]:
         """The answers about every campaign, by id."""
         return list(self._answers.values())
+
+    def health(self) -> Health:
+        """Whether a batch could be counted now."""
+        if not self.store.ready():
+            return Health("the store cannot be written.")
+        try:
+            with self.spool() as spool:
+                spool.write(bytes(_PIECE))
+                spool.fileno()  # on the disk, where large batches lie
+        except OSError:
+            return Health("the folder for temporary files takes nothing; is its disk full?")
+        return Health()
 
     def purge(self) -> int:
         """Forget what was set aside longer ago than `keep_days`; how many reports."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
-from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.analyzer.tokens import LiveTokens, Tokens, TokenSource
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.server_config import ServerConfig
 from dovetail.collect.store.analyzer_store import open_analyzer_store
@@ -38,15 +38,15 @@ def load(path: Path) -> AnalyzerConfig:
     return parse_section(AnalyzerConfig, read_toml(path), name=str(path))
 
 
-def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, Tokens]:
+def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, TokenSource]:
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
     versions = config.load_campaigns(folder)
     campaigns = AnalyzerCampaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
-    tokens = Tokens(()) if config.tokens is None else Tokens.load(folder / config.tokens)
+    tokens: TokenSource = Tokens(()) if config.tokens is None else LiveTokens(folder / config.tokens)
     slots = {campaign.id: RosterSlotEstimator.load(campaign, place) for campaign, place in versions}
     analyzer = Analyzer(
         campaigns,
-        store=open_analyzer_store(config.store or f"sqlite:///{folder / 'analyzer.sqlite'}"),
+        store=open_analyzer_store(config.store_url(folder, "analyzer")),
         clock=clock or SystemClock(),
         keep_days=config.retention.days,
         slots={id: found for id, found in slots.items() if found is not None},

@@ -20,7 +20,7 @@ from dovetail.collect.analyzer.answers import export
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch
 from dovetail.collect.analyzer.page import live_page as page
-from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.analyzer.tokens import Token, TokenSource
 from dovetail.collect.http.application import Lifespan, strict_app
 from dovetail.collect.http.bodies import stream_limited
 from dovetail.collect.http.problems import Refusal
@@ -36,7 +36,7 @@ _WIDEST = 100_000  # rounds of a window
 _LOG = Log("analyzer")
 
 
-def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = False) -> Starlette:
+def analyzer_app(analyzer: Analyzer, *, tokens: TokenSource, public_page: bool = False) -> Starlette:
     """The app around an analyzer; without `public_page` there is none."""
     asked = {
         "status": lambda answers, _: answers.status(),
@@ -56,12 +56,16 @@ def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = Fals
         "parquet": (export.as_parquet, "application/vnd.apache.parquet"),
     }
     campaign = "/v1/campaigns/{campaign}"
+
+    def guard(endpoint: Endpoint) -> Endpoint:
+        return _require_token(tokens, analyzer, endpoint)
+
     routes = [
         Route("/v1/batches", _batches(analyzer), methods=["POST"]),
-        Route("/v1/campaigns", _require_token(tokens, _list(analyzer))),
-        *(Route(f"{campaign}/{name}", _require_token(tokens, _ask(analyzer, find))) for name, find in asked.items()),
+        Route("/v1/campaigns", guard(_list(analyzer))),
+        *(Route(f"{campaign}/{name}", guard(_ask(analyzer, find))) for name, find in asked.items()),
         *(
-            Route(f"{campaign}/export.{name}", _require_token(tokens, _file(analyzer, write, kind)))
+            Route(f"{campaign}/export.{name}", guard(_file(analyzer, write, kind)))
             for name, (write, kind) in files.items()
         ),
         Route(f"{campaign}/requirement", _ask(analyzer, lambda answers, _: answers.requirement())),
@@ -69,7 +73,7 @@ def analyzer_app(analyzer: Analyzer, *, tokens: Tokens, public_page: bool = Fals
     ]
     if public_page:
         routes += [Route("/", _page(analyzer)), Route("/live", _live(analyzer))]
-    return strict_app(routes, ready=analyzer.store.ready, lifespan=_lifespan(analyzer))
+    return strict_app(routes, ready=analyzer.health, lifespan=_lifespan(analyzer))
 
 
 def run_analyzer(config: AnalyzerConfig, folder: Path, ready: Callable[[str], None]) -> None:
@@ -120,8 +124,10 @@ def _batches(analyzer: Analyzer) -> Endpoint:
 
 
 def _list(analyzer: Analyzer) -> Endpoint:
-    async def campaigns(_: Request) -> Response:
-        return JSONResponse({"campaigns": [answers.heading() for answers in analyzer.all_answers()]})
+    async def campaigns(request: Request) -> Response:
+        token: Token = request.state.token
+        found = [answers.heading() for answers in analyzer.all_answers()]
+        return JSONResponse({"campaigns": [each for each in found if token.reads(each["campaign"])]})
 
     return campaigns
 
@@ -164,12 +170,16 @@ def _live(analyzer: Analyzer) -> Endpoint:
     return refresh
 
 
-def _require_token(tokens: Tokens, endpoint: Endpoint) -> Endpoint:
-    """The endpoint behind a bearer token."""
+def _require_token(tokens: TokenSource, analyzer: Analyzer, endpoint: Endpoint) -> Endpoint:
+    """The endpoint behind a bearer token that is valid now and reads its campaign."""
 
     async def guarded(request: Request) -> Response:
-        if not tokens.allow(request.headers.get("authorization")):
-            raise Refusal("unauthorized", "a bearer token of this analyzer is needed.")
+        token = tokens.current().find(request.headers.get("authorization"), now=analyzer.clock.now())
+        if token is None:
+            raise Refusal("unauthorized", "a bearer token of this analyzer is needed, and one that is still valid.")
+        if not token.reads(request.path_params.get("campaign", "")) and "campaign" in request.path_params:
+            raise Refusal("not_found", "there is no such campaign here, or none that this token may read.")
+        request.state.token = token
         return await endpoint(request)
 
     return guarded

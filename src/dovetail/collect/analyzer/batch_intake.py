@@ -23,6 +23,7 @@ from dovetail.collect.analyzer.unseal import OpenedReports, VersionOpeners, unse
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.clock import minute
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
+from dovetail.core.errors import StorageError
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import Rejected
@@ -57,7 +58,10 @@ class IncomingBatch:
             raise Rejected("malformed", "the batch is longer than its header says.")
         self._left -= len(piece)
         self._digest.update(piece)
-        self._spool.write(piece)
+        try:
+            self._spool.write(piece)
+        except OSError as error:
+            raise StorageError(f"the batch cannot be spooled ({error.strerror}); make room and try again.") from None
 
     def finish(self) -> VerifiedBatch:
         """The batch, after its last piece."""

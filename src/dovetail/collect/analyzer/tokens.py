@@ -1,48 +1,163 @@
-"""Who may ask: bearer tokens, of which the server holds SHA-256 digests only."""
+"""Who may ask, what, and until when: bearer tokens, of which the server holds SHA-256 digests only."""
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
-from dovetail.core.errors import ConfigError
+from dovetail.collect.logs import Log
+from dovetail.core.errors import ConfigError, DataError, OutputError
 
-_LINE = re.compile(r"([0-9a-f]{64})(?:\s+\S.*)?")
+_LOG = Log("analyzer.tokens")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_CAMPAIGNS = re.compile(r"[A-Za-z0-9_-]+(,[A-Za-z0-9_-]+)*")
+_FORM = (
+    "the SHA-256 of a token in hex, then expires=2030-01-31T12:00:00+00:00 and campaigns=a,b if wanted, then a label"
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: whose it is, until when it is valid, and which campaigns it reads; None: for ever, all."""
+
+    digest: str = field(repr=False)
+    label: str = ""
+    expires: datetime | None = None
+    campaigns: frozenset[str] | None = None
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """From a line of the file; ValueError for anything else."""
+        digest, *words = line.split()
+        given: dict[str, str] = {}
+        while words and "=" in words[0]:
+            name, _, value = words.pop(0).partition("=")
+            if name in given or name not in ("expires", "campaigns"):
+                raise ValueError(name)
+            given[name] = value
+        expires = None if "expires" not in given else datetime.fromisoformat(given["expires"])
+        if not _DIGEST.fullmatch(digest) or (expires is not None and expires.tzinfo is None):
+            raise ValueError("digest or time")
+        if "campaigns" in given and not _CAMPAIGNS.fullmatch(given["campaigns"]):
+            raise ValueError("campaigns")
+        campaigns = frozenset(given["campaigns"].split(",")) if "campaigns" in given else None
+        return cls(digest, " ".join(words), expires, campaigns)
+
+    def write(self) -> str:
+        """The line that `read` reads."""
+        expires = [] if self.expires is None else [f"expires={self.expires.isoformat()}"]
+        campaigns = [] if self.campaigns is None else [f"campaigns={','.join(sorted(self.campaigns))}"]
+        return " ".join([self.digest, *expires, *campaigns, self.label]).rstrip()
+
+    def valid(self, now: float) -> bool:
+        return self.expires is None or now < self.expires.timestamp()
+
+    def reads(self, campaign: str) -> bool:
+        """Whether this campaign is in its scope."""
+        return self.campaigns is None or campaign in self.campaigns
+
+
+class TokenSource(Protocol):
+    def current(self) -> Tokens:
+        """The tokens as of now."""
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Digests of the tokens that are let in; of none, nobody is.
+    """The tokens that are let in; of none, nobody is.
 
     Examples
     --------
-    >>> tokens = Tokens((sha256(b"secret").hexdigest(),))
-    >>> tokens.allow("Bearer secret"), tokens.allow("Bearer other"), tokens.allow(None)
-    (True, False, False)
+    >>> tokens = Tokens((Token(sha256(b"secret").hexdigest(), "me"),))
+    >>> tokens.find("Bearer secret", now=0.0).label, tokens.find("Bearer other", now=0.0), tokens.find(None, now=0.0)
+    ('me', None, None)
     """
 
-    digests: tuple[str, ...] = field(repr=False)
+    tokens: tuple[Token, ...]
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """From a file with one token a line: SHA-256 in hex, then a label; empty lines and # comments are skipped."""
+        """From a file with one token a line; empty lines and # comments are skipped."""
         try:
-            lines = [line.strip() for line in path.read_text().splitlines()]
+            lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
         except (OSError, UnicodeDecodeError):
             raise ConfigError(f"{path}: no such file of tokens, or not text.") from None
-        found = [(number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
-        for number, line in found:
-            if not _LINE.fullmatch(line):
-                raise ConfigError(f"{path}, line {number}: must be the SHA-256 of a token in hex, then a label.")
-        return cls(tuple(line[:64] for _, line in found))
+        found = list[Token]()
+        for number, line in enumerate(lines, 1):
+            try:
+                found += [Token.read(line)] if line and not line.startswith("#") else []
+            except ValueError:
+                raise ConfigError(f"{path}, line {number}: must be {_FORM}.") from None
+        return cls(tuple(found))
 
-    def allow(self, authorization: str | None) -> bool:
-        """Whether an Authorization header holds one of the tokens; takes the same time for every token."""
+    def save(self, path: Path) -> None:
+        """Replace the file at once or not at all."""
+        try:
+            handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.writelines(token.write() + "\n" for token in self.tokens)
+                file.flush()
+                os.fsync(file.fileno())
+            if path.exists():  # the analyzer may run as another user, who was given this file
+                Path(scratch).chmod(path.stat().st_mode & 0o777)
+            Path(scratch).replace(path)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
+
+    def current(self) -> Tokens:
+        return self
+
+    def with_token(self, token: Token) -> Tokens:
+        """With one more; a label that the file could not tell from a setting is refused, like one that is taken."""
+        try:
+            kept = Token.read(token.write()) == token
+        except ValueError:
+            kept = False
+        if not token.label or not kept:
+            raise DataError(f"`label` must be words without =, and `campaign` an id, got {token.label}.")
+        if any(each.label == token.label for each in self.tokens):
+            raise DataError(f"there is a token for {token.label} already; withdraw it, or choose another label.")
+        return Tokens((*self.tokens, token))
+
+    def without(self, label: str) -> Tokens:
+        """Without the tokens of a label."""
+        kept = tuple(token for token in self.tokens if token.label != label)
+        if len(kept) == len(self.tokens):
+            raise DataError(f"there is no token for {label}.")
+        return Tokens(kept)
+
+    def find(self, authorization: str | None, *, now: float) -> Token | None:
+        """The valid token that an Authorization header holds; takes the same time for every token."""
         scheme, _, token = (authorization or "").partition(" ")
         shown = sha256(token.strip().encode()).hexdigest()
-        matches = [compare_digest(shown, digest) for digest in self.digests]
-        return scheme.lower() == "bearer" and any(matches)
+        matches = [each for each in self.tokens if compare_digest(shown, each.digest) & each.valid(now)]
+        return matches[0] if scheme.lower() == "bearer" and matches else None
+
+
+class LiveTokens:
+    """The tokens of a file, read for every question: one that is withdrawn stops working at once.
+
+    While the file cannot be read, or says something that is not understood, nobody is let in; the log says so.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._fault = path, False
+        Tokens.load(path)  # at the start a wrong file is an error
+
+    def current(self) -> Tokens:
+        try:
+            found = Tokens.load(self._path)
+        except ConfigError as error:
+            if not self._fault:
+                _LOG.fault("no tokens can be read, nobody may ask", error)
+            self._fault = True
+            return Tokens(())
+        self._fault = False
+        return found

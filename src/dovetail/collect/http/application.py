@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
@@ -37,11 +38,20 @@ class _Number(Convertor[int]):
 
 register_url_convertor("number", _Number())
 
+
+@dataclass(frozen=True)
+class Health:
+    """Why nothing can be done now, or empty; and what needs an operator although work goes on."""
+
+    fault: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
 def strict_app(
-    routes: Sequence[BaseRoute], *, ready: Callable[[], bool], lifespan: Lifespan | None = None
+    routes: Sequence[BaseRoute], *, ready: Callable[[], Health], lifespan: Lifespan | None = None
 ) -> Starlette:
     """An app of these routes and `/healthz`, `/readyz`; `Refusal`, `Rejected` and faults become problem documents."""
     handlers: dict[Any, Any] = {
@@ -62,16 +72,18 @@ def strict_app(
     return app
 
 
-def health(ready: Callable[[], bool]) -> list[Route]:
+def health(ready: Callable[[], Health]) -> list[Route]:
     """`/healthz`: the process answers; `/readyz`: it can do its work, as `ready` says (called in a thread)."""
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_: Request) -> Response:
-        if await asyncio.to_thread(ready):
-            return JSONResponse({"status": "ready"})
-        return problem("unavailable", "the store does not answer.", retry_after=PAUSE)
+        found = await asyncio.to_thread(ready)
+        if found.fault:
+            return problem("unavailable", found.fault, retry_after=PAUSE)
+        facts = {name: what for name, what in found.facts.items() if what}
+        return JSONResponse({"status": "degraded" if facts else "ready", **facts})
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 

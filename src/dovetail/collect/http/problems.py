@@ -30,6 +30,7 @@ STATUS: dict[str, int] = {
     "round": 409,
     "late": 409,
     "second_report": 409,
+    "lost": 410,
     "too_large": 413,
     "too_early": 425,
     "rate_limited": 429,

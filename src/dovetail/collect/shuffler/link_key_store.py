@@ -1,7 +1,8 @@
 """Keys of rounds, outside the database: while one exists its round can be linked to devices, erased it never can.
 
 Database, write-ahead logs and backups hold tags and sealed reports only. So that erasing means something, the vault's
-folder belongs on a file system without snapshots, and into no backup.
+folder belongs on a file system without snapshots, and into no backup. A database that was restored from an older
+backup may ask for a key that was erased since: the vault remembers which rounds are over, and makes none anew.
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ from dovetail.core.errors import DataError, StorageError
 _SECRET = 32
 _NONCE = 12
 _ERASED = bytes(_SECRET)
+_IDENTITY = "vault.id"
+
+
+class ErasedKey(StorageError):
+    """The round is over: its key was destroyed."""
+
+
+class UnusableKey(StorageError):
+    """What lies there for the round is no key."""
+
+
+class ForeignKey(StorageError):
+    """There is a key for the round, and it is not the one under which its reports lie."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,16 @@ class RoundKey:
 
     tagging: bytes = field(repr=False)
     sealing: AESGCM = field(repr=False, compare=False)
+    fingerprint: str = field(default="", repr=False)  # says which key it is, and nothing else about it; 32 hex digits
 
     @classmethod
     def derive(cls, secret: bytes) -> Self:
-        """Two keys of one secret (32 random bytes), by HKDF."""
-        return cls(_expand(secret, b"dovetail round tag v1"), AESGCM(_expand(secret, b"dovetail round seal v1")))
+        """Two keys of one secret (32 random bytes) and its fingerprint, by HKDF."""
+        return cls(
+            _expand(secret, b"dovetail round tag v1"),
+            AESGCM(_expand(secret, b"dovetail round seal v1")),
+            _expand(secret, b"dovetail round fingerprint v1")[:16].hex(),
+        )
 
     def tag(self, device: bytes) -> bytes:
         """32 bytes that stand for a device in this round and say nothing without the key: HMAC-SHA256."""
@@ -77,14 +96,21 @@ class RoundKey:
 class LinkKeyStore(Protocol):
     """The keys of the rounds of a shuffler, shared by its replicas."""
 
+    def identity(self) -> str:
+        """What tells this vault from every other; StorageError when it is gone, as when a disk is not mounted."""
+
+    def ready(self) -> bool:
+        """Whether a key could be made now."""
+
     def create(self, campaign: str, round: int) -> RoundKey:
         """The key of a round, made if there is none, and durable; everybody who asks gets the same.
 
-        Comes before the store's `open_round`: every round that a store knows then has, or had, a key.
+        Comes before the store's `open_round`: every round that a store knows then has, or had, a key. ErasedKey
+        when the round had one that was destroyed: it is over, whatever a database from a backup says.
         """
 
     def key(self, campaign: str, round: int) -> RoundKey | None:
-        """The key of a round; None if there is none yet, or no more."""
+        """The key of a round; None if there is none yet, or no more; UnusableKey if what is there is none."""
 
     def erase(self, campaign: str, round: int) -> None:
         """Destroy the key, durably; nothing if there is none. Comes after the round's reports are deleted."""
@@ -98,22 +124,54 @@ class FileLinkKeyStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: str | None = None
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot(folder, error) from None
 
+    def identity(self) -> str:
+        path = self._folder / _IDENTITY
+        try:
+            if self._known is None and not path.exists():
+                self._write(path, os.urandom(16).hex().encode())
+                _sync(self._folder)
+            found = path.read_text(encoding="ascii", errors="replace")
+        except FileNotFoundError:
+            found = ""
+        except OSError as error:
+            raise _cannot(path, error) from None
+        if not re.fullmatch("[0-9a-f]{32}", found) or self._known not in (None, found):
+            raise StorageError(f"{self._folder} is not the vault that it was; is its disk mounted?")
+        self._known = found
+        return found
+
+    def ready(self) -> bool:
+        try:
+            self.identity()
+            draft = self._draft(self._folder / "ready", bytes(_SECRET))
+            draft.unlink()
+        except OSError:  # StorageError too
+            return False
+        return True
+
     def create(self, campaign: str, round: int) -> RoundKey:
         path = self._path(campaign, round)
+        if self._known is not None:
+            self.identity()  # a key in the wrong place would be lost with its round
         try:
             if not path.exists():
-                self._write(path)
+                if round in self._erased(campaign):
+                    raise _over(campaign, round)
+                self._write(path, os.urandom(_SECRET))
             _sync(self._folder)  # also after another process made it: what we seal now must open after a power cut
+        except StorageError:
+            raise
         except OSError as error:
             raise _cannot(path, error) from None
         key = self.key(campaign, round)
         if key is None:
-            raise StorageError(f"the key of round {round} of {campaign} has been erased; the round is over.")
+            raise _over(campaign, round)
         return key
 
     def key(self, campaign: str, round: int) -> RoundKey | None:
@@ -125,7 +183,7 @@ class FileLinkKeyStore:
         except OSError as error:
             raise _cannot(path, error) from None
         if len(secret) != _SECRET:
-            raise StorageError(f"{path} is not a round's key: it has {len(secret)} bytes, not {_SECRET}.")
+            raise UnusableKey(f"{path} is not a round's key: it has {len(secret)} bytes, not {_SECRET}.")
         return RoundKey.derive(secret) if secret != _ERASED else None
 
     def erase(self, campaign: str, round: int) -> None:
@@ -133,6 +191,7 @@ class FileLinkKeyStore:
         try:
             with suppress(FileNotFoundError):
                 with path.open("r+b") as file:
+                    self._note_erased(campaign, round)
                     file.write(_ERASED)
                     file.flush()
                     os.fsync(file.fileno())
@@ -144,39 +203,82 @@ class FileLinkKeyStore:
     def _path(self, campaign: str, round: int) -> Path:
         return self._folder / f"{_name(campaign)}-{whole('round', round, least=0)}.key"
 
-    def _write(self, path: Path) -> None:
-        """The whole file at once under its name, or another process's if that was first."""
-        draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(os.urandom(_SECRET))
+    def _erased(self, campaign: str) -> set[int]:
+        """Rounds whose key was destroyed; a line that a crash cut off names none."""
+        try:
+            lines = (self._folder / f"{_name(campaign)}.erased").read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            return set()
+        return {int(line[:-1]) for line in lines if re.fullmatch(r"[0-9]+;", line)}
+
+    def _note_erased(self, campaign: str, round: int) -> None:
+        """Durable before the key is gone."""
+        path = self._folder / f"{_name(campaign)}.erased"
+        known = path.exists()
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(f"\n{round};\n".encode())
             file.flush()
             os.fsync(file.fileno())
+        if not known:
+            _sync(self._folder)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """The whole file at once under its name, or another process's if that was first."""
+        draft = self._draft(path, content)
         try:
             with suppress(FileExistsError):
                 os.link(draft, path)
         finally:
             draft.unlink()
 
+    def _draft(self, path: Path, content: bytes) -> Path:
+        """A durable file beside `path`; none where there is no room for it."""
+        draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            draft.unlink()
+            raise
+        return draft
+
 
 class MemoryLinkKeyStore:
     """Keys that end with the process: for tests and simulations."""
 
     def __init__(self) -> None:
-        self._keys = dict[tuple[str, int], RoundKey]()
+        self._keys, self._erased = dict[tuple[str, int], RoundKey](), set[tuple[str, int]]()
+        self._known = os.urandom(16).hex()
+
+    def identity(self) -> str:
+        return self._known
+
+    def ready(self) -> bool:
+        return True
 
     def create(self, campaign: str, round: int) -> RoundKey:
+        if (campaign, round) in self._erased:
+            raise _over(campaign, round)
         return self._keys.setdefault((campaign, round), RoundKey.derive(os.urandom(_SECRET)))
 
     def key(self, campaign: str, round: int) -> RoundKey | None:
         return self._keys.get((campaign, round))
 
     def erase(self, campaign: str, round: int) -> None:
-        self._keys.pop((campaign, round), None)
+        if self._keys.pop((campaign, round), None) is not None:
+            self._erased.add((campaign, round))
 
 
 def _expand(secret: bytes, purpose: bytes) -> bytes:
     return HKDFExpand(SHA256(), _SECRET, purpose).derive(secret)
+
+
+def _over(campaign: str, round: int) -> ErasedKey:
+    return ErasedKey(f"the key of round {round} of {campaign} has been erased; the round is over.")
 
 
 def _name(campaign: str) -> str:

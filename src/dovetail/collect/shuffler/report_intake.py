@@ -27,9 +27,8 @@ from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.message import Envelope, Rejected, open_envelope, read_head
 
 ACCEPTED = "accepted"
-StoreResult = (
-    AcceptOutcome | Literal["lost"]
-)  # "lost": the key of its round cannot be had, so that nothing was stored
+# "keyless": the key of its round cannot be had now; "lost": it is gone, and the round with it. Nothing was stored
+StoreResult = AcceptOutcome | Literal["keyless", "lost"]
 _ANY = 1 << 32  # slots, where no public table has a row for each
 
 
@@ -57,14 +56,16 @@ _REPLIES: dict[StoreResult, Reply] = {
     "duplicate": Reply(ACCEPTED),
     "second": Reply("second_report", "the device has another report in this round; each device counts once."),
     "closed": Reply("late", "the round is closed, and takes no more reports."),
-    "lost": Reply("unavailable", "the round cannot take reports now; come back later."),
+    "keyless": Reply("unavailable", "the round cannot take reports now; come back later."),
+    "lost": Reply("lost", "the shuffler has lost the key of this round, which counts no reports; later rounds do."),
 }
 _COUNTED_AS: dict[StoreResult, str] = {
     "new": ACCEPTED,
     "duplicate": "duplicate",
     "second": "second_report",
     "closed": "late",
-    "lost": "unavailable",
+    "keyless": "unavailable",
+    "lost": "lost",
 }
 
 
@@ -166,7 +167,13 @@ class ReportIntake:
         keys: dict[tuple[str, int], RoundKey | None] = {}  # looked up once for each transaction, and never kept
         sealed = [self._seal(report, keys, now) for report in reports]
         outcomes = iter(self._rounds.store.accept([report for report in sealed if report is not None]))
-        return ["lost" if report is None else next(outcomes) for report in sealed]
+        found: list[StoreResult] = ["keyless" if report is None else next(outcomes) for report in sealed]
+        return [self._explain(report, outcome) for report, outcome in zip(reports, found, strict=True)]
+
+    def _explain(self, report: CheckedReport, outcome: StoreResult) -> StoreResult:
+        """Of a closed round, whether it is lost: nobody has had a chance there, and sending again is no use."""
+        round = self._rounds.of(report.campaign.id).get(report.envelope.round)
+        return "lost" if outcome == "closed" and round is not None and round.state == "lost" else outcome
 
     def _seal(
         self, report: CheckedReport, keys: dict[tuple[str, int], RoundKey | None], now: float

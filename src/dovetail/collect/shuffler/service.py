@@ -8,11 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 from dovetail.collect.clock import Clock
+from dovetail.collect.http.application import Health
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import AdmissionControl
 from dovetail.collect.shuffler.group_commit import GroupCommit, PendingReplies
 from dovetail.collect.shuffler.report_intake import CheckedReport, Reply
 from dovetail.collect.shuffler.shuffler import ShufflerRole
+from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 
 _LOG = Log("shuffler.service")
 _BEAT = 0.5  # seconds
@@ -22,18 +25,26 @@ _UNDER_WAY = 64 << 20  # bytes of messages
 class ShufflerService:
     """A shuffler under a server: `start` it, `submit` messages, `stop` it."""
 
-    def __init__(self, shuffler: ShufflerRole, clock: Clock, *, under_way: int = _UNDER_WAY) -> None:
-        self.shuffler, self.clock, self.gate = shuffler, clock, AdmissionControl(under_way)
-        self._stopping = Event()
+    def __init__(
+        self,
+        shuffler: ShufflerRole,
+        clock: Clock,
+        *,
+        limits: ClockLimits | None = None,
+        under_way: int = _UNDER_WAY,
+    ) -> None:
+        self.shuffler, self.gate = shuffler, AdmissionControl(under_way)
+        self.clock = TrustedClock(clock, shuffler.rounds.store, limits or ClockLimits())
+        self._stopping, self._failing = Event(), set[str]()  # what has failed and not worked since
         self._threads: list[Thread] = []
 
     def start(self) -> None:
         """Recover, then begin."""
-        self.shuffler.start(self.clock.now())
+        self.shuffler.start(self.clock.last())
         self._checkers = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="checker")
         self._writer = GroupCommit(lambda reports: self.shuffler.commit(reports, self.clock.now()))
-        for name, work in (("rounds", self.shuffler.turn), ("delivery", self.shuffler.deliver)):
-            thread = Thread(target=self._beat, args=(work,), name=name, daemon=True)
+        for name, work in (("rounds", self._turn), ("delivery", self.shuffler.deliver)):
+            thread = Thread(target=self._beat, args=(name, work), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
@@ -53,6 +64,21 @@ class ShufflerService:
             thread.join()
         self.shuffler.stop()
 
+    def health(self) -> Health:
+        """Whether a report could be stored and a round released now, and what is wrong with single rounds."""
+        self.clock.last()
+        if self.clock.halted:
+            return Health("the shuffler does not believe its clock; `dovetail collect clock` shows it.")
+        if not self.shuffler.ready():
+            return Health("the store or the vault cannot be written.")
+        if "rounds" in self._failing:
+            return Health("rounds cannot go on; the log says why.")
+        return Health(facts={"lost": self.shuffler.lost_rounds(), "faulty": self.shuffler.faults.rounds()})
+
+    def _turn(self, now: float) -> None:
+        self.clock.note()
+        self.shuffler.turn(now)
+
     def _check(self, messages: Sequence[bytes], told: PendingReplies, limited: bool) -> None:
         try:
             now = self.clock.now()
@@ -66,16 +92,20 @@ class ShufflerService:
         else:
             told.set_result([answer for answer in found if isinstance(answer, Reply)])
 
-    def _beat(self, work: Callable[[float], None]) -> None:
+    def _beat(self, name: str, work: Callable[[float], None]) -> None:
         failed = ""
         while not self._stopping.is_set():
             try:
                 work(self.clock.now())
                 failed = ""
+                self._failing.discard(name)
+            except Refusal:
+                pass  # the clock has said so
             except Exception as error:  # the next beat tries again; the log says it once
                 if failed != repr(error):
                     _LOG.fault("a step failed", error)
                 failed = repr(error)
+                self._failing.add(name)
             self._stopping.wait(_BEAT)
 
 

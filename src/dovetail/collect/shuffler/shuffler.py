@@ -16,15 +16,16 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
-from dovetail.collect.shuffler.close_request import check_close
+from dovetail.collect.shuffler.close_request import check_close, check_drop
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
 from dovetail.collect.shuffler.message_counters import MessageCounters
 from dovetail.collect.shuffler.report_intake import CheckedReport, Reply, ReportIntake
-from dovetail.collect.shuffler.rounds import batch_rule, round_schedule, shuffled_batch
-from dovetail.collect.shuffler.rounds.round_cache import RoundCache, missing_key
+from dovetail.collect.shuffler.rounds import batch_rule, round_keys, round_schedule, shuffled_batch
+from dovetail.collect.shuffler.rounds.round_cache import RoundCache
+from dovetail.collect.shuffler.rounds.round_faults import RoundFaults
 from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
-from dovetail.collect.store.interfaces import OutgoingBatch, ShufflerStore
+from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.stages import Shuffler
@@ -66,6 +67,7 @@ class ShufflerRole:
             if version.campaign.order_private and version.campaign.id not in (fitted or {}):
                 raise ConfigError(f"the campaign {version.campaign.id} needs a shuffler fitted to its public table.")
         self.campaigns, self.counters = campaigns, MessageCounters()
+        self.faults = RoundFaults()
         self.rounds = RoundCache(store, link_keys)
         self._fitted, self._settings, self._rng = fitted or {}, settings or ShufflerSettings(), rng
         self._outbox = DeliveryQueue(store, transport, rng)
@@ -79,6 +81,7 @@ class ShufflerRole:
             memory=self._settings.retention_days * _DAY,
         )
         self._lock = RLock()  # rounds change one at a time
+        self._half_built = set[str]()  # batches that an error has stopped; the next turn abandons them
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait
         self._purged = 0.0
 
@@ -100,8 +103,21 @@ class ShufflerRole:
 
     # rounds
 
+    def claim(self) -> None:
+        """Refuse to work where another shuffler does with other keys of rounds: each would lose the other's reports.
+
+        Raises
+        ------
+        ConfigError
+            When somebody uses another vault, or this one holds another key for a round than its reports lie under.
+        """
+        for id in self.campaigns.newest:
+            round_keys.require_own_keys(self.rounds.link_keys, self.rounds.refresh(id).values())
+        round_keys.claim_vault(self.rounds.link_keys, self.rounds.store)
+
     def start(self, now: float) -> None:
         """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed."""
+        self.claim()
         store = self.rounds.store
         for batch in store.outgoing():
             if batch.state == "building":
@@ -124,6 +140,7 @@ class ShufflerRole:
     def turn(self, now: float) -> None:
         """Open, close and release rounds as the time has come."""
         with self._lock:
+            self._abandon()
             faults = [fault for version in self.campaigns.newest.values() if (fault := self._try(version, now))]
             self.counters.save(self.rounds.store)
             if now - self._purged >= _DAY:
@@ -145,9 +162,7 @@ class ShufflerRole:
 
     def close_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
         """The owner closes a round of a manual schedule; the state it is in then."""
-        version = self.campaigns.newest.get(campaign)
-        if version is None:
-            raise Refusal("not_found", "no such campaign is served here.")
+        version = self._served(campaign)
         check_close(version.campaign, number, signature)
         with self._lock:
             if number not in self.rounds.refresh(campaign):
@@ -157,28 +172,70 @@ class ShufflerRole:
                 self._turn(version, now)
             return self.rounds.of(campaign)[number].state
 
+    def drop_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
+        """The owner gives up a round that is lost, or whose reports do not open; the state it is in then."""
+        version = self._served(campaign)
+        check_drop(version.campaign, number, signature)
+        with self._lock:
+            self._abandon()
+            if number not in self.rounds.refresh(campaign):
+                raise Refusal("round", "this round has not been opened.")
+            self._advance(version, number, "owner drops", now)
+            state = self.rounds.of(campaign)[number].state
+        if state != "dropped":
+            raise Refusal("round", f"round {number} is {state}; only one that is lost, or does not open, is dropped.")
+        return state
+
     def ready(self) -> bool:
-        """Whether a report could be stored now."""
-        return self.rounds.store.ready()
+        """Whether a report could be stored now, in a round that has a key or gets one."""
+        return self.rounds.store.ready() and self.rounds.link_keys.ready()
+
+    def lost_rounds(self) -> dict[str, list[int]]:
+        """Rounds without their key, by campaign; campaigns that have none are left out."""
+        found = {
+            id: [number for number, round in sorted(self.rounds.of(id).items()) if round.state == "lost"]
+            for id in self.campaigns.newest
+        }
+        return {id: numbers for id, numbers in found.items() if numbers}
 
     def stop(self) -> None:
         """Say what is still to be said; everything else is durable already."""
         self.counters.save(self.rounds.store)
         self.rounds.store.close()
 
+    def _served(self, campaign: str) -> ServedVersion:
+        version = self.campaigns.newest.get(campaign)
+        if version is None:
+            raise Refusal("not_found", "no such campaign is served here.")
+        return version
+
     def _turn(self, version: ServedVersion, now: float) -> None:
         campaign = version.campaign
-        number = round_schedule.round_to_open(campaign, self.rounds.refresh(campaign.id), now)
-        if number is not None:
-            self._advance(version, number, "begins", now)
+        self.faults.begin(campaign.id)
+        for number, round in sorted(self.rounds.refresh(campaign.id).items()):
+            if round.state in ("open", "held", "lost"):
+                with self.faults.isolate(campaign.id, number):
+                    self._look_for_key(version, round, now)
+        next_round = round_schedule.round_to_open(campaign, self.rounds.of(campaign.id), now)
+        if next_round is not None:
+            self._advance_alone(version, next_round, "begins", now)
         for number, round in sorted(self.rounds.of(campaign.id).items()):
             if round.state == "open" and round_schedule.is_over(campaign, round, now):
-                self._advance(version, number, "over", now)
-        held = self._held_rounds(campaign.id)
+                self._advance_alone(version, number, "over", now)
+        held = [number for number in self._held_rounds(campaign.id) if not self.faults.faulty(campaign.id, number)]
         for number in held[:-1] if campaign.batch.small == "merge" else ():
-            self._advance(version, number, "next closed", now)
+            self._advance_alone(version, number, "next closed", now)
         for number in self._held_rounds(campaign.id):
-            self._advance(version, number, "counted", now)
+            self._advance_alone(version, number, "counted", now)
+
+    def _look_for_key(self, version: ServedVersion, round: RoundRecord, now: float) -> None:
+        found = round_keys.has_key(self.rounds.link_keys, self.rounds.store, round)
+        if found == (round.state == "lost"):
+            self._advance(version, round.number, "key back" if found else "key gone", now)
+
+    def _advance_alone(self, version: ServedVersion, number: int, event: batch_rule.RoundEvent, now: float) -> None:
+        with self.faults.isolate(version.campaign.id, number):
+            self._advance(version, number, event, now)
 
     def _try(self, version: ServedVersion, now: float) -> DovetailError | None:
         """What is wrong with one campaign stops no other one."""
@@ -207,6 +264,8 @@ class ShufflerRole:
         facts = batch_rule.round_facts(
             campaign, count, now=now, follows=round_schedule.later_round_can_close(campaign, rounds, now)
         )
+        if self.faults.unreadable(campaign.id, number):
+            facts |= {"unreadable"}
         row = batch_rule.find_transition(state, event, facts)
         for effect in () if row is None else row.effects:
             self._do(effect, version, number, now, batch)
@@ -239,6 +298,13 @@ class ShufflerRole:
             case "release":
                 assert batch is not None
                 store.finish_batch(batch.id, batch.header)
+            case "lose":
+                round_keys.claim_vault(self.rounds.link_keys, store)  # with another vault nobody may say so
+                store.set_state(campaign, number, self.rounds.of(campaign)[number].state, "lost")
+                _LOG.warning("the key of a round is gone, round lost", campaign=campaign, round=number)
+            case "recover":
+                store.set_state(campaign, number, "lost", "open")
+                _LOG.warning("the key of a round is back", campaign=campaign, round=number)
             case "erase":
                 self.rounds.link_keys.erase(campaign, number)
             case "deliver" | "retry later" | "forget" | "abandon":
@@ -262,10 +328,13 @@ class ShufflerRole:
     def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
         merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
+        id = self._rng.words(2).tobytes().hex()
+        self._half_built.add(id)
         batch = shuffled_batch.build_batch(
             self._closed_round(campaign, number),
             version,
             (*sorted(merged), number),
+            id=id,
             shuffler=self._fitted.get(campaign),
             rng=self._rng,
         )
@@ -273,12 +342,19 @@ class ShufflerRole:
             _LOG.info("batch built", campaign=campaign, round=number, batch=batch.id)
             self.rounds.refresh(campaign)
             self._advance(version, number, "built", now, batch)
+        self._half_built.discard(id)
+
+    def _abandon(self) -> None:
+        """Rounds whose batch was stopped by an error, such as a full disk, are built again without a restart."""
+        for id in sorted(self._half_built):
+            self.rounds.store.abandon_batch(id)
+            self._half_built.discard(id)
 
     def _closed_round(self, campaign: str, number: int) -> ClosedRound:
         return ClosedRound(self.rounds.store, self.rounds.of(campaign)[number], self._key(campaign, number))
 
     def _key(self, campaign: str, number: int) -> RoundKey:
-        key = self.rounds.link_keys.key(campaign, number)
+        key = round_keys.own_key(self.rounds.link_keys, self.rounds.of(campaign)[number])
         if key is None:
-            raise missing_key(campaign, number)
+            raise round_keys.missing_key(campaign, number)
         return key

@@ -18,6 +18,7 @@ from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
+from dovetail.collect.shuffler.trusted_clock import ClockLimits
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.config.parse import parse_section, read_toml
@@ -46,6 +47,13 @@ class LimitsSection(Section):
     megabytes_under_way: Annotated[int, Field(ge=1)] = 64
 
 
+class ClockSection(Section):
+    """What a right clock may do: step against the seconds that passed, and stand still while the service is away."""
+
+    largest_step_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
+    longest_outage_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 7.0
+
+
 class RetentionSection(Section):
     """How long digests of report ids are kept, which recognise retries."""
 
@@ -62,6 +70,7 @@ class ShufflerConfig(ServerConfig):
     mqtt: MqttSection | None = None
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
+    clock: ClockSection = ClockSection()
 
 
 def load(path: Path) -> ShufflerConfig:
@@ -79,7 +88,7 @@ def assemble(
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
     shuffler = ShufflerRole(
         registry,
-        store=open_shuffler_store(config.store or f"sqlite:///{folder / 'shuffler.sqlite'}"),
+        store=open_shuffler_store(config.store_url(folder, "shuffler")),
         link_keys=FileLinkKeyStore(folder / config.vault),
         transport=HttpAnalyzerTransport(config.analyzer),
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
@@ -87,7 +96,13 @@ def assemble(
         settings=ShufflerSettings(config.limits.per_device_per_minute, config.retention.days),
         rng=system_entropy(),
     )
-    service = ShufflerService(shuffler, clock or SystemClock(), under_way=config.limits.megabytes_under_way << 20)
+    shuffler.claim()  # here and not in the server's start, so that the reason is told
+    service = ShufflerService(
+        shuffler,
+        clock or SystemClock(),
+        limits=ClockLimits(config.clock.largest_step_seconds, config.clock.longest_outage_days),
+        under_way=config.limits.megabytes_under_way << 20,
+    )
     return service, _subscribers(config, folder, service)
 
 

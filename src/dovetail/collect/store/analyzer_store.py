@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, Table, delete, insert, select
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import BatchRecord, CampaignId, CountedBatch, GroupTally
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.tables import ASIDE, CELL, COUNTED, COUNTED_ROUND, PLACED, REJECTED, TALLY
+from dovetail.collect.store.tables import ANALYZER_PROBE, ASIDE, CELL, COUNTED, COUNTED_ROUND, PLACED, REJECTED, TALLY
 from dovetail.core.errors import DataError
 
 _PAGE = 1000  # rows read at a time
@@ -53,8 +53,7 @@ class DatabaseAnalyzerStore:
         self._database = database
 
     def ready(self) -> bool:
-        nothing = {"total": 0, "n": 0, "smallest": 0, "counted_at": 0}
-        return self._database.ready(COUNTED, id="", campaign="", digest="", **nothing)
+        return self._database.ready(ANALYZER_PROBE)
 
     def has_counted(self, batch: str) -> bool:
         statement = select(COUNTED.c.id).where(COUNTED.c.id == batch)

@@ -16,7 +16,7 @@ from threading import RLock
 from time import sleep
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, delete, event, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, delete, event, insert, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
@@ -33,6 +33,7 @@ _TRIES = 5
 _AGAIN = ("40001", "40P01", "23505")  # serialization, deadlock, a key that a concurrent transaction took
 _SWITCH_TRIES, _SWITCH_WAIT = 50, 0.01  # seconds
 _CACHE_KIB = 32_768
+_PROBE = 1 << 20  # bytes: about as much as one transaction of reports
 _LOG_PAGES = 8_192  # of 4 KiB, between checkpoints: 32 MiB
 
 _SAID = {
@@ -61,10 +62,11 @@ class Database:
         parsed = _parse(url)
         self._memory = parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:")
         self.name = _name(parsed)
+        self.file = None if self._memory or parsed.get_backend_name() != "sqlite" else parsed.database
         self._sqlite = parsed.get_backend_name() == "sqlite"
         self.engine = _sqlite_engine(parsed, self._memory) if self._sqlite else _postgresql_engine(parsed)
         self._alone: AbstractContextManager[Any] = RLock() if self._memory else nullcontext()
-        self._failing = False  # whether the last write failed
+        self._failing = False  # a write has failed, and no probe has gone through since
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """The result of `work` on one consistent state."""
@@ -73,33 +75,35 @@ class Database:
     def write(self, work: Callable[[Connection], T]) -> T:
         """The result of `work`, durable; or an error and nothing done. `work` may run again after a conflict."""
         try:
-            found = self._again(work, {"begin": "BEGIN IMMEDIATE"} if self._sqlite else {})
+            return self._again(work, {"begin": "BEGIN IMMEDIATE"} if self._sqlite else {})
         except StorageError as error:
             if not self._failing:
                 _LOG.fault("the store takes nothing", error)
             self._failing = True
             raise
-        if self._failing:
-            _LOG.info("the store works again")
-        self._failing = False
-        return found
 
-    def ready(self, table: Table, **row: object) -> bool:
-        """Whether a transaction can be made now: one that deletes `row`, which is not in the table.
+    def ready(self, probe: Table) -> bool:
+        """Whether a transaction can be made now: one that empties `probe`, which holds nothing.
 
-        After a write that failed, as on a full disk, it also inserts it, so that something has to be written.
+        After a write that failed, as on a full disk, as much as a large group of reports must find room there first:
+        a small write may still find some where they do not, and a write that is not tried again tells nothing.
         """
-
-        def work(connection: Connection) -> None:
-            if self._failing:
-                connection.execute(self.insert(table).on_conflict_do_nothing(), [row])
-            connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.items())))
-
         try:
-            self.write(work)
+            if self._failing:
+                self._find_room(probe)
+            self.write(lambda connection: connection.execute(delete(probe)))
         except StorageError:
             return False
         return True
+
+    def _find_room(self, probe: Table) -> None:
+        def work(connection: Connection) -> None:
+            connection.execute(delete(probe))
+            connection.execute(insert(probe), [{"one": 1, "body": os.urandom(_PROBE)}])
+
+        self.write(work)
+        self._failing = False
+        _LOG.info("the store works again")
 
     def insert(self, table: Table) -> Any:
         """The INSERT that knows ON CONFLICT in this database's dialect."""

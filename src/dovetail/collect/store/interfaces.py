@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 CampaignId = str  # campaign id; versions of one campaign share rounds
-RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged"]
+RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged", "lost"]
 AcceptOutcome = Literal["new", "duplicate", "second", "closed"]
 
 
@@ -43,6 +43,23 @@ class RoundRecord:
     batch: str | None = None  # hex id of the batch that its reports went into, also when they were merged before
     superseded: int = 0  # reports merged into this round, or into those merged into it, whose device had one here
     into: int | None = None  # the round that a merged round's reports are in
+    key: str | None = None  # fingerprint of the key under which its reports lie; None before one was seen
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What time it was when the service last knew, so that a restart can tell an outage from a wrong clock.
+
+    boot : names the boot of the machine that said so, and `booted` is when that was, by the same clock.
+    halted : the clock could not be believed since, and nobody has confirmed it.
+    confirmed : how often an operator has confirmed the time.
+    """
+
+    time: float  # seconds since 1970, whole minutes
+    boot: str
+    booted: float  # seconds since 1970, whole minutes
+    halted: bool = False
+    confirmed: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,8 +78,25 @@ class ShufflerStore(Protocol):
     def ready(self) -> bool:
         """Whether a transaction can be made now."""
 
-    def open_round(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
-        """The round, opened if it was not known."""
+    def claim_vault(self, identity: str) -> bool:
+        """Work with the keys of this vault, until `close`; False, and nothing done, while somebody uses another.
+
+        Whoever shares the vault may share the database. Called again it says whether that still holds.
+        """
+
+    def moment(self) -> Moment | None:
+        """The last record of time; None if there is none yet."""
+
+    def record_moment(self, moment: Moment) -> None:
+        """Replace the record of time."""
+
+    def open_round(
+        self, campaign: CampaignId, number: int, now: float, key: str | None = None, *, state: RoundState = "open"
+    ) -> RoundRecord:
+        """The round, opened in this state and with the fingerprint of its key if it was not known."""
+
+    def record_key(self, campaign: CampaignId, number: int, key: str) -> None:
+        """Note the fingerprint of a round's key, if none is noted yet."""
 
     def rounds(self, campaign: CampaignId) -> list[RoundRecord]:
         """All rounds known, by number."""
@@ -88,7 +122,7 @@ class ShufflerStore(Protocol):
         `number` "merged". Where a device has a report in both, the one of `into` stays. How many were superseded."""
 
     def drop(self, campaign: CampaignId, number: int) -> int:
-        """Delete the reports of a round and mark it "dropped"; how many."""
+        """Delete the reports of a round that is open, held or lost, and mark it "dropped"; how many."""
 
     def begin_batch(self, batch: OutgoingBatch) -> bool:
         """Note a batch under construction and mark its rounds "releasing"; False if one of them is not "open" or

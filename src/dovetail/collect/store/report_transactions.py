@@ -138,7 +138,7 @@ def move(connection: Connection, place: RoundId, into: int, reports: Sequence[Se
 
 def drop(connection: Connection, place: RoundId) -> int:
     """Delete the reports of a round; how many."""
-    if place not in lock(connection, [place[0]], "open", "held"):
+    if place not in lock(connection, [place[0]], "open", "held", "lost"):
         return 0
     change(connection, place, state="dropped")
     return clear(connection, place)

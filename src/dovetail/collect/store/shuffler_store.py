@@ -13,13 +13,15 @@ from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import (
     AcceptOutcome,
     CampaignId,
+    Moment,
     OutgoingBatch,
     RoundRecord,
     RoundState,
     SealedReport,
 )
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.tables import BATCH, FAULT, FRESH, PART, REPORT, ROUND, SPENT
+from dovetail.collect.store.tables import BATCH, FAULT, FRESH, MOMENT, PART, REPORT, ROUND, SHUFFLER_PROBE, SPENT
+from dovetail.collect.store.vault_claim import VaultClaim
 from dovetail.core.errors import StorageError
 
 
@@ -41,8 +43,9 @@ def open_shuffler_store(url: str) -> DatabaseShufflerStore:
     Examples
     --------
     >>> store = open_shuffler_store("sqlite://")
-    >>> store.open_round("buses", 1, now=90.0)
-    RoundRecord(campaign='buses', number=1, state='open', count=0, opened=60.0, batch=None, superseded=0, into=None)
+    >>> round = store.open_round("buses", 1, now=90.0)
+    >>> round.state, round.count, round.opened
+    ('open', 0, 60.0)
     >>> report = SealedReport("buses", 1, tag=bytes(32), report=bytes(32), sealed=b"sealed")
     >>> store.accept([report, report])
     ['new', 'duplicate']
@@ -54,14 +57,32 @@ class DatabaseShufflerStore:
     """`ShufflerStore` on a database; `open_shuffler_store` makes one."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._vault = database, VaultClaim(database)
 
     def ready(self) -> bool:
-        return self._database.ready(FAULT, campaign="", kind="", total=0)
+        return self._database.ready(SHUFFLER_PROBE)
 
-    def open_round(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
+    def claim_vault(self, identity: str) -> bool:
+        return self._vault.claim(identity)
+
+    def moment(self) -> Moment | None:
+        row = self._database.read(lambda connection: connection.execute(select(MOMENT)).one_or_none())
+        if row is None:
+            return None
+        return Moment(float(row.time), row.boot, float(row.booted), bool(row.halted), row.confirmed)
+
+    def record_moment(self, moment: Moment) -> None:
+        times = {"time": int(moment.time // 60) * 60, "booted": int(moment.booted // 60) * 60}
+        row = {"one": 1, "boot": moment.boot, "halted": int(moment.halted), **times}
+        row |= {"confirmed": moment.confirmed}
+        statement = self._database.insert(MOMENT).values(row).on_conflict_do_update(index_elements=["one"], set_=row)
+        self._database.write(lambda connection: connection.execute(statement))
+
+    def open_round(
+        self, campaign: CampaignId, number: int, now: float, key: str | None = None, *, state: RoundState = "open"
+    ) -> RoundRecord:
         def work(connection: Connection) -> None:
-            row = {"campaign": campaign, "number": number, "state": "open", "total": 0, "superseded": 0}
+            row = {"campaign": campaign, "number": number, "state": state, "total": 0, "superseded": 0, "key": key}
             opened = {"opened": int(now // 60) * 60}
             connection.execute(self._database.insert(ROUND).on_conflict_do_nothing(), [row | opened])
 
@@ -70,6 +91,11 @@ class DatabaseShufflerStore:
             self._database.write(work)
             found = self._round(campaign, number)
         return found[0]
+
+    def record_key(self, campaign: CampaignId, number: int, key: str) -> None:
+        here = and_(ROUND.c.campaign == campaign, ROUND.c.number == number, ROUND.c.key.is_(None))
+        statement = update(ROUND).where(here).values(key=key)
+        self._database.write(lambda connection: connection.execute(statement))
 
     def rounds(self, campaign: CampaignId) -> list[RoundRecord]:
         return self._round(campaign, None)
@@ -166,6 +192,7 @@ class DatabaseShufflerStore:
         return gone
 
     def close(self) -> None:
+        self._vault.release()
         self._database.close()
 
     def _round(self, campaign: CampaignId, number: int | None) -> list[RoundRecord]:
@@ -174,7 +201,7 @@ class DatabaseShufflerStore:
         joined = and_(final.c.campaign == ROUND.c.campaign, final.c.number == ROUND.c.into)
         batch = func.coalesce(ROUND.c.batch, final.c.batch)
         facts = (ROUND.c.number, ROUND.c.state, ROUND.c.total, ROUND.c.opened)
-        columns = (*facts, batch, ROUND.c.superseded, ROUND.c.into)
+        columns = (*facts, batch, ROUND.c.superseded, ROUND.c.into, ROUND.c.key)
         statement = select(*columns).outerjoin(final, joined).where(ROUND.c.campaign == campaign)
         if number is not None:
             statement = statement.where(ROUND.c.number == number)

@@ -5,6 +5,8 @@ Every table is clustered by its key (WITHOUT ROWID in SQLite), so that the order
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -47,8 +49,10 @@ ROUND = Table(
     _number("opened"),  # seconds since 1970, whole minutes
     _text("batch", null=True),
     _number("into", null=True),  # where the reports of a merged round are
+    _text("key", null=True),  # fingerprint of its key; none before a key was seen
     CheckConstraint(
-        "state IN ('open', 'held', 'releasing', 'released', 'delivered', 'dropped', 'merged')", name="round_state"
+        "state IN ('open', 'held', 'releasing', 'released', 'delivered', 'dropped', 'merged', 'lost')",
+        name="round_state",
     ),
     sqlite_with_rowid=False,
 )
@@ -105,6 +109,25 @@ FAULT = Table(
     _number("total"),
     sqlite_with_rowid=False,
 )
+
+
+def _only_row(name: str, metadata: MetaData, *columns: Column[Any]) -> Table:
+    return Table(name, metadata, _number("one", key=True), *columns, sqlite_with_rowid=False)
+
+
+VAULT = _only_row("vault", SHUFFLER, _text("identity"))
+
+MOMENT = _only_row(
+    "moment",
+    SHUFFLER,
+    _number("time"),  # seconds since 1970, whole minutes, like `booted`
+    _text("boot"),
+    _number("booted"),
+    _number("halted"),
+    _number("confirmed"),
+)
+
+SHUFFLER_PROBE = _only_row("shuffler_probe", SHUFFLER, _bytes("body"))
 
 
 # The analyzer
@@ -164,3 +187,5 @@ ASIDE = Table(
 )
 
 PLACED = Table("placed", ANALYZER, _of_batch(), _number("slot", key=True), _bytes("report"), sqlite_with_rowid=False)
+
+ANALYZER_PROBE = _only_row("analyzer_probe", ANALYZER, _bytes("body"))

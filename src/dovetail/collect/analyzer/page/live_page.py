@@ -75,8 +75,18 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
         figures=tuple(_figures([each for each in documents if each["groups"]])),
         promises=tuple(GuaranteeSentence(*map(_together, line)) for line in guarantee_sentences(campaign, found)),
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
-        note=f"The latest {MOST_ROUNDS:,} rounds." if len(status["batches"]) > MOST_ROUNDS else "",
+        note=_note(status["batches"]),
     )
+
+
+def _note(batches: Sequence[Document]) -> str:
+    """What the table of rounds leaves out, and rounds that no batch has come of."""
+    counted = {round for batch in batches for round in batch["rounds"]}
+    latest = max(counted, default=0)
+    missing = [str(round) for round in range(max(1, latest - MOST_ROUNDS), latest) if round not in counted]
+    said = [f"The latest {MOST_ROUNDS:,} rounds."] if len(batches) > MOST_ROUNDS else []
+    said += [f"No batch has come of round {', '.join(missing)}: it waits, was dropped or is lost."] if missing else []
+    return " ".join(said)
 
 
 def _together(text: str) -> str:

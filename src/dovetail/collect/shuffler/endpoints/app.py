@@ -54,10 +54,11 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/v1/campaigns/{id}", here.campaign),
         Route("/v1/campaigns/{id}/round", here.round),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
+        Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.drop, methods=["POST"]),
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
     ]
-    return strict_app(routes, ready=service.shuffler.ready, lifespan=lifespan)
+    return strict_app(routes, ready=service.health, lifespan=lifespan)
 
 
 def split_messages(body: bytes) -> list[bytes]:
@@ -104,7 +105,7 @@ class _Handlers:
         return Response(self._campaign(request).signed, media_type="text/plain")
 
     async def round(self, request: Request) -> Response:
-        found = metrics.round_now(self._shuffler, self._campaign(request), self._service.clock.now())
+        found = metrics.round_now(self._shuffler, self._campaign(request), self._service.clock.last())
         return JSONResponse(found)
 
     async def close(self, request: Request) -> Response:
@@ -114,14 +115,19 @@ class _Handlers:
         state = await asyncio.to_thread(lambda: self._shuffler.close_round(id, number, signature, now))
         return JSONResponse({"round": number, "state": state})
 
+    async def drop(self, request: Request) -> Response:
+        id, number = self._campaign(request).id, request.path_params["number"]
+        signature = await read_limited(request, _SIGNATURE)
+        now = self._service.clock.now()
+        state = await asyncio.to_thread(lambda: self._shuffler.drop_round(id, number, signature, now))
+        return JSONResponse({"round": number, "state": state})
+
     async def status(self, _: Request) -> Response:
-        return JSONResponse(
-            await asyncio.to_thread(lambda: metrics.status(self._shuffler, self._service.clock.now()))
-        )
+        return JSONResponse(await asyncio.to_thread(lambda: metrics.status(self._service)))
 
     async def metrics(self, _: Request) -> Response:
         return Response(
-            await asyncio.to_thread(lambda: metrics.scrape(self._shuffler)), media_type=CONTENT_TYPE_LATEST
+            await asyncio.to_thread(lambda: metrics.scrape(self._service)), media_type=CONTENT_TYPE_LATEST
         )
 
     def _campaign(self, request: Request) -> Campaign:

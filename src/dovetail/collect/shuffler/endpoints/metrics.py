@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from dovetail.collect.shuffler.message_counters import coarse
 from dovetail.collect.shuffler.rounds import round_schedule
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail_protocol.campaign import Campaign
@@ -19,18 +20,20 @@ from dovetail_protocol.campaign import Campaign
 Label = TypeVar("Label")
 
 
-def scrape(shuffler: ShufflerRole) -> bytes:
+def scrape(service: ShufflerService) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(shuffler))
+    registry.register(_Metrics(service))
     return generate_latest(registry)
 
 
-def status(shuffler: ShufflerRole, now: float) -> dict[str, Any]:
-    """Rounds and coarse counts of every campaign."""
+def status(service: ShufflerService) -> dict[str, Any]:
+    """Rounds and coarse counts of every campaign, by the last time that the clock was believed."""
+    shuffler, now = service.shuffler, service.clock.last()
     return {
         "campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.campaigns.newest.values()],
         "batches_waiting": len(shuffler.rounds.store.outgoing()),
+        "clock": "halted" if service.clock.halted else "believed",
     }
 
 
@@ -46,12 +49,15 @@ def _campaign(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[st
     rounds = shuffler.rounds.of(campaign.id).values()
     over = [round for round in rounds if round.state == "held" or _is_over(campaign, round, now)]
     dropped = [round for round in rounds if round.state == "dropped"]
+    lost = [round for round in rounds if round.state == "lost"]
     return {
         "id": campaign.id,
         **round_now(shuffler, campaign, now),
         "minimum": campaign.batch.minimum,
         "waiting": [{"round": round.number, "reports": coarse(round.count)} for round in over],
         "dropped": [{"round": round.number, "reports": coarse(round.count)} for round in dropped],
+        "lost": [{"round": round.number, "reports": coarse(round.count)} for round in lost],
+        "faulty": shuffler.faults.rounds().get(campaign.id, []),
         "refused": _coarse(shuffler.rounds.store.faults(campaign.id)),
     }
 
@@ -66,8 +72,8 @@ def _coarse(counts: dict[Label, int]) -> dict[Label, int]:
 
 
 class _Metrics(Collector):
-    def __init__(self, shuffler: ShufflerRole) -> None:
-        self._shuffler = shuffler
+    def __init__(self, service: ShufflerService) -> None:
+        self._service, self._shuffler = service, service.shuffler
 
     def collect(self) -> Iterator[Metric]:
         messages = CounterMetricFamily(
@@ -85,3 +91,14 @@ class _Metrics(Collector):
         waiting = GaugeMetricFamily("dovetail_batches_waiting", "Batches that the analyzer has not counted yet.")
         waiting.add_metric([], len(self._shuffler.rounds.store.outgoing()))
         yield waiting
+        faulty = GaugeMetricFamily("dovetail_rounds_faulty", "Rounds that cannot go on.", labels=["campaign"])
+        for id, numbers in self._shuffler.faults.rounds().items():
+            faulty.add_metric([id], len(numbers))
+        yield faulty
+        self._service.clock.last()
+        halted = GaugeMetricFamily("dovetail_clock_halted", "1 while the clock is not believed.")
+        halted.add_metric([], int(self._service.clock.halted))
+        yield halted
+        ready = GaugeMetricFamily("dovetail_ready", "1 while reports can be stored and rounds released.")
+        ready.add_metric([], int(not self._service.health().fault))
+        yield ready

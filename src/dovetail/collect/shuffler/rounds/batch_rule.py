@@ -20,7 +20,19 @@ from dovetail.collect.store.interfaces import RoundState
 from dovetail_protocol.campaign import Campaign
 
 RuleState = RoundState | Literal["unopened"]
-RoundEvent = Literal["begins", "over", "next closed", "counted", "built", "restarted", "delivered", "failed"]
+RoundEvent = Literal[
+    "begins",
+    "over",
+    "next closed",
+    "counted",
+    "built",
+    "restarted",
+    "delivered",
+    "failed",
+    "key gone",
+    "key back",
+    "owner drops",
+]
 RoundEffect = Literal[
     "open",
     "close",
@@ -34,6 +46,8 @@ RoundEffect = Literal[
     "deliver",
     "retry later",
     "forget",
+    "lose",
+    "recover",
 ]
 
 
@@ -66,12 +80,18 @@ BATCH_RULE = (
     Transition("released", "failed", "", ("retry later",), "released"),
     Transition("released", "delivered", "", ("forget",), "delivered"),
     Transition("delivered", "restarted", "", ("erase",), "delivered"),
+    Transition("open", "key gone", "", ("lose",), "lost"),
+    Transition("held", "key gone", "", ("lose",), "lost"),
+    Transition("lost", "key back", "", ("recover",), "open"),
+    Transition("lost", "owner drops", "", ("drop", "erase"), "dropped"),
+    Transition("held", "owner drops", "unreadable", ("drop", "erase"), "dropped"),
 )
 
 FACTS = {
     "enough": "at least `minimum` valid reports of distinct devices, merged ones included",
     "waits": "small = wait, and the campaign has not expired",
     "merges": "small = merge, and a later round can still close",
+    "unreadable": "its reports do not open under its key",
 }
 
 EFFECTS: dict[RoundEffect, str] = {
@@ -87,6 +107,8 @@ EFFECTS: dict[RoundEffect, str] = {
     "erase": "the round's key is destroyed, and with it the link between devices and reports",
     "abandon": "the half-built batch is deleted; nothing of it has left, the next one draws its own permutation",
     "forget": "the body of the batch is deleted",
+    "lose": "nothing is deleted; devices are told that the round is lost, and status, health and metrics show it",
+    "recover": "the round goes on where it was: by its time and count it is open, held or released",
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dovetail.collect.clock import minute
-from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
+from dovetail.collect.shuffler.link_key_store import ErasedKey, LinkKeyStore, RoundKey
+from dovetail.collect.shuffler.rounds.round_keys import missing_key, own_key
 from dovetail.collect.shuffler.rounds.round_schedule import RoundsByNumber
 from dovetail.collect.store.interfaces import CampaignId, RoundRecord, ShufflerStore
-from dovetail.core.errors import StorageError
 
 
 class RoundCache:
@@ -27,9 +27,12 @@ class RoundCache:
         return found
 
     def open(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
-        """Open a round, with a key of its own."""
-        self.link_keys.create(campaign, number)
-        round = self.store.open_round(campaign, number, minute(now))
+        """Open a round, with a key of its own; what the vault says is over is lost to a database from a backup."""
+        try:
+            fingerprint = self.link_keys.create(campaign, number).fingerprint
+            round = self.store.open_round(campaign, number, minute(now), fingerprint)
+        except ErasedKey:
+            round = self.store.open_round(campaign, number, minute(now), state="lost")
         self.refresh(campaign)
         return round
 
@@ -43,12 +46,7 @@ class RoundCache:
         """
         if number not in self.of(campaign):
             self.open(campaign, number, now)
-        key = self.link_keys.key(campaign, number)
+        key = own_key(self.link_keys, self.of(campaign)[number])
         if key is None and self.refresh(campaign)[number].state == "open":
             raise missing_key(campaign, number)
         return key
-
-
-def missing_key(campaign: CampaignId, number: int) -> StorageError:
-    """The vault has no key for a round that still has reports."""
-    return StorageError(f"the key of round {number} of {campaign} is gone from the vault; restore the folder.")

@@ -45,7 +45,7 @@ def later_round_can_close(campaign: Campaign, rounds: RoundsByNumber, now: float
 
 def receiving_round(
     campaign: Campaign, number: int, rounds: RoundsByNumber, *, now: float, known: float = -math.inf
-) -> int | Literal["too_early", "late"]:
+) -> int | Literal["too_early", "late", "lost"]:
     """The round in which a report for round `number` counts, or why it counts in none.
 
     One round ahead is taken, because clocks differ; a late report joins the current round, or the next one, where the
@@ -61,7 +61,7 @@ def receiving_round(
         for later in (running, running + 1):
             if later > number and _takes(campaign, later, rounds, now):
                 return later
-    return "late"
+    return "lost" if number in rounds and rounds[number].state == "lost" else "late"
 
 
 def _takes(campaign: Campaign, number: int, rounds: RoundsByNumber, now: float) -> bool:

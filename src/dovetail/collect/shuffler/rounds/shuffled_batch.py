@@ -95,16 +95,22 @@ def order_by_slot(slots: Places, shuffler: Shuffler, rng: Entropy) -> ReleasedOr
 
 
 def build_batch(
-    closed: ClosedRound, version: ServedVersion, rounds: tuple[int, ...], *, shuffler: Shuffler | None, rng: Entropy
+    closed: ClosedRound,
+    version: ServedVersion,
+    rounds: tuple[int, ...],
+    *,
+    id: str,
+    shuffler: Shuffler | None,
+    rng: Entropy,
 ) -> OutgoingBatch | None:
     """The batch of a closed round, ready to be released; None where it is too small, or another replica was first.
 
     rounds : all rounds whose reports may be in it, merged ones included.
+    id : of the batch, new; after an error the store may hold a part of it, which is to be abandoned.
     """
     campaign, tags = version.campaign, closed.tags()
     released = uniform_order(len(tags), rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
     n = released.order.size
-    id = rng.words(2).tobytes().hex()
     batch = OutgoingBatch(id, campaign.id, (closed.round.number,), n, b"", "building")
     if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
         return None

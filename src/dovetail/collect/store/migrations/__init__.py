@@ -11,7 +11,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from dovetail.collect.store.engine import Database
-from dovetail.core.errors import StorageError
+from dovetail.collect.store.vault_claim import lock_of
+from dovetail.core.errors import ConfigError, StorageError
 
 Role = Literal["shuffler", "analyzer"]
 
@@ -39,11 +40,50 @@ def open_database(url: str, role: Role) -> Database:
     return database
 
 
-def _upgrade(connection: Connection, role: Role, name: str) -> None:
+def schema_of(url: str, role: Role) -> tuple[str | None, str]:
+    """The schema that the database at `url` has, None for an empty one, and the newest of `role`."""
+    database = Database(url)
+    try:
+        current = database.read(lambda connection: _context(connection).get_current_revision())
+    finally:
+        database.close()
+    _refuse_unknown(current, _script(role), role=role, name=database.name)
+    return current, str(_script(role).get_current_head())
+
+
+def roll_back(url: str, role: Role, to: str) -> list[str]:
+    """Bring the database at `url` back to the older schema `to`, in one transaction; the schemas left, newest first.
+
+    Raises
+    ------
+    ConfigError
+        When the schema is not an older one of this role.
+    StorageError
+        When the database cannot be written, or a shuffler works on it.
+    """
+    database = Database(url)
+    lock = lock_of(database)
+    try:
+        if role == "shuffler" and not (lock.share() and lock.alone()):
+            raise StorageError(f"a shuffler works on {database.name}; stop it first.")
+        return database.write(lambda connection: _downgrade(connection, role, to, database.name))
+    finally:
+        lock.release()
+        database.close()
+
+
+def _script(role: Role) -> ScriptDirectory:
+    return ScriptDirectory(str(_FOLDER), version_locations=[str(_FOLDER / role)])
+
+
+def _context(connection: Connection) -> MigrationContext:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-    script = ScriptDirectory(str(_FOLDER), version_locations=[str(_FOLDER / role)])
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+
+
+def _upgrade(connection: Connection, role: Role, name: str) -> None:
+    script, context = _script(role), _context(connection)
     current = context.get_current_revision()
     _refuse_unknown(current, script, role=role, name=name)
     steps = [step for step in script.iterate_revisions("head", current or "base") if step.revision != current]
@@ -52,6 +92,23 @@ def _upgrade(connection: Connection, role: Role, name: str) -> None:
             step.module.upgrade()
             context.stamp(script, step.revision)
     connection.exec_driver_sql(f"DELETE FROM {VERSION_TABLE} WHERE 1 = 0")  # a database that only reads says so now
+
+
+def _downgrade(connection: Connection, role: Role, to: str, name: str) -> list[str]:
+    script, context = _script(role), _context(connection)
+    current = context.get_current_revision()
+    _refuse_unknown(current, script, role=role, name=name)
+    path = [] if current is None else [step.revision for step in script.iterate_revisions(current, "base")]
+    if to not in path[1:]:
+        older = ", ".join(path[1:]) or "none"
+        raise ConfigError(f"`to` must be an older schema of {name} (has {current}; older: {older}), got {to}.")
+    left = path[: path.index(to)]
+    with Operations.context(context):
+        for revision in left:
+            step = script.get_revision(revision)
+            step.module.downgrade()
+            context.stamp(script, str(step.down_revision))
+    return left
 
 
 def _refuse_unknown(current: str | None, script: ScriptDirectory, *, role: Role, name: str) -> None:
