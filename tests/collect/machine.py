@@ -47,8 +47,8 @@ def _event(name: str, *details: st.SearchStrategy[Any]) -> st.SearchStrategy[tup
 EVENTS = st.one_of(
     _event("a_round_goes_by", st.integers(0, DEVICES), st.lists(fates, min_size=1, max_size=3)),
     _event("a_round_goes_by", st.integers(0, DEVICES), st.just(["arrives"])),
-    _event("devices_answer", numbers, rounds, fates, st.just("device"), st.none() | st.integers(0, 14)),
-    _event("devices_answer", numbers, rounds, fates, st.just("device"), st.integers(7, 12)),  # over its sending
+    _event("devices_answer", numbers, rounds, fates, st.just("device"), st.none() | st.integers(0, 18)),
+    _event("devices_answer", numbers, rounds, fates, st.just("device"), st.integers(11, 16)),  # over its sending
     _event("devices_answer", numbers, rounds, fates, st.just("shuffler"), st.integers(0, 6)),  # over its storing
     _event("devices_try_again", numbers, fates),
     _event("messages_arrive_again_at_once", st.lists(st.integers(0, 19), min_size=1, max_size=3)),

@@ -48,6 +48,7 @@ from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.client import Device, RoundUnknown, SystemClock
 from dovetail_device.entropy import system_entropy as words
 from dovetail_device.http import HttpTransport
+from dovetail_device.ledger import Limits
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, DeliveryEvent
 from dovetail_protocol.campaign import Campaign
@@ -151,6 +152,7 @@ def _answer(folder: Path, campaign: Campaign, transport: Recording, slots: list[
             keys = load_keys(folder / "devices" / f"{slot:05d}.key", "device")
             assert keys.signing
             outboxes[slot] = Outbox.open(_outbox(folder, slot), keys.signing.verifying_key())
+            outboxes[slot].limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
             alive[slot] = Device(
                 campaign, keys, outbox=outboxes[slot], transport=transport, clock=SystemClock(), words=words()
             )

@@ -13,18 +13,23 @@ from typing import Any, NoReturn
 from dovetail_device import __version__
 from dovetail_device.client import Receipt
 from dovetail_device.files import save_keys
+from dovetail_device.ledger import Spending
 from dovetail_device.session import (
     VISIBLE,
+    first_use,
     flush,
     ledgers,
+    limit,
     line,
     open_device,
     read_value,
     receipts_document,
     signing_key,
+    spent,
     status,
     submit,
 )
+from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL
 from dovetail_protocol.errors import DovetailError, StorageError
 from dovetail_protocol.keys import RoleKeys
 
@@ -48,6 +53,8 @@ def _submit(options: argparse.Namespace) -> int:
     if options.value != "-":
         print(f"note: {VISIBLE}", file=sys.stderr)
     with open_device(options.campaign, options.keys, **_place(options)) as device:
+        if note := first_use(device):
+            print(f"note: {note}", file=sys.stderr)
         value = read_value(options.value, device.campaign)
         receipt = submit(device, value, options.round, group=options.group, patience=options.wait)
     return _answer([receipt], [line(receipt)], as_json=options.json)
@@ -69,6 +76,20 @@ def _status(options: argparse.Namespace) -> int:
     return 0
 
 
+def _spent(options: argparse.Namespace) -> int:
+    return _tell(spent(options.keys, options.outbox), as_json=options.json)
+
+
+def _limit(options: argparse.Namespace) -> int:
+    made = limit(options.keys, options.outbox, total=options.total, per_question=options.per_question)
+    return _tell(made, as_json=options.json)
+
+
+def _tell(found: Spending, *, as_json: bool) -> int:
+    print(json.dumps({"schema_version": 1, **asdict(found)}) if as_json else found)
+    return 0
+
+
 def _keys(options: argparse.Namespace) -> int:
     keys = RoleKeys.generate("device")
     save_keys(keys, options.file)
@@ -78,7 +99,7 @@ def _keys(options: argparse.Namespace) -> int:
 
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("outbox", "owner", "max_epsilon", "via", "url", "user", "password_file")
+    names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file")
     return {name: getattr(options, name) for name in names}
 
 
@@ -112,16 +133,23 @@ def _parser() -> argparse.ArgumentParser:
     again = _verb(verbs, "flush", _flush, "Send the reports that wait and are due.")
     for verb in (send, again):
         verb.add_argument("--campaign", type=Path, required=True, help="The signed campaign file.")
-        verb.add_argument("--owner", help="The owner's public key, if you know it; else the first one seen is kept.")
+        verb.add_argument(
+            "--owner", help="The owner's public key: consent to answer it. Else the first one met is kept."
+        )
         verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
+        verb.add_argument("--question", help="What budgets are counted by; default the words of the question.")
         verb.add_argument("--via", choices=("http", "mqtt"), default="http", help="How to send; default http.")
         verb.add_argument("--url", help="Where to send; default the campaign's endpoint.")
         verb.add_argument("--user", help="User name for the broker, best the same for all devices.")
         verb.add_argument("--password-file", type=Path, help="File with the password for the broker.")
         verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
 
-    state = _verb(verbs, "status", _status, "Budgets spent, and reports by state.")
-    for verb in (send, again, state):
+    state = _verb(verbs, "status", _status, "Budgets spent, and reports by state, campaign by campaign.")
+    told = _verb(verbs, "spent", _spent, "What this device has spent on everybody, and whom it answers.")
+    limits = _verb(verbs, "limit", _limit, "Set what this device gives at most, whoever asks; nats.")
+    limits.add_argument("--total", type=float, help=f"Of all reports together; {DEVICE_TOTAL:g} until it is set.")
+    limits.add_argument("--per-question", type=float, help=f"On one question; {QUESTION_TOTAL:g} until it is set.")
+    for verb in (send, again, state, told, limits):
         verb.add_argument("--keys", type=Path, required=True, help="The device's key file.")
         verb.add_argument("--outbox", type=Path, help="The outbox; default the key file's name with .outbox.")
     keys = _verb(verbs, "keys", _keys, "Make a key file; its public key goes on the roster.")

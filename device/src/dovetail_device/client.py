@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, final
 
@@ -13,7 +14,7 @@ from dovetail_protocol import message
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.checks import privacy_budget, whole
 from dovetail_protocol.errors import ConfigError, DataError, DovetailError
-from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
 from dovetail_protocol.words import Words
 
 
@@ -56,7 +57,8 @@ class Receipt:
 
     state : "accepted", by the shuffler over HTTP and by the broker over MQTT; "waiting", stored and sent again by
     `flush`; or "refused" for good. reason : the kind of the last refusal, empty if there was none. wait : seconds
-    until `flush` sends it. drawn : whether this call drew the report; if not, an earlier one of the round stands.
+    until `flush` sends it. drawn : whether this call drew the report; if not, one that was drawn before stands, for
+    this round or for an earlier one that has not arrived, or has only just.
     """
 
     campaign: str
@@ -76,7 +78,8 @@ class Device:
     """One person's device in one campaign.
 
     At most one report is ever drawn per round: a second `submit` in a round, also of another value and also after a
-    crash, sends the first report again or says what became of it. The caller closes outbox and transport.
+    crash, sends the first report again or says what became of it. While a report waits, no other is drawn, and none
+    is drawn for a round that is over: an outage costs one report. The caller closes outbox and transport.
 
     Parameters
     ----------
@@ -89,15 +92,24 @@ class Device:
     words : Words
         `dovetail_device.entropy.system_entropy()` outside tests and simulations.
     max_epsilon : float, nats, optional
-        The device's own cap on the epsilon of one report.
+        The device's own cap on the epsilon of one report. What it gives in all is a limit of the outbox.
+    owners : collection of VerifyingKey, optional
+        Who may ask, and nobody else; naming an owner is consent. If nobody is named, owners met before may ask, or
+        the first one met.
+    question : str, optional
+        What budgets are counted by, such as the name of a sensor; default the words of the campaign's question.
 
     Raises
     ------
     ConfigError
-        When the campaign has another owner than before, asks for more than `max_epsilon`, or has been changed.
+        When the campaign is of an owner without consent, or has another owner than before, asks for more than
+        `max_epsilon`, or has been changed.
 
     Notes
     -----
+    All budgets are counted by this software, in this outbox. They bind a device for as long as it is honest and keeps
+    its memory, see `remembers`.
+
     Versions of the campaign that the shuffler offers later are followed if its owner has signed them and they ask the
     same by the same mechanism, as after a rotation of keys; they never raise the budget. Anything else takes a file
     that is given by hand.
@@ -113,6 +125,8 @@ class Device:
         clock: Clock,
         words: Words,
         max_epsilon: float | None = None,
+        owners: Collection[VerifyingKey] = (),
+        question: str | None = None,
     ) -> None:
         if keys.role != "device" or keys.signing is None:
             raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
@@ -122,13 +136,14 @@ class Device:
                 f"the campaign {given.id} asks for reports of epsilon {given.mechanism.epsilon:g}, and this device "
                 f"gives at most {max_epsilon:g}."
             )
-        self._campaign = outbox.adopt(given)
+        self._campaign = outbox.adopt(given, owners=owners)
         if terms_of(self._campaign) != terms_of(given):
             raise ConfigError(
                 f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
                 f"{given.version}; use the file of the newer one."
             )
         self._key: SigningKey = keys.signing
+        self._question = question
         self._budget = given.promise.device_budget
         self._outbox, self._transport, self._clock, self._words = outbox, transport, clock, words
 
@@ -137,8 +152,15 @@ class Device:
         """The version of the campaign that the device follows now."""
         return self._campaign
 
+    @property
+    def remembers(self) -> bool:
+        """Whether any report was ever charged here; one that was installed anew knows of nothing before."""
+        return self._outbox.spending().spent > 0.0
+
     def submit(self, value: Any, round: int | None = None, *, group: str | None = None) -> Receipt:
-        """Draw the report of this value, or find the report that was drawn for the round, and send it once.
+        """Draw the report of this value, or find the report that stands for the round, and send it once.
+
+        Reports of earlier rounds that wait are sent first. As long as one of them does not arrive, it is the answer.
 
         Parameters
         ----------
@@ -153,12 +175,17 @@ class Device:
         DataError
             When the value is outside the range; the message does not repeat it.
         BudgetSpent, RoundUnknown, ConfigError
-            When the budget is spent, no round runs, or the campaign is over. Nothing was drawn.
+            When a budget is spent, no round runs, this one is over, or the campaign is. Nothing was drawn.
         """
         campaign = self._current()
         mechanism, answer = campaign.mechanism, _answer(value, campaign)
         asks, last = self._asks(), campaign.schedule.count
         number = self._round(asks=asks) if round is None else whole("round", round, least=1, most=last)
+        if self._outbox.find(campaign.id, number) is None:
+            if round is not None:
+                self._refuse_over(number, asks=asks)
+            self._send_earlier(number)
+            campaign = self._current()  # what was sent may have told of a newer version
 
         drawn = False
 
@@ -168,7 +195,8 @@ class Device:
             return message.plain(campaign, mechanism.encode(mechanism.randomize(answer, self._words)), group)
 
         budget = min(self._budget, campaign.promise.device_budget)
-        receipt = self._deliver(self._outbox.draw(campaign, number, budget=budget, make=draw))
+        entry = self._outbox.draw(campaign, number, budget=budget, make=draw, question=self._question)
+        receipt = self._deliver(entry)
         if round is None and not asks and receipt.reason in ("too_early", "late", "round"):
             self._outbox.doubt_clock(campaign.id, wrong=True)
         return replace(receipt, drawn=drawn)
@@ -178,6 +206,38 @@ class Device:
         return [self._deliver(entry) for entry in self._outbox.waiting(self._campaign.id)]
 
     # Which round, and which version
+
+    def _refuse_over(self, round: int, *, asks: bool) -> None:
+        """No report is drawn, and charged, that could only come late: it would count for another or for none."""
+        campaign, schedule = self._campaign, self._campaign.schedule
+        if schedule.period is None:
+            over = (self._transport.round(campaign.id) or 0) > round
+        else:
+            stays_open = campaign.batch.small == "wait" and campaign.batch.late == "refuse"
+            over = not (asks or stays_open) and self._is_over(round)
+        if over:
+            raise RoundUnknown(f"round {round} of the campaign {campaign.id} is over; nothing was drawn.")
+
+    def _is_over(self, round: int) -> bool:
+        """Whether a round of a campaign by the clock has ended, grace included."""
+        schedule = self._campaign.schedule
+        return self._clock.now() >= schedule.ends(round) + schedule.grace
+
+    def _send_earlier(self, round: int) -> None:
+        """Reports of other rounds go first, until one of them does not arrive."""
+        for entry in self._outbox.waiting(self._campaign.id):
+            if entry.round != round and entry.reason != "too_early" and self._deliver(entry).state == "waiting":
+                return
+
+    def _counts_for(self, entry: LedgerEntry) -> int:
+        """The later round that a report counts for if it arrives now; 0 where it counts for its own."""
+        campaign, schedule = self._campaign, self._campaign.schedule
+        if campaign.batch.late != "next":
+            return 0
+        if schedule.period is not None and not self._outbox.doubts_clock(campaign.id):
+            return min(schedule.round_at(self._clock.now()), schedule.count) if self._is_over(entry.round) else 0
+        running = self._transport.round(campaign.id) if entry.attempts else None  # it arrives late after waiting only
+        return running if running is not None and running > entry.round else 0
 
     def _asks(self) -> bool:
         """Whether the shuffler, not the device's clock, says which round runs."""
@@ -256,7 +316,7 @@ class Device:
             due = self._clock.now() + sender.wait
             return self._outbox.postpone(entry, sender.reason, attempts=sender.attempts, due=due), None
         refusal = "" if sender.state == "accepted" else sender.reason
-        return self._outbox.settle(entry, refusal), None
+        return self._outbox.settle(entry, refusal, counted=0 if refusal else self._counts_for(entry)), None
 
     def _send(self, entry: LedgerEntry) -> tuple[LedgerEntry, DeliveryEvent]:
         if not entry.wire and entry.form == terms_of(self._campaign):

@@ -1,12 +1,16 @@
-"""What a device keeps of its reports, and what it can say of its budget."""
+"""What a device keeps of its reports, what it gives at most, and what it can say of its budget."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
+from unicodedata import normalize
 
+from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.checks import positive
 
 ReportState = Literal["drawn", "sealed", "accepted", "refused"]
 
@@ -26,6 +30,7 @@ class LedgerEntry:
     wire: bytes = field(repr=False)
     attempts: int
     due: float
+    counted: int = 0  # the later round that it counted for, where it came late
 
     @property
     def settled(self) -> bool:
@@ -50,6 +55,58 @@ class Ledger:
         parts = [f"{self.counts.get('accepted', 0):,} accepted", f"{len(self.waiting):,} waiting"]
         parts += [f"{count:,} refused ({kind})" for kind, count in sorted(self.refusals.items())]
         return f"{line}; reports: {', '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device gives at most, whoever asks, under whatever campaign id; finite numbers of nats above 0.
+
+    total : of all its reports together. per_question : of those that answer one question, see `question_key`.
+    """
+
+    total: float = DEVICE_TOTAL
+    per_question: float = QUESTION_TOTAL
+
+    def __post_init__(self) -> None:
+        for name in ("total", "per_question"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a device remembers to have spent on everybody; nats, rounded up.
+
+    since : the day on which its memory began (ISO 8601), "" where that was not written down.
+    """
+
+    since: str
+    spent: float
+    limits: Limits
+    questions: dict[str, float]  # by question key
+    campaigns: dict[str, float]  # by campaign id
+    owners: tuple[str, ...]  # that it answers
+
+    def __str__(self) -> str:
+        most, each = self.limits.total, self.limits.per_question
+        lines = [f"{self.spent:g} of {most:g} nats spent in all, as far as this device remembers{self._since}."]
+        lines += [f"{spent:g} of {each:g} nats on the question: {key}." for key, spent in self.questions.items()]
+        lines += [f"{spent:g} nats for the campaign {id}." for id, spent in self.campaigns.items()]
+        return "\n".join([*lines, f"Answers campaigns of: {', '.join(self.owners) or 'nobody yet'}."])
+
+    @property
+    def _since(self) -> str:
+        return f": since {self.since}, and nothing of before" if self.since else ""
+
+
+def question_key(question: str) -> str:
+    """The question that budgets are counted by: its words, whatever their case and what stands between them.
+
+    Whoever rewords a question gets another key: the total is what holds against that.
+
+    >>> question_key("How did  you get to WORK today?!")
+    'how did you get to work today'
+    """
+    return " ".join(re.findall(r"\w+", normalize("NFKC", question).casefold()))
 
 
 def terms_of(campaign: Campaign) -> bytes:

@@ -6,9 +6,10 @@
                                    ^  |
                                    +--+ seal, under a newer version of the campaign
 
-A report is charged to the budget and stored, randomized, in one transaction before anything is sent. Whatever crashes
-afterwards, the same report is sent again: it is never drawn a second time. Values are never stored, and of a report
-that has arrived, or never will, only its round and its charge stay.
+A report is charged to every budget and stored, randomized, in one transaction before anything is sent. Whatever
+crashes afterwards, the same report is sent again: it is never drawn a second time, and while it waits no other is
+drawn for its campaign, so that an outage costs one report. Values are never stored, and of a report that has arrived,
+or never will, only its round and its charge stay. One file counts for all campaigns, see `spending`.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, final
 
-from dovetail_device.ledger import Ledger, LedgerEntry, terms_of
+from dovetail_device import spending
+from dovetail_device.ledger import Ledger, LedgerEntry, Limits, Spending, question_key, terms_of
+from dovetail_device.spending import BudgetSpent as BudgetSpent
+from dovetail_protocol.budget import decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
-from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.keys import VerifyingKey
 
-_SCHEMA = 1
+_SCHEMA = 2
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLES = """
 CREATE TABLE device (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
@@ -53,13 +56,10 @@ CREATE TABLE report (
     wire BLOB NOT NULL DEFAULT x'',  -- the message
     attempts INTEGER NOT NULL DEFAULT 0,
     due REAL NOT NULL DEFAULT 0,     -- not sent before, by the device's clock
+    counted INTEGER NOT NULL DEFAULT 0,  -- the later round that it counted for, where it came late
     PRIMARY KEY (campaign, round)
 ) WITHOUT ROWID;
 """
-
-
-class BudgetSpent(DovetailError):
-    """The device has spent what it may spend on a campaign; no report is drawn any more."""
 
 
 @final
@@ -108,9 +108,13 @@ class Outbox:
                 for statement in _TABLES.split(";\n"):
                     run(statement)
                 run("INSERT INTO device VALUES (1, ?)", device.public)
-                run(f"PRAGMA user_version = {_SCHEMA}")
+                spending.begin(run, spending.today())
+            elif version == 1:
+                run("ALTER TABLE report ADD COLUMN counted INTEGER NOT NULL DEFAULT 0")
+                spending.take_over(run)
             elif version != _SCHEMA:
                 raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
+            run(f"PRAGMA user_version = {_SCHEMA}")
             if run("SELECT key FROM device").fetchone()[0] != device.public:
                 raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
 
@@ -131,11 +135,15 @@ class Outbox:
 
     # Campaigns
 
-    def adopt(self, campaign: Campaign) -> Campaign:
-        """Pin the owner, remember the newest version of the campaign, and return it."""
+    def adopt(self, campaign: Campaign, *, owners: Collection[VerifyingKey] = ()) -> Campaign:
+        """Pin the owner, remember the newest version of the campaign, and return it.
+
+        owners : who may ask, and nobody else; if nobody is named, those met before, or the first one met.
+        """
         with self._transaction() as run:
             found = run("SELECT owner, signed FROM campaign WHERE id = ?", campaign.id).fetchone()
             if found is None:
+                spending.consent(run, campaign, owners)
                 run(
                     "INSERT INTO campaign (id, owner, version, signed, spent) VALUES (?, ?, ?, ?, '0')",
                     campaign.id, campaign.owner.public, campaign.version, campaign.signed,
@@ -145,6 +153,7 @@ class Outbox:
                 raise ConfigError(
                     f"the campaign {campaign.id} is pinned to its owner, and this file has another one."
                 )
+            spending.consent(run, campaign, owners)
             known = Campaign.parse(found[1], campaign.owner)
             if known.version == campaign.version and known.digest != campaign.digest:
                 raise ConfigError(
@@ -177,31 +186,59 @@ class Outbox:
         with self._faults():
             return bool(self._row("SELECT doubted FROM campaign WHERE id = ?", campaign)[0])
 
+    # Budgets over all campaigns
+
+    def limit(self, limits: Limits) -> None:
+        """Set what the device gives at most, for whoever runs it; what is spent stays spent."""
+        with self._transaction() as run:
+            spending.write_limits(run, limits)
+
+    def spending(self) -> Spending:
+        """What was spent on everybody."""
+        with self._transaction() as run:
+            return spending.read_spending(run)
+
     # Reports
 
-    def draw(self, campaign: Campaign, round: int, *, budget: float, make: Callable[[], bytes]) -> LedgerEntry:
-        """The report of a round: the one drawn before, or else `make()`, charged and stored in one transaction.
+    def draw(
+        self,
+        campaign: Campaign,
+        round: int,
+        *,
+        budget: float,
+        make: Callable[[], bytes],
+        question: str | None = None,
+    ) -> LedgerEntry:
+        """The report of a round: the one that stands for it, or else `make()`, charged and stored in one transaction.
+
+        The report of another round stands where it counted for this one, and also as long as it waits: whatever keeps
+        it from arriving would keep the next one, too. One that came too early does not.
+
+        Parameters
+        ----------
+        budget : float, nats
+            For this campaign.
+        question : str, optional
+            What budgets are counted by; default the words of the campaign's question.
 
         Raises
         ------
         BudgetSpent
-            When this report would take the device above `budget` (nats); nothing was drawn.
+            When this report would take the device above a budget; nothing was drawn.
         """
         with self._transaction() as run:
-            if (entry := self.find(campaign.id, round)) is not None:
-                return entry
-            spent = Fraction(run("SELECT spent FROM campaign WHERE id = ?", campaign.id).fetchone()[0])
-            spent += as_written(campaign.mechanism.epsilon)
-            if spent > as_written(budget):
-                raise BudgetSpent(
-                    f"the budget of {budget:g} nats for the campaign {campaign.id} does not pay for another report; "
-                    "this device takes no further part in it."
-                )
+            standing = run(
+                "SELECT * FROM report WHERE campaign = ? AND (round = ? OR counted = ? OR "
+                "(state IN ('drawn', 'sealed') AND reason <> 'too_early')) ORDER BY round <> ?, counted <> ?, round",
+                campaign.id, round, round, round, round,
+            ).fetchone()  # fmt: skip
+            if standing is not None:
+                return LedgerEntry(*standing)
+            spending.charge(run, campaign, question_key(question or campaign.question), budget=budget)
             run(
                 "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
                 campaign.id, round, terms_of(campaign), os.urandom(16), make(),
             )  # fmt: skip
-            run("UPDATE campaign SET spent = ? WHERE id = ?", str(spent), campaign.id)
             return self._entry(campaign.id, round)
 
     def seal(self, campaign: Campaign, round: int, make: Callable[[LedgerEntry], bytes]) -> LedgerEntry:
@@ -223,14 +260,18 @@ class Outbox:
             )  # fmt: skip
             return self._entry(entry.campaign, entry.round)
 
-    def settle(self, entry: LedgerEntry, refusal: str = "") -> LedgerEntry:
-        """The report is accepted, or refused for good; what it said is erased. Acceptance outlives every refusal."""
+    def settle(self, entry: LedgerEntry, refusal: str = "", *, counted: int = 0) -> LedgerEntry:
+        """The report is accepted, or refused for good; what it said is erased. Acceptance outlives every refusal.
+
+        counted : the later round that it counts for, if it came late.
+        """
         with self._transaction() as run:
             state = "refused" if refusal else "accepted"
             run(
-                "UPDATE report SET state = ?, reason = ?, form = x'', id = x'', plaintext = x'', digest = x'', "
-                "wire = x'' WHERE campaign = ? AND round = ? AND (state IN ('drawn', 'sealed') OR ? = 'accepted')",
-                state, refusal, entry.campaign, entry.round, state,
+                "UPDATE report SET state = ?, reason = ?, counted = max(counted, ?), form = x'', id = x'', "
+                "plaintext = x'', digest = x'', wire = x'' "
+                "WHERE campaign = ? AND round = ? AND (state IN ('drawn', 'sealed') OR ? = 'accepted')",
+                state, refusal, counted, entry.campaign, entry.round, state,
             )  # fmt: skip
             return self._entry(entry.campaign, entry.round)
 
@@ -261,7 +302,8 @@ class Outbox:
             counts[state] = counts.get(state, 0) + count
         refusals = {reason: count for state, reason, count in rows if state == "refused"}
         rounds = tuple(entry.round for entry in self.waiting(id))
-        return Ledger(id, campaign.version, campaign.promise.device_budget, float(spent), counts, refusals, rounds)
+        budget = campaign.promise.device_budget
+        return Ledger(id, campaign.version, budget, decimal_at_least(spent), counts, refusals, rounds)
 
     def _entry(self, campaign: str, round: int) -> LedgerEntry:
         return LedgerEntry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))

@@ -14,7 +14,7 @@ from dovetail_device.client import Device, Receipt, SystemClock, Transport
 from dovetail_device.entropy import system_entropy as words
 from dovetail_device.files import load_campaign, load_keys, secret_line
 from dovetail_device.http import HttpTransport
-from dovetail_device.ledger import Ledger
+from dovetail_device.ledger import Ledger, Spending
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.outbox import Outbox
 from dovetail_protocol.campaign import Campaign
@@ -34,6 +34,7 @@ def open_device(
     outbox: Path | None = None,
     owner: str | None = None,
     max_epsilon: float | None = None,
+    question: str | None = None,
     via: TransportName = "http",
     url: str | None = None,
     user: str | None = None,
@@ -41,11 +42,13 @@ def open_device(
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
-    `user` and `password_file` log in to a broker.
+    `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
+    `password_file` log in to a broker.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
-    asked = load_campaign(campaign, VerifyingKey.parse("owner", owner) if owner else None)
+    consent = VerifyingKey.parse("owner", owner) if owner else None
+    asked = load_campaign(campaign, consent)
     with (
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
         closing(transport_of(asked, via, url, login=login)) as transport,
@@ -58,16 +61,57 @@ def open_device(
             clock=SystemClock(),
             words=words(),
             max_epsilon=max_epsilon,
+            owners=() if consent is None else (consent,),
+            question=question,
         )
+
+
+def first_use(device: Device) -> str:
+    """What a device without memory has to say before it answers; nothing otherwise."""
+    if device.remembers:
+        return ""
+    return (
+        "this device has no memory of earlier reports: what it has spent counts from now on. If it was used before, "
+        f"its earlier reports are not counted. It answers {device.campaign.owner}, and others only with --owner."
+    )
 
 
 def ledgers(keys: Path, outbox: Path | None = None) -> list[Ledger]:
     """What the device of these keys has done."""
+    with _existing(keys, outbox) as store:
+        return store.ledgers()
+
+
+def spent(keys: Path, outbox: Path | None = None) -> Spending:
+    """What the device of these keys has spent on everybody."""
+    with _existing(keys, outbox) as store:
+        return store.spending()
+
+
+def limit(
+    keys: Path, outbox: Path | None = None, *, total: float | None = None, per_question: float | None = None
+) -> Spending:
+    """Set what the device of these keys gives at most, nats; None leaves a limit as it is."""
+    given = {name: value for name, value in (("total", total), ("per_question", per_question)) if value is not None}
+    with _store(keys, outbox) as store:
+        store.limit(replace(store.spending().limits, **given))
+        return store.spending()
+
+
+@contextmanager
+def _existing(keys: Path, outbox: Path | None) -> Iterator[Outbox]:
     place = outbox_of(keys, outbox)
     if not place.exists():
         raise ConfigError(f"{place}: no such outbox; the first `submit` makes one.")
-    with closing(Outbox.open(place, signing_key(load_keys(keys, "device"), keys).verifying_key())) as store:
-        return store.ledgers()
+    with _store(keys, outbox) as store:
+        yield store
+
+
+@contextmanager
+def _store(keys: Path, outbox: Path | None) -> Iterator[Outbox]:
+    name = signing_key(load_keys(keys, "device"), keys).verifying_key()
+    with closing(Outbox.open(outbox_of(keys, outbox), name)) as store:
+        yield store
 
 
 def outbox_of(keys: Path, outbox: Path | None) -> Path:
@@ -121,27 +165,39 @@ def read_value(text: str, campaign: Campaign) -> Any:
 def submit(
     device: Device, value: Any, round: int | None = None, *, group: str | None = None, patience: float = 0.0
 ) -> Receipt:
-    """Submit a value, and go on trying for at most `patience` seconds."""
-    patience = not_negative("wait", patience)
+    """Submit a value, and go on trying for at most `patience` seconds, also until what waited before has arrived."""
+    end = time.monotonic() + not_negative("wait", patience)
     first = device.submit(value, round, group=group)
-    last = next(last for last in _persist(device, [first], patience=patience) if last.round == first.round)
-    return replace(last, drawn=first.drawn)
+    last = _last(device, first, end=end)
+    if first.drawn or first.state != "waiting" or last.state == "waiting":
+        return replace(last, drawn=first.drawn)
+    first = device.submit(value, round, group=group)  # the way is free now
+    return replace(_last(device, first, end=end), drawn=first.drawn)
+
+
+def _last(device: Device, receipt: Receipt, *, end: float) -> Receipt:
+    """What became of one report in the end."""
+    return next(last for last in _persist(device, [receipt], end=end) if last.round == receipt.round)
 
 
 def line(receipt: Receipt) -> str:
     """What became of a submitted value, for people."""
-    return str(receipt) if receipt.drawn else f"{receipt} The round had its report already; this value was not used."
+    if receipt.drawn:
+        return str(receipt)
+    if receipt.state == "waiting":
+        return f"{receipt} What was drawn before has to arrive first; this value was not used."
+    return f"{receipt} The round had its report already; this value was not used."
 
 
 def flush(device: Device, *, patience: float = 0.0) -> list[Receipt]:
     """Send what waits, and go on trying for at most `patience` seconds."""
-    patience = not_negative("wait", patience)
-    return _persist(device, device.flush(), patience=patience)
+    end = time.monotonic() + not_negative("wait", patience)
+    return _persist(device, device.flush(), end=end)
 
 
-def _persist(device: Device, receipts: Sequence[Receipt], *, patience: float) -> list[Receipt]:
-    """Send what waits again, for at most `patience` seconds; the last receipt of every round."""
-    end, found = time.monotonic() + patience, {receipt.round: receipt for receipt in receipts}
+def _persist(device: Device, receipts: Sequence[Receipt], *, end: float) -> list[Receipt]:
+    """Send what waits again, until `end` (of the monotonic clock); the last receipt of every round."""
+    found = {receipt.round: receipt for receipt in receipts}
     while waits := [receipt.wait for receipt in found.values() if receipt.state == "waiting"]:
         if time.monotonic() + min(waits) > end:
             break

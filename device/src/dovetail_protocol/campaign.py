@@ -16,9 +16,9 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from dovetail_protocol.budget import affordable
 from dovetail_protocol.endpoint import place_of
 from dovetail_protocol.errors import ConfigError, DovetailError
-from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms import mechanism
@@ -135,7 +135,7 @@ class Campaign:
     @property
     def affordable(self) -> int:
         """How many reports one device sends at most: so many its budget pays for."""
-        return as_written(self.promise.device_budget) // as_written(self.mechanism.epsilon)
+        return affordable(self.promise.device_budget, self.mechanism.epsilon)
 
     @classmethod
     def parse(cls, signed: bytes, owner: VerifyingKey | None = None) -> Campaign:

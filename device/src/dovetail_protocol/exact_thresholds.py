@@ -27,7 +27,7 @@ def as_written(value: float) -> Fraction:
     >>> as_written(0.1)
     Fraction(1, 10)
     """
-    return Fraction(repr(value))
+    return Fraction(repr(float(value)))
 
 
 def exp_bracket(x: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from dovetail_device.client import Device
 from dovetail_device.entropy import system_entropy
+from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, DeliveryEvent
 from dovetail_protocol import message
 from dovetail_protocol.campaign import Campaign, sign
-from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.keys import RoleKeys, VerifyingKey
 from dovetail_protocol.words import Words
 
+GENEROUS = Limits(total=1e6, per_question=1e6)  # only the budget of the campaign counts
 START = 1893456000.0  # 2030-01-01T00:00:00Z
 PERIOD = 100.0
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
@@ -33,6 +35,7 @@ def campaign(
     analyzer: RoleKeys = ANALYZER,
     owner: RoleKeys = OWNER,
     expires: str = "",
+    batch: str = "",
 ) -> Campaign:
     """A signed campaign of ten rounds of `PERIOD` seconds."""
     period = f'schedule = "period"\nstart = 2030-01-01T00:00:00Z\nperiod_seconds = {PERIOD}\ncount = 10'
@@ -49,6 +52,7 @@ question = "{question}"
 {schedule or period}
 [batch]
 minimum = 1
+{batch}
 [shuffle]
 [promise]
 delta = 1e-6
@@ -120,12 +124,16 @@ class Bench:
     keys: RoleKeys = field(default_factory=lambda: RoleKeys.generate("device"))
     max_epsilon: float | None = None
     path: Path | None = None
+    limits: Limits = GENEROUS
+    owners: tuple[VerifyingKey, ...] = ()
+    question: str | None = None
     words: Words = field(default_factory=system_entropy)
 
     def __post_init__(self) -> None:
         assert self.keys.signing
         name = self.keys.signing.verifying_key()
         self.outbox = Outbox.open(self.path, name) if self.path else Outbox.in_memory(name)
+        self.outbox.limit(self.limits)
         self.restart()
 
     def restart(self, campaign: Campaign | None = None) -> Device:
@@ -137,5 +145,7 @@ class Bench:
             clock=self.clock,
             words=self.words,
             max_epsilon=self.max_epsilon,
+            owners=self.owners,
+            question=self.question,
         )
         return self.device

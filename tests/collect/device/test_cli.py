@@ -84,7 +84,7 @@ def test_a_value_from_standard_input_is_submitted_once(
     for drawn in (True, False):
         monkeypatch.setattr("sys.stdin", io.StringIO("green\n"))
         status, document, noise = run(capsys, given(tmp_path, "--round", "2"))
-        assert (status, noise) == (0, "")
+        assert status == 0 and ("no memory of earlier reports" in noise) == drawn and noise.count("\n") == drawn
         receipt = {"campaign": "colours", "round": 2, "state": "accepted", "reason": "", "wait": 0.0, "drawn": drawn}
         assert document == {"schema_version": 1, "receipts": [receipt]}
     assert len(server.got) == 1 and opened(asked, server.got[0])[0].round == 2
@@ -112,6 +112,20 @@ def test_what_waits_is_flushed_and_status_shows_the_ledger(
     assert (ledger["spent"], ledger["budget"], ledger["counts"]) == (1.0, 2.0, {"accepted": 1})
     assert main(["status", "--keys", str(tmp_path / "device.toml")]) == 0
     assert capsys.readouterr().out == ("colours, version 1: 1 of 2 nats spent; reports: 1 accepted, 0 waiting.\n")
+
+
+def test_a_value_is_used_once_what_was_drawn_before_has_arrived(
+    tmp_path: Path, asked: Campaign, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.status = 503
+    assert run(capsys, given(tmp_path, "--round", "1", "--value", "red"))[0] == 0
+    plain = [word for word in given(tmp_path, "--round", "2", "--value", "red") if word != "--json"]
+    assert main(plain) == 0
+    assert "What was drawn before has to arrive first; this value was not used." in capsys.readouterr().out
+    server.status = 202
+    _, document, _ = run(capsys, given(tmp_path, "--round", "2", "--value", "red", "--wait", "60"))
+    (receipt,) = document["receipts"]  # type: ignore[misc]
+    assert (receipt["round"], receipt["state"], receipt["drawn"]) == (2, "accepted", True)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_acknowledged_reports_arrive_although_the_broker_restarts(broker: server
                 broker.process.stop()
                 assert made.device.submit("red", number).reason == "unreachable"
                 broker.process.start()
+                made.clock.time += 10.0  # beyond the back-off
             made.device.submit("red", number)
         end = time.monotonic() + 20
         while made.outbox.waiting(CAMPAIGN.id) and time.monotonic() < end:

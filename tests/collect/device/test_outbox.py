@@ -17,6 +17,7 @@ from tests.collect.device.made import PERIOD, START, FakeClock, campaign, opened
 
 from dovetail_device.client import Device
 from dovetail_device.entropy import system_entropy as words
+from dovetail_device.ledger import Limits
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol import message
@@ -94,7 +95,7 @@ def at_once(works: list[Callable[[], None]]) -> list[int]:
 def live(folder: Path, life: int, kill_at: int) -> None:
     """One life of the device: a report for every round, then what waits; killed at a step."""
     killer = Killer(kill_at)
-    clock = FakeClock()
+    clock = FakeClock(START + life * 1000 * PERIOD)
     connect = sqlite3.connect
 
     def traced(*given: object, **named: object) -> sqlite3.Connection:
@@ -108,9 +109,9 @@ def live(folder: Path, life: int, kill_at: int) -> None:
         CAMPAIGN, KEYS, outbox=outbox, transport=Wire(folder / "wire", killer), clock=clock, words=words()
     )
     for number in ROUNDS:
-        clock.time = START + (number - 0.5) * PERIOD
+        clock.time += PERIOD  # beyond every back-off, so that what waits goes first
         try:
-            device.submit(VALUES[life])
+            device.submit(VALUES[life], number)
         except BudgetSpent:
             assert number == ROUNDS[-1]
         else:
@@ -150,7 +151,9 @@ def check(folder: Path) -> None:
         opened(CAMPAIGN, *found)
     outbox = Outbox.open(folder / "outbox", NAME)
     (ledger,) = outbox.ledgers()
+    spent = outbox.spending()
     outbox.close()
+    assert (spent.spent, spent.questions) == (2.0, {"which colour": 2.0})
     assert (ledger.spent, ledger.counts, ledger.waiting) == (2.0, {"accepted": 2}, ())
 
 
@@ -195,12 +198,14 @@ def test_processes_that_share_an_outbox_draw_each_round_once(tmp_path: Path) -> 
     shared = campaign(budget=20.0)
 
     def work(value: str) -> None:
+        clock, outbox = FakeClock(), Outbox.open(tmp_path / "outbox", NAME)
+        outbox.limit(Limits(20.0, 20.0))
         device = Device(
-            shared, KEYS, outbox=Outbox.open(tmp_path / "outbox", NAME), transport=Wire(tmp_path / "wire", Killer(0)),
-            clock=FakeClock(), words=words(),
-        )  # fmt: skip
+            shared, KEYS, outbox=outbox, transport=Wire(tmp_path / "wire", Killer(0)), clock=clock, words=words()
+        )
         for number in range(1, 11):
-            device.submit(value, number)
+            while device.submit(value, number).state == "waiting":  # this round's report, or one before it
+                clock.time += PERIOD
 
     assert at_once([lambda value=value: work(value) for value in VALUES]) == [0] * len(VALUES)
     assert {number: len(found) for number, found in wires(tmp_path).items()} == dict.fromkeys(range(1, 11), 1)

@@ -17,6 +17,7 @@ from dovetail.collect.simulate.throwaway_campaign import START, ThrowawayCampaig
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
+from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol.keys import RoleKeys
@@ -113,8 +114,10 @@ class Owner:
 
     def __post_init__(self) -> None:
         assert self.keys.signing
+        outbox = Outbox.in_memory(self.keys.signing.verifying_key())
+        outbox.limit(Limits(1e6, 1e6))  # only the budget of the campaign counts
         self.device = Device(
-            self.world.campaign, self.keys, outbox=Outbox.in_memory(self.keys.signing.verifying_key()),
+            self.world.campaign, self.keys, outbox=outbox,
             transport=self.wire, clock=self.clock, words=self.words,
         )  # fmt: skip
 

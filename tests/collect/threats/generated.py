@@ -11,7 +11,7 @@ from sqlalchemy import MetaData
 from dovetail.collect.analyzer.unseal import KINDS
 from dovetail.collect.shuffler.rounds.batch_rule import BATCH_RULE, EFFECTS, FACTS
 from dovetail.collect.store.tables import ANALYZER, SHUFFLER
-from dovetail_device import outbox
+from dovetail_device import outbox, spending
 from dovetail_device.sender import FINAL, LATER, TRANSITIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "data-model.md"
@@ -36,6 +36,9 @@ LIVES = {
     "aside": "bad reports, still sealed, ordered by kind and bytes, for the retention period",
     "placed": "reports by public roster slot, for ever; order-private campaigns only",
     "device": "for ever",
+    "memory": "for ever: since when the device remembers, and its limits",
+    "owner": "for ever: whom the device has consented to answer",
+    "question": "for ever: exact budget spent on each question, under whatever campaign",
     "campaign": "for ever: pinned owner, newest version, exact budget spent",
 }
 OUTBOX = {**LIVES, "report": "for ever; id, report and message are emptied once it has arrived or never will"}
@@ -52,7 +55,7 @@ def tables(metadata: MetaData) -> Iterator[str]:
 def device_tables() -> Iterator[str]:
     yield from _head("table", "columns (key first)", "lives")
     with sqlite3.connect(":memory:") as base:
-        base.executescript(outbox._TABLES)
+        base.executescript(outbox._TABLES + spending.TABLES)
         for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             columns = base.execute(f"PRAGMA table_info({name})").fetchall()
             keys = [f"**{column[1]}**" for column in sorted(columns, key=lambda column: column[5]) if column[5]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,8 +16,8 @@ from dovetail.cli.console.options import as_whole, given
 from dovetail.collect.campaign.draft_campaign import require_device_form
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
-from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.registries import RANDOMIZERS
+from dovetail_protocol.budget import cost, decimal_at_least
 
 Section = dict[str, Any]
 
@@ -159,7 +158,7 @@ class PromiseOptions:
 
     def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
         """`[promise]`; the defaults follow from `epsilon`, the number of `rounds` and the `minimum` of a batch."""
-        every_round = round_up_to_double(Fraction(privacy_budget("--epsilon", epsilon)) * rounds)
+        every_round = decimal_at_least(cost(rounds, privacy_budget("--epsilon", epsilon)))
         return {
             "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
             **given({"assumed_honest": as_whole(self.honest)}),

@@ -13,6 +13,7 @@ from dovetail.cli.console.output import Json, print_json
 from dovetail_device.session import (
     VISIBLE,
     TransportName,
+    first_use,
     line,
     open_device,
     read_value,
@@ -49,10 +50,13 @@ class SessionOptions:
         Path | None, typer.Option(help="The device's ledger; default the key file's name with .outbox.")
     ] = None
     owner: Annotated[
-        str | None, typer.Option(help="The owner's public key, if you know it; else the first one seen is kept.")
+        str | None, typer.Option(help="The owner's public key: consent to answer it. Else the first one met is kept.")
     ] = None
     max_epsilon: Annotated[
         float | None, typer.Option(help="Refuse campaigns whose reports cost more than this, nats.")
+    ] = None
+    question: Annotated[
+        str | None, typer.Option(help="What budgets are counted by; default the words of the question.")
     ] = None
     via: Annotated[TransportName, typer.Option(help="How to send.")] = "http"
     url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None
@@ -84,6 +88,8 @@ def _submit(
     if report.value != "-":
         typer.echo(f"note: {VISIBLE}", err=True)
     with open_device(files.campaign, files.keys, **vars(session)) as device:
+        if note := first_use(device):
+            typer.echo(f"note: {note}", err=True)
         value = read_value(report.value, device.campaign)
         receipt = submit(device, value, report.round, group=report.group, patience=wait)
     if as_json:

@@ -11,12 +11,11 @@ from dovetail.account.compose import Composition
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
+from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
@@ -75,7 +74,7 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=round_up_to_double(reports * as_written(epsilon)),
+        all_epsilon=decimal_at_least(cost(reports, epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),
@@ -114,7 +113,8 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
         CampaignFact(
             "all reports",
             f"a device sends in at most {found.reports:,} of {campaign.schedule.count:,} rounds, epsilon "
-            f"{upward(found.all_epsilon)} together, then stops for good",
+            f"{upward(found.all_epsilon)} together, then stops; it counts by itself, over all campaigns, as far as "
+            "it remembers: one that is installed anew begins again",
         ),
         CampaignFact(
             "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
@@ -229,6 +229,12 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
     if reports < campaign.schedule.count:
         found.append(
             f"the device budget pays for {reports:,} of {campaign.schedule.count:,} rounds; then a device is silent"
+        )
+    given = affordable(QUESTION_TOTAL, epsilon)
+    if given < reports:
+        found.append(
+            f"a device gives one question {QUESTION_TOTAL:g} nats, {given:,} of {reports:,} reports here, unless "
+            "whoever runs it has set another limit"
         )
     if campaign.owner == campaign.shuffler_signing:
         found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")

@@ -15,6 +15,7 @@ from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
 from dovetail_device.entropy import system_entropy
+from dovetail_device.ledger import Limits
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.words import Words
@@ -54,9 +55,10 @@ class SimulatedDevices:
             campaign.groups[chance.below(len(campaign.groups))] if campaign.groups else None for _ in range(count)
         ]
         keys = [device.signing.verifying_key() for device in world.devices if device.signing]
-        return cls(
-            world, answers, tuple(groups), tuple(Outbox.in_memory(key) for key in keys), dying, system_entropy()
-        )
+        outboxes = tuple(Outbox.in_memory(key) for key in keys)
+        for outbox in outboxes:  # nobody's values: only the campaign's own budget counts
+            outbox.limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
+        return cls(world, answers, tuple(groups), outboxes, dying, system_entropy())
 
     def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
         """What the analyst would like to know of these devices: shares of the symbols, or the mean."""

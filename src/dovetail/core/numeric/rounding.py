@@ -1,20 +1,11 @@
 """Exact numbers rounded against ourselves: a privacy loss never becomes smaller when it becomes a double."""
 
-import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-
-def round_up_to_double(value: Fraction) -> float:
-    """The smallest double that is at least `value`.
-
-    >>> round_up_to_double(Fraction(1, 10)), round_up_to_double(Fraction(1, 3)) * 3 >= 1
-    (0.1, True)
-    """
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+from dovetail_protocol.budget import round_up_to_double as round_up_to_double
 
 
 def round_up_largest_product(left: ArrayLike, right: ArrayLike, *, unit: Fraction = Fraction(1)) -> float:

@@ -43,8 +43,9 @@ def _rounds(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
         "All reports of one device",
         f"ε = {upward(found.all_local)}",
         f"{_count(found.rounds, 'batch', 'batches')} so far, with at most {_count(found.most_reports, 'report')} of "
-        "one device; their budgets add. Whatever became of its reports, it stops for good at "
-        f"ε = {upward(campaign.promise.device_budget)}.",
+        "one device; their budgets add. Whatever became of its reports, its software stops at "
+        f"ε = {upward(campaign.promise.device_budget)}, or earlier where whoever runs it has said so. That is its "
+        "own count: one that is reset or installed anew has no memory and begins again.",
     )
 
 
@@ -116,7 +117,7 @@ def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSenten
         "If shuffler and analyzer collude",
         f"ε = {upward(epsilon)}",
         f"They can undo the shuffle. What remains is the promise for single reports: ε = {upward(epsilon)} each, and "
-        f"ε = {upward(campaign.promise.device_budget)} for everything that a device ever sends here.",
+        f"ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it remembers.",
     )
 
 
