@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from dovetail.core.errors import OutputError, UnsupportedError
-from dovetail.pipeline.release_ledger import LedgerAnswer, ReleaseLedger, ReleaseRequest
+from dovetail.pipeline.release_entry import LedgerAnswer, ReleaseRequest
+from dovetail.pipeline.release_ledger import ReleaseLedger
 
 
 def ask(

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import ArrayLike, NDArray
+from tests.collect.device.made import campaign
 from tests.statistics import expect_coverage, expect_mean
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
@@ -27,6 +27,7 @@ from dovetail.randomize.sampling.domain import numbers
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
+from dovetail_protocol.exact_thresholds import as_written
 
 ROSTER = ("kettle", "oven", "lamp", "fridge")
 OWN = Groups.from_lists([[0, 1], [2, 3]], 4)
@@ -179,24 +180,26 @@ def test_budgets_add_and_a_spent_device_stops() -> None:
     assert facts["alpha_of_all_rounds"] == 0.0
 
 
-@pytest.mark.parametrize(("cap", "epsilon", "reports"), [(0.3, 0.1, 2), (3 * 0.1, 0.1, 3), (0.9, 0.7, 1)])
-def test_the_cap_holds_in_exact_arithmetic(cap: float, epsilon: float, reports: int) -> None:
-    """Three times the double .1 is more than the double .3: the third report must not go out."""
+@pytest.mark.parametrize(("cap", "epsilon", "reports"), [(0.3, 0.1, 3), (1.0, 0.1, 10), (0.9, 0.7, 1)])
+def test_the_cap_holds_in_exact_decimals_as_on_devices(cap: float, epsilon: float, reports: int) -> None:
+    """Ten times .1 is 1, as people write it, although ten times its double is more than 1."""
     run = fleet_run(cap=cap, epsilon=epsilon)
     for t in range(1, 12):
         run.submit(t, VALUES, rng=simulation(t))
     sent = int(run.fleet.most_reports)
     assert sent == reports
-    assert sent * Fraction(epsilon) <= Fraction(run.fleet.cap) < (sent + 1) * Fraction(epsilon)
+    assert sent * as_written(epsilon) <= as_written(run.fleet.cap) < (sent + 1) * as_written(epsilon)
     assert run.summary()["reports"] == 4 * sent
-    assert Fraction(run.guarantee.epsilon) >= sent * Fraction(epsilon)
+    assert as_written(cap) >= as_written(run.guarantee.epsilon) >= sent * as_written(epsilon)
+    krr = f'name = "krr"\nk = 4\nepsilon = {epsilon}'
+    assert campaign(randomizer=krr, budget=cap).affordable == reports
 
 
 def test_the_estimates_are_a_table() -> None:
     run = FleetRun(Fleet(ROSTER, Truth(), RASE.fit(OWN), math.inf, exact))
     run.submit(2, VALUES, rng=system_entropy())
     run.submit(3, {}, rng=system_entropy())
-    assert run.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0), (3, None, None, 0, 4, 0)]
+    assert run.estimates().rows() == [(2, 25.0, 0.0, 4, 0, 0, 0), (3, None, None, 0, 4, 0, 0)]
     assert fleet_run().estimates().height == 0
 
 

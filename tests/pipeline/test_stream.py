@@ -179,14 +179,17 @@ def test_other_windows_are_read_off_the_same_release_and_other_terms_are_refused
     for changes in ({"promise": {"cap": 5.0}}, {"randomize": {"epsilon": 2.0}}):
         with pytest.raises(UnsupportedError, match="--new-release"):
             go(release(**changes), ledger=tmp_path)
-    second = go(release(promise={"cap": 5.0}), ledger=tmp_path, new_release=True)
+    second = go(release(promise={"cap": 17.0}), ledger=tmp_path, new_release=True)
     assert second.evaluation.local.epsilon == 17.0 and isinstance(second.evaluation.central, Missing)
 
 
-def test_a_longer_stream_of_the_same_devices_adds_its_budget(tmp_path: Path) -> None:
+def test_a_longer_stream_of_the_same_devices_releases_its_new_rounds_and_adds_their_budget(tmp_path: Path) -> None:
     go(release(), ledger=tmp_path)
-    longer = go(release(), loads(rounds=13), ledger=tmp_path)
-    assert longer.evaluation.local.epsilon == 25.0 and longer.document()["release"]["releases"] == 2
+    longer = loads(rounds=13)
+    with pytest.raises(UnsupportedError, match="72 of these 78 reports were released before"):
+        go(release(), longer, ledger=tmp_path)
+    new = go(release(estimate={"window": 1}), longer.filter(pl.col("minute") == 13), ledger=tmp_path)
+    assert new.evaluation.local.epsilon == 13.0 and new.document()["release"]["releases"] == 2
 
 
 def test_no_private_value_and_no_device_is_in_any_file_of_a_release(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.files.report_columns import from_columns, to_columns
 from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress, silent
-from dovetail.pipeline.release_ledger import LedgerEntry, ReleaseLedger, ReleaseRequest
+from dovetail.pipeline.release_entry import LedgerEntry, ReleaseRequest
+from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
 from dovetail.report.number_format import upward
 
@@ -41,23 +42,28 @@ class ReleasedTable:
     history: tuple[LedgerEntry, ...]
     number: int
     reproduced: bool
+    total: LocalDP | None = None  # over all releases, where it is known person by person
 
     def compose(self, evaluation: Evaluation) -> Evaluation:
         """The guarantees for everything released about these people.
 
-        Local budgets add over all releases, and so do order budgets of the same groups. Central guarantees and
-        leakage of earlier releases held on their own terms; over several releases those evaluation give no number.
+        Local budgets add over all releases, person by person where that is known, and so do order budgets of the same
+        groups. Central guarantees and leakage of earlier releases held on their own terms; over several releases
+        they give no number.
         """
         if len(self.history) < 2:
             return evaluation
-        local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
-        total = reduce(LocalDP.compose, local)
+        total = self._total()
         reason = (
             f"these people took part in {len(self.history)} releases, each on terms of its own; "
             f"what is promised over all of them is local epsilon {upward(total.epsilon)}"
         )
         order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
         return replace(evaluation, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
+
+    def _total(self) -> LocalDP:
+        local = [LocalDP(entry.epsilon, source=f"release {entry.number}") for entry in self.history]
+        return reduce(LocalDP.compose, local) if self.total is None else self.total
 
     def _order(self, last: OrderPrivacy) -> OrderPrivacy:
         if len({entry.groups for entry in self.history}) > 1:
@@ -70,7 +76,7 @@ class ReleasedTable:
         return {
             "number": self.number,
             "releases": len(self.history),
-            "total_epsilon": sum(entry.epsilon for entry in self.history),
+            "total_epsilon": self._total().epsilon,
         }
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from dovetail.core.entropy import Entropy
 from dovetail.pipeline.progress import Progress, silent
-from dovetail.pipeline.release_ledger import LedgerEntry, ReleaseLedger, ReleaseRequest
+from dovetail.pipeline.release_entry import LedgerEntry, ReleaseRequest
+from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.encoder import SentenceEncoder

@@ -3,7 +3,8 @@
 A second draw about the same people is a second release: its budget adds. The ledger recognises a table by a keyed
 fingerprint (BLAKE2b under a key that never leaves the ledger), holds no private values, only reports that were
 released anyway, and lies outside every output folder. Fresh draws need an explicit wish. Where the table names its
-people, every release that one of them took part in counts, whatever the table.
+people, every release that one of them took part in counts, whatever the table, with what each of them spent there;
+where it has rounds, what somebody reported in one of them is never drawn afresh unasked.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,69 +26,14 @@ import typer
 from numpy.typing import NDArray
 
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
+from dovetail.pipeline.release_entry import Counts, LedgerAnswer, LedgerEntry, ReleaseRequest
+from dovetail_protocol.budget import cost
 
 _RECORD, _REPORTS, _PEOPLE, _KEY = "record.json", "reports.parquet", "people.npy", "key"
+_SENT, _ROUNDS = "sent.npy", "rounds.npy"
 _KEY_BYTES = 32
 
-People = NDArray[np.uint64]  # (n,), keyed fingerprints of names, sorted
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One entry: what was promised to whom, and which request it answered; no values."""
-
-    number: int
-    table: str
-    request: str
-    epsilon: float
-    alpha: float
-    groups: str
-    n: int
-    shuffler: str
-    schema_version: int = 1
-
-    def is_what(self, request: ReleaseRequest) -> bool:
-        """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
-        made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
-        return made == asked
-
-
-@dataclass(frozen=True)
-class ReleaseRequest:
-    """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
-
-    Parameters
-    ----------
-    table : bytes
-        The people and their private values.
-    terms : bytes
-        Everything else that shapes the reports.
-    groups : bytes
-        Who is in a group with whom.
-    people : list of str
-        Names of the people, where the table has them: whoever took part before adds up.
-    epsilon, alpha, n, shuffler
-        For the record.
-    """
-
-    table: bytes
-    terms: bytes
-    groups: bytes
-    people: list[str]
-    epsilon: float
-    alpha: float
-    n: int
-    shuffler: str
-
-
-@dataclass(frozen=True)
-class LedgerAnswer:
-    """The reports of a release, and every release in which some of the same people took part, this one included."""
-
-    reports: pl.DataFrame
-    history: tuple[LedgerEntry, ...]
-    number: int
-    reproduced: bool
+Prints = NDArray[np.uint64]  # (n,), keyed fingerprints of names
 
 
 @dataclass(frozen=True)
@@ -124,27 +72,94 @@ class ReleaseLedger:
         OutputError
             The ledger cannot be read or written: then nothing is released.
         """
-        entries = self._entries()
+        entries = self.entries()
         key = self._key(fresh=not entries)
-        table, terms, groups = (_print(part, key) for part in (request.table, request.terms, request.groups))
-        people = _prints(request.people, key)
+        table, terms = _print(request.table, key), _print(request.terms, key)
         same = [entry for entry in entries if entry.table == table]
         exact = [entry for entry in same if entry.request == terms and entry.is_what(request)]
         if same and not exact and not new_release:
-            spent = sum(entry.epsilon for entry in same)
-            raise UnsupportedError(
-                f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under "
-                "other terms; a fresh draw adds its budget to that: use --new-release if you mean it."
-            )
+            raise _other_terms(same)
+        people = _prints(request.people, key)
         related = [entry for entry in entries if entry.table == table or self._meets(entry, people)]
         if exact and not new_release:
             return LedgerAnswer(self._read(exact[-1]), tuple(related), exact[-1].number, reproduced=True)
-        number = max((entry.number for entry in entries), default=0) + 1
+        if not new_release and (twice := int(self._known(_prints(request.rounds, key), entries).sum())):
+            raise UnsupportedError(
+                f"{twice:,} of these {len(request.rounds):,} reports were released before, of the same devices in "
+                "the same rounds; leave those rounds out, or use --new-release if you mean to draw them afresh."
+            )
+        entry = self._add(request, key, after=max((entry.number for entry in entries), default=0), draw=draw)
+        return LedgerAnswer(self._read(entry), (*related, entry), entry.number, reproduced=False)
+
+    def record(self, request: ReleaseRequest, *, draw: Callable[[], pl.DataFrame]) -> int:
+        """The number of a fresh release, which is recorded; the caller has looked at all those up to `request.after`.
+
+        Raises
+        ------
+        StorageError
+            When another release has been recorded since, or this one cannot be.
+        """
+        numbers = self._numbers()
+        return self._add(request, self._key(fresh=not numbers), after=max(numbers, default=0), draw=draw).number
+
+    def _add(
+        self, request: ReleaseRequest, key: bytes, *, after: int, draw: Callable[[], pl.DataFrame]
+    ) -> LedgerEntry:
+        """Draw a release and record it as the next one after `after`, of which the request must know."""
+        if request.after not in (None, after):
+            raise self._overtaken()
+        table, terms, groups = (_print(part, key) for part in (request.table, request.terms, request.groups))
+        unit = request.epsilon if request.unit is None else request.unit
+        people, rounds = _prints(request.people, key), _prints(request.rounds, key)
+        sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
         entry = LedgerEntry(
-            number, table, terms, request.epsilon, request.alpha, groups, n=request.n, shuffler=request.shuffler
+            after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit
         )
-        self._write(entry, draw(), people)
-        return LedgerAnswer(self._read(entry), (*related, entry), number, reproduced=False)
+        self._write(entry, draw(), people, sent, rounds)
+        return entry
+
+    def find(self, table: bytes, terms: bytes, entries: list[LedgerEntry]) -> LedgerEntry | None:
+        """The latest of these releases of a table under these terms, as `ReleaseRequest` has them; None of another.
+
+        Raises
+        ------
+        UnsupportedError
+            The table was released under other terms.
+        """
+        key = self._key(fresh=False) if entries else b""
+        same = [entry for entry in entries if entry.table == _print(table, key)]
+        exact = [entry for entry in same if entry.request == _print(terms, key)]
+        if same and not exact:
+            raise _other_terms(same)
+        return exact[-1] if exact else None
+
+    def spent(self, people: list[str], entries: list[LedgerEntry]) -> list[Fraction]:
+        """Nats that each of these people spent in some of the releases, in decimals as they were written."""
+        prints = _prints(people, self._key(fresh=False)) if entries else np.empty(0, np.uint64)
+        total = [Fraction(0)] * len(people)
+        for entry in entries:
+            sent, unit = self._sent(entry, prints), entry.epsilon if entry.unit is None else entry.unit
+            for place in np.flatnonzero(sent).tolist():
+                total[place] += cost(int(sent[place]), unit)
+        return total
+
+    def known(self, rounds: list[str], entries: list[LedgerEntry]) -> NDArray[np.bool_]:
+        """Which of these reports were released before, by their names as in `ReleaseRequest.rounds`."""
+        key = self._key(fresh=False) if entries else b""
+        return self._known(_prints(rounds, key), entries)
+
+    def entries(self, *, after: int = 0) -> list[LedgerEntry]:
+        """All releases with higher numbers than `after`, in order."""
+        try:
+            places = [self.folder / f"{number:06d}" / _RECORD for number in sorted(self._numbers()) if number > after]
+            records = [json.loads(place.read_text()) for place in places]
+            return [LedgerEntry(**{**record, "alpha": float(record["alpha"])}) for record in records]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._damaged(error) from None
+
+    def _numbers(self) -> list[int]:
+        """Numbers of all releases."""
+        return [int(place.name) for place in self.folder.glob("[0-9]*") if place.name.isdigit()]
 
     def _key(self, *, fresh: bool) -> bytes:
         place = self.folder / _KEY
@@ -178,21 +193,33 @@ class ReleaseLedger:
         finally:
             Path(scratch).unlink()
 
-    def _entries(self) -> list[LedgerEntry]:
-        try:
-            records = [place.read_text() for place in sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))]
-            return [
-                LedgerEntry(**{**json.loads(text), "alpha": float(json.loads(text)["alpha"])}) for text in records
-            ]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self._damaged(error) from None
-
-    def _meets(self, entry: LedgerEntry, people: People) -> bool:
+    def _meets(self, entry: LedgerEntry, people: Prints) -> bool:
         """Whether any of these people took part in that release."""
-        if not people.size:
-            return False
+        return bool(people.size and self._sent(entry, people).any())
+
+    def _sent(self, entry: LedgerEntry, people: Prints) -> Counts:
+        """Reports of each of these people in that release."""
+        theirs = self._array(entry, _PEOPLE)
+        sent = self._array(entry, _SENT) if entry.unit is not None else np.ones(theirs.size, np.int64)
+        if not theirs.size or theirs.size != sent.size:
+            if theirs.size != sent.size:
+                raise self._damaged(ValueError(f"release {entry.number} counts {sent.size} of {theirs.size} people"))
+            return np.zeros(people.size, np.int64)
+        place = np.minimum(np.searchsorted(theirs, people), theirs.size - 1)
+        found: Counts = np.where(theirs[place] == people, sent[place], 0)
+        return found
+
+    def _known(self, rounds: Prints, entries: list[LedgerEntry]) -> NDArray[np.bool_]:
+        found = np.zeros(rounds.size, dtype=np.bool_)
+        for entry in entries:
+            if rounds.size and entry.unit is not None:
+                found |= np.isin(rounds, self._array(entry, _ROUNDS))
+        return found
+
+    def _array(self, entry: LedgerEntry, name: str) -> NDArray[Any]:
         try:
-            return bool(np.isin(people, np.load(self._home(entry) / _PEOPLE, allow_pickle=False)).any())
+            array: NDArray[Any] = np.load(self._home(entry) / name, allow_pickle=False)
+            return array
         except (OSError, ValueError) as error:
             raise self._damaged(error) from None
 
@@ -205,22 +232,35 @@ class ReleaseLedger:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._damaged(error) from None
 
-    def _write(self, entry: LedgerEntry, reports: pl.DataFrame, people: People) -> None:
+    def _write(self, entry: LedgerEntry, reports: pl.DataFrame, people: Prints, sent: Counts, rounds: Prints) -> None:
+        """One folder, whole and on disk before it takes its name, or none."""
+        order = np.argsort(people)
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
                 reports.write_parquet(scratch / _REPORTS)
-                np.save(scratch / _PEOPLE, people)
+                for name, array in ((_PEOPLE, people[order]), (_SENT, sent[order]), (_ROUNDS, np.sort(rounds))):
+                    np.save(scratch / name, array)
                 (scratch / _RECORD).write_text(json.dumps({**asdict(entry), "alpha": repr(entry.alpha)}))
+                for path in (*scratch.iterdir(), scratch):
+                    _sync(path)
                 if self._home(entry).exists():
-                    raise FileExistsError("another run has just recorded a release; run again")
+                    raise self._overtaken()
                 scratch.rename(self._home(entry))
+                _sync(self.folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
+        except StorageError:
+            raise
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StorageError(
                 f"{self.folder}: the release could not be recorded ({error}); nothing was released."
             ) from None
+
+    def _overtaken(self) -> StorageError:
+        return StorageError(
+            f"{self.folder}: another run has just recorded a release; nothing was released. Run again."
+        )
 
     def _home(self, entry: LedgerEntry) -> Path:
         return self.folder / f"{entry.number:06d}"
@@ -229,11 +269,30 @@ class ReleaseLedger:
         return OutputError(f"{self.folder}: the release ledger is damaged ({error}); restore it from a backup.")
 
 
+def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
+    spent = sum(entry.epsilon for entry in same)
+    return UnsupportedError(
+        f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under other terms; "
+        "a fresh draw adds its budget to that: use --new-release if you mean it."
+    )
+
+
 def _print(content: bytes, key: bytes) -> str:
     return blake2b(content, key=key, digest_size=20).hexdigest()
 
 
-def _prints(names: list[str], key: bytes) -> People:
-    """Sorted keyed fingerprints of names."""
+def _prints(names: list[str], key: bytes) -> Prints:
+    """Keyed fingerprints of names, in their order."""
     digests = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
-    return np.sort(np.frombuffer(digests, dtype=np.uint64))
+    return np.frombuffer(digests, dtype=np.uint64)
+
+
+def _sync(path: Path) -> None:
+    """Have a file or folder on disk: a release that is forgotten would be drawn again."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no descriptors of folders
+    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

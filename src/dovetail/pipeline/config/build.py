@@ -136,7 +136,7 @@ def terms(settings: RunConfig) -> bytes:
             **dict.fromkeys(("refine", "k")), **{k: v for k, v in _set_by_hand(shuffle).items() if k not in files},
             **shuffle.model_dump(mode="json", include={"shuffler", "alpha", "groups", "compare"}),
         },
-        "promise": {"cap": settings.promise.cap},
+        "promise": {"cap": settings.promise.cap, **_set_by_hand(settings.promise, "spread")},
     }  # fmt: skip
     read = {name: path for name, path in files.items() if path and name not in files_of(shuffle, of_streams=True)}
     digests = [_digest(path) for path in read.values()]  # a stream's are read with it
@@ -150,6 +150,6 @@ def _digest(path: str) -> bytes:
         raise DataError(f"{path}: {error.strerror or 'cannot be read'}.") from error
 
 
-def _set_by_hand(section: Section) -> dict[str, Any]:
-    """The settings of mechanisms that a section sets."""
-    return section.model_dump(mode="json", include=section.model_fields_set)
+def _set_by_hand(section: Section, *names: str) -> dict[str, Any]:
+    """What a section sets, of these names or at all."""
+    return section.model_dump(mode="json", include=section.model_fields_set & set(names or section.model_fields_set))

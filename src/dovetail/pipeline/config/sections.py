@@ -216,6 +216,13 @@ class PromiseSection(Section):
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     honest: Annotated[int, Field(ge=1)] | None = None
     cap: Annotated[float, Field(gt=0)] | None = None
+    spread: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.spread is not None and self.cap is None:
+            raise ValueError("`spread` divides what `cap` pays for among so many rounds: set `cap` too")
+        return self
 
 
 class EstimateSection(Section):

@@ -65,6 +65,12 @@ class Batches:
         """Reports that were shuffled with no other."""
         return int((self.sizes["n"] == 1).sum())
 
+    @property
+    def counted(self) -> dict[int, int]:
+        """What n the central promise counts in each round: honest reports in its smallest batch, really sent."""
+        least = self.sizes.group_by("time").agg(pl.col("n").min())
+        return {t: max(1, n - self.absent) for t, n in least.select("time", "n").iter_rows()}
+
     def of_a_round(self, randomizer: Randomizer, *, delta: float) -> CentralDP | Missing:
         """(epsilon, delta) of a round, quoted at the smallest batch of any."""
         if self.smallest == 1:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from threading import RLock
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Reports
 from dovetail.pipeline.files.table import as_frame
+from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_budget import FleetBudget
+from dovetail.pipeline.stream.fleet_ledger import FleetLedger
 from dovetail.pipeline.stream.fleet_values import Places, Values, next_stamp, split_rounds, values_on_roster
 from dovetail.pipeline.stream.time_windows import FleetRound, TimeWindow, time_window
 
@@ -31,19 +35,28 @@ class FleetRun:
     batch in an order that tells nothing inside a group, and the estimate is stored. Reports are not kept. Each
     report costs its device epsilon (basic composition):
 
-    .. math:: \epsilon_i(t) = \epsilon \cdot \#\{s \le t : i \text{ reported in round } s\} \le \mathrm{cap}
+    .. math:: b_i + \epsilon \cdot \#\{s \le t : i \text{ reported in round } s\} \le \mathrm{cap}
 
-    Whether a device reports depends on how often it did before, never on its value.
+    after b_i in earlier releases. Whether a device reports depends on how often it did before and on its turn, never
+    on its value.
 
     Parameters
     ----------
     fleet : Fleet
+    before : sequence of Fraction (n,), nats, optional
+        What each device of the roster has spent already; default what the ledger says, or nothing.
+    ledger : ReleaseLedger, optional
+        Spending begins there, and each round is recorded there before its reports leave: several runs, one after the
+        other or at once, keep one cap. What a device said in a round of an earlier run is not drawn again.
+    about : str
+        What the values are, so that the ledger tells the rounds of one quantity from those of another: the name of
+        the private column.
 
     Notes
     -----
     A refused round changes nothing and may be sent again. Once its reports are drawn a round is charged, and it is
-    over even if the shuffler or the estimator fails then: its estimate is missing, and the error goes on. Stamps may
-    leave gaps; a window says which are missing.
+    over even if the ledger, the shuffler or the estimator fails then: its estimate is missing, and the error goes on.
+    Stamps may leave gaps; a window says which are missing. Safe between threads, which run one round after the other.
 
     Examples
     --------
@@ -66,20 +79,31 @@ class FleetRun:
     Wang, Tao, Zou, RASE, Algorithm 3 and section III-A. The budget over rounds is ours.
     """
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self._sent = np.zeros(len(fleet.roster), dtype=np.int64)
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        before: Sequence[Fraction] | None = None,
+        ledger: ReleaseLedger | None = None,
+        about: str = "value",
+    ) -> None:
+        if before is not None and ledger is not None:
+            raise DataError("`before` is for runs without a ledger, which knows it better.")
+        self.fleet, self.budget = fleet, FleetBudget(fleet, before)
         self._rounds: dict[int, FleetRound] = {}
+        self._lock, self._running = RLock(), False
+        self._record = None if ledger is None else FleetLedger(fleet, ledger, about)
 
     def submit(self, t: int, values: Mapping[Any, float], *, rng: Entropy | None = None) -> FleetRound:
         """Run round t on the values of the devices that have one."""
-        rng = entropy_or_system(rng)
-        t = next_stamp(t, self.last)
-        try:
-            present, batch = values_on_roster(self.fleet, values)
-            return self._run(t, np.flatnonzero(present), batch, rng, lambda t, batch: None)
-        except DataError as error:
-            raise DataError(f"round {t}: {error}") from None
+        rng = self._entropy(rng)
+        with self._alone():
+            t = next_stamp(t, self.last)
+            try:
+                present, batch = values_on_roster(self.fleet, values)
+                return self._run(t, np.flatnonzero(present), batch, rng, lambda t, batch: None)
+            except DataError as error:
+                raise DataError(f"round {t}: {error}") from None
 
     def submit_table(
         self,
@@ -109,13 +133,14 @@ class FleetRun:
         DataError
             Before anything is released, when a row does not fit.
         """
-        rng = entropy_or_system(rng)
-        given = split_rounds(self.fleet, as_frame(table), device=device, time=time, value=value, last=self.last)
-        done = []
-        for t, places, values in given:
-            done.append(self._run(t, places, values, rng, released))
-            progress(len(done), len(given))
-        return tuple(done)
+        rng = self._entropy(rng)
+        with self._alone():
+            given = split_rounds(self.fleet, as_frame(table), device=device, time=time, value=value, last=self.last)
+            done = []
+            for t, places, values in given:
+                done.append(self._run(t, places, values, rng, released))
+                progress(len(done), len(given))
+            return tuple(done)
 
     def replay_table(
         self,
@@ -127,16 +152,25 @@ class FleetRun:
         value: str = "value",
         simulated: bool = False,
     ) -> tuple[FleetRound, ...]:
-        """The rounds of a table whose batches (by stamp) were drawn before, from a seed if `simulated`."""
-        given = split_rounds(self.fleet, as_frame(table), device=device, time=time, value=value, last=self.last)
-        done = []
-        for t, here, _ in given:
-            senders, batch = here[self._allowed(here)], batches.get(t, np.empty(0))
-            if len(batch) != senders.size:
-                raise DataError(f"round {t}: {len(batch):,} reports were released, but {senders.size:,} are due.")
-            self._charge(t, here, senders, simulated=simulated)
-            done.append(self._keep(t, batch))
-        return tuple(done)
+        """The rounds of a table whose batches (by stamp) were drawn before, from a seed if `simulated`.
+
+        Raises
+        ------
+        DataError
+            When a batch does not fit; also for a run with a ledger, which has charged these rounds already.
+        """
+        if self._record is not None:
+            raise DataError("rounds are replayed in a run without a ledger: `before` is what was spent until then.")
+        with self._alone():
+            given = split_rounds(self.fleet, as_frame(table), device=device, time=time, value=value, last=self.last)
+            done = []
+            for t, here, _ in given:
+                senders, batch = here[self.budget.allows(t, here)], batches.get(t, np.empty(0))
+                if len(batch) != senders.size:
+                    raise DataError(f"round {t}: {len(batch):,} reports were released, but {senders.size:,} are due.")
+                self._charge(t, here, senders, simulated=simulated)
+                done.append(self._keep(t, batch))
+            return tuple(done)
 
     def time_window(self, t: int, *, width: int) -> TimeWindow:
         """Mean of the estimates of rounds t - width + 1 .. t; see `time_windows.time_window`."""
@@ -152,7 +186,7 @@ class FleetRun:
         return tuple(self._rounds.values())
 
     def estimates(self) -> pl.DataFrame:
-        """The stored estimates, one row a round: t, value, standard_error, n, absent, held_back."""
+        """The stored estimates, one row a round: t, value, standard_error, n, absent, held_back, resting."""
         found = [each.estimate for each in self._rounds.values()]
         return pl.DataFrame(
             {
@@ -162,6 +196,7 @@ class FleetRun:
                 "n": [0 if each is None else each.n for each in found],
                 "absent": [each.absent for each in self._rounds.values()],
                 "held_back": [each.held_back for each in self._rounds.values()],
+                "resting": [each.resting for each in self._rounds.values()],
             }
         )
 
@@ -172,18 +207,19 @@ class FleetRun:
 
     @property
     def spent(self) -> dict[str | int, float]:
-        """Nats that each device has spent."""
-        cost = {sent: self.cost(sent) for sent in np.unique(self._sent).tolist()}
-        return dict(zip(self.fleet.roster, (cost[sent] for sent in self._sent.tolist()), strict=True))
+        """Nats that each device has spent, earlier releases included; rounded up."""
+        return dict(zip(self.fleet.roster, self.budget.totals(), strict=True))
 
     @property
     def guarantee(self) -> LocalDP:
-        """What the reports of the device that sent the most promise together, about all of its values."""
-        one, sent = self.fleet.randomizer.guarantee, int(self._sent.max())
+        """What the reports of the device that spent the most promise together, about all of its values."""
+        one, totals, earlier = self.fleet.randomizer.guarantee, self.budget.totals(), self.budget.largest_before
+        sent = int(self.budget.sent.max())
+        after = f", after at most {earlier:g} nats of a device in earlier releases" if earlier else ""
         both = LocalDP(
-            self.cost(sent),
+            max(totals),
             min(1.0, sent * one.delta),
-            source=f"basic composition of {sent:,} reports, each [{one.source}]",
+            source=f"basic composition of {sent:,} reports, each [{one.source}]{after}",
             caveats=one.caveats,
         )
         simulated = any(each.simulated for each in self._rounds.values())
@@ -191,56 +227,75 @@ class FleetRun:
 
     def summary(self) -> dict[str, Any]:
         """Plain facts: rounds, reports, budget, and what the orders of all rounds may tell together."""
-        alpha = self.fleet.shuffler.guarantee.alpha
+        alpha, everybody = self.fleet.shuffler.guarantee.alpha, np.arange(len(self.fleet.roster))
         return {
-            "devices": self._sent.size,
+            "devices": everybody.size,
             "rounds": len(self._rounds),
-            "reports": int(self._sent.sum()),
+            "reports": int(self.budget.sent.sum()),
             "held_back": sum(each.held_back for each in self._rounds.values()),
+            "resting": sum(each.resting for each in self._rounds.values()),
             "absent": sum(each.absent for each in self._rounds.values()),
             "cap": self.fleet.cap,
-            "largest_spent": self.cost(int(self._sent.max())),
-            "devices_at_cap": int((self._sent >= self.fleet.most_reports).sum()),
+            "spread": self.fleet.spread,
+            "spent_before": self.budget.largest_before,
+            "largest_spent": max(self.budget.totals()),
+            "devices_at_cap": int(self.budget.is_spent(everybody).sum()),
             "alpha_of_a_round": alpha,
             "alpha_of_all_rounds": self.order_cost(len(self._rounds)),
         }
-
-    def cost(self, sent: int) -> float:
-        """Epsilon of so many reports, rounded up."""
-        epsilon = self.fleet.randomizer.guarantee.epsilon
-        return sent * epsilon if math.isinf(epsilon) and sent else round_up_to_double(sent * Fraction(epsilon or 0.0))
 
     def order_cost(self, rounds: int) -> float:
         """alpha of so many rounds, whose orders are independent, rounded up."""
         alpha = self.fleet.shuffler.guarantee.alpha
         return alpha if math.isinf(alpha) else round_up_to_double(rounds * Fraction(alpha))
 
-    def _allowed(self, places: Places) -> NDArray[np.bool_]:
-        """Who of these has budget left."""
-        return self._sent[places] < self.fleet.most_reports
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time; and within it, no round inside another."""
+        with self._lock:
+            if self._running:
+                raise DataError("a round of this fleet is being run; what it calls must not start another.")
+            self._running = True
+            try:
+                yield
+            finally:
+                self._running = False
+
+    def _entropy(self, rng: Entropy | None) -> Entropy:
+        rng = entropy_or_system(rng)
+        if self._record is not None and rng.provenance == "simulation":
+            raise UnsupportedError("what a ledger records is drawn from the operating system: leave out `rng`.")
+        return rng
 
     def _run(
         self, t: int, places: Places, values: Values, rng: Entropy, released: Callable[[int, Reports], None]
     ) -> FleetRound:
         """One round of devices in roster order."""
-        fleet, allowed = self.fleet, self._allowed(places)
+        if self._record is not None:
+            self.budget.add(self._record.news())
+        fleet, allowed = self.fleet, self.budget.allows(t, places)
         senders = places[allowed]
+        if self._record is not None:
+            self._record.refuse_released(t, senders)
         batch = fleet.randomizer.randomize(values, rng)[allowed]  # also checks the values of those held back
         self._charge(t, places, senders, simulated=rng.provenance == "simulation")
         if senders.size:
-            present = np.zeros(self._sent.size, dtype=np.bool_)
+            present = np.zeros(len(fleet.roster), dtype=np.bool_)
             present[senders] = True
             here = fleet.shuffler if present.all() else fleet.shuffler.restrict(present)
             batch = here.shuffle(batch, rng)
+        if self._record is not None and senders.size:
+            self._record.add(t, senders, batch)
         done = self._keep(t, batch)
         released(t, batch)
         return done
 
     def _charge(self, t: int, places: Places, senders: Places, *, simulated: bool) -> None:
         """Store round t and what it cost its senders, before anybody looks at their reports."""
-        self._sent[senders] += 1
-        held_back = int(places.size - senders.size)
-        self._rounds[t] = FleetRound(t, None, self._sent.size - places.size, held_back, simulated)
+        turn = self.fleet.turns(places, t)
+        held_back, resting = int((turn & self.budget.is_spent(places)).sum()), int((~turn).sum())
+        self.budget.charge(senders)
+        self._rounds[t] = FleetRound(t, None, len(self.fleet.roster) - places.size, held_back, simulated, resting)
 
     def _keep(self, t: int, batch: Reports) -> FleetRound:
         """Store the estimate of the batch of round t."""

@@ -13,20 +13,21 @@ from dovetail.core.estimate import Estimate
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail.pipeline.stream.batch_sizes import Batches
-from dovetail.pipeline.stream.fleet import Fleet
+from dovetail.pipeline.stream.fleet_budget import FleetBudget
 from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.pipeline.stream.stream import Stream
 from dovetail.report.document import Missing, central_document
 
 NO_CAP = "no cap was set: a device may report in every round"
+NO_SPREAD = "a device answers in every round until its cap is reached"
 SILENT = "every device that had a value has spent its budget"
 
 
-def sent_of(stream: Stream, fleet: Fleet) -> pl.DataFrame:
-    """Who reports in which round (place, time, value), given the cap: public but for the value."""
+def sent_of(stream: Stream, budget: FleetBudget) -> pl.DataFrame:
+    """Who reports in which round (place, time, value), given turns and budgets: public but for the value."""
     place = stream.rows["device"].replace_strict(stream.roster, range(len(stream.roster)), return_dtype=pl.Int64)
-    rank = pl.int_range(pl.len()).over("place")
-    return stream.rows.with_columns(place=place).filter(rank < fleet.most_reports).drop("device")
+    due = budget.due(place.to_numpy(), stream.rows["time"].to_numpy())
+    return stream.rows.with_columns(place=place).filter(pl.Series(due)).drop("device")
 
 
 def most_sent(sent: pl.DataFrame) -> int:
@@ -65,12 +66,16 @@ def rounds_document(
         "cap": Missing(NO_CAP) if math.isinf(fleet.cap) else fleet.cap,
         "local_of_a_round": {"epsilon": once.epsilon, "delta": once.delta, "source": once.source},
         "central_of_a_round": central_document(central),
-        "series": _series(run, truth),
+        "spread": Missing(NO_SPREAD) if fleet.spread is None else fleet.spread,
+        "series": _series(run, truth, batches),
     }
 
 
-def _series(run: FleetRun, truth: dict[int, float] | None) -> dict[str, list[Any]]:
-    """Column by column; null where no device had budget left."""
+def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Missing) -> dict[str, list[Any]]:
+    """Column by column; null where no device had budget left, and for the n of a central promise where there is none.
+
+    A local promise counts reports of one device, whoever else sends; the central one counts those it hides among.
+    """
     table = run.estimates()
     found = [each.estimate for each in run.rounds if each.estimate is not None]
     estimates = Estimate(
@@ -85,6 +90,8 @@ def _series(run: FleetRun, truth: dict[int, float] | None) -> dict[str, list[Any
     columns["interval"] = [None if value is None else next(ends) for value in columns["value"]]
     columns["bias_bound"] = [None if each.estimate is None else float(each.estimate.bias_bound)
                              for each in run.rounds]  # fmt: skip
+    counted = {} if isinstance(batches, Missing) else batches.counted
+    columns["central_n"] = [counted.get(t) for t in columns["t"]]
     return columns if truth is None else columns | {"truth": [truth.get(t) for t in columns["t"]]}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,19 @@ from dovetail import __version__
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
 from dovetail.core.stages import Reports
-from dovetail.pipeline.config.build import terms
 from dovetail.pipeline.config.run_config import RunConfig, files_of
 from dovetail.pipeline.evaluate.sentences import randomizer_document
 from dovetail.pipeline.files.report_columns import describe_reports, from_columns, to_columns
-from dovetail.pipeline.files.table import as_text, canonical
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.release import ReleasedTable, refuse_still
-from dovetail.pipeline.release_ledger import ReleaseLedger, ReleaseRequest
+from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.evaluate_stream import evaluate_stream
 from dovetail.pipeline.stream.fleet import Fleet
 from dovetail.pipeline.stream.fleet_run import FleetRun
-from dovetail.pipeline.stream.rounds_document import most_sent, rounds_document, sent_of, true_means, windows_document
+from dovetail.pipeline.stream.rounds_document import rounds_document, sent_of, true_means, windows_document
 from dovetail.pipeline.stream.sentences import assumptions, steps
 from dovetail.pipeline.stream.stream import Stream, read_stream
+from dovetail.pipeline.stream.stream_release import StreamRelease
 from dovetail.report.document import Missing, PrivacyReport
 
 
@@ -37,31 +35,34 @@ def run_stream(
     n, honest = len(stream.roster), settings.promise.honest
     if honest is not None and honest > n:
         raise ConfigError(f"`promise.honest` must be at most the {n:,} devices of the table, got {honest:,}.")
-    fleet = stream.fleet(settings)
-    sent = sent_of(stream, fleet)
-
-    def draw() -> pl.DataFrame:
-        return _draw(stream, fleet, str(settings.data.time), rng, progress)
-
-    released = None
+    fleet, time = stream.fleet(settings), str(settings.data.time)
     if settings.mode == "release":
         refuse_still(fleet.shuffler)
-        released = _released(settings, stream, fleet, sent, ledger, draw, new_release=new_release)
-    batches = _batches(fleet, draw() if released is None else released.table, str(settings.data.time))
-    run = FleetRun(fleet)
+        asked = StreamRelease(settings, stream, fleet, ledger)
+        before = asked.spent_before(new_release=new_release)
+        run = FleetRun(fleet, before=before)
+        sent = asked.due(run.budget)
+        released = asked.draw(
+            sent, lambda: _draw(stream, FleetRun(fleet, before=before), time, rng, progress), new_release=new_release
+        )
+        batches = _batches(fleet, released.table, time)
+    else:
+        released, run = None, FleetRun(fleet)
+        sent = sent_of(stream, run.budget)
+        batches = _batches(fleet, _draw(stream, FleetRun(fleet), time, rng, progress), time)
     run.replay_table(stream.rows, batches, simulated=rng.provenance == "simulation")
     return _report(settings, stream, run, batches, sent, rng, released)
 
 
-def _draw(stream: Stream, fleet: Fleet, time: str, rng: Entropy, progress: Progress) -> pl.DataFrame:
+def _draw(stream: Stream, run: FleetRun, time: str, rng: Entropy, progress: Progress) -> pl.DataFrame:
     """The reports of all rounds in their released order, beside their stamps."""
     parts: list[tuple[int, Reports]] = []
-    FleetRun(fleet).submit_table(
+    run.submit_table(
         stream.rows, rng=rng,
         released=lambda t, batch: parts.append((t, batch)),
         progress=lambda done, total: progress("rounds", done, total),
     )  # fmt: skip
-    reports = to_columns(fleet.randomizer, np.concatenate([batch for _, batch in parts]), None)
+    reports = to_columns(run.fleet.randomizer, np.concatenate([batch for _, batch in parts]), None)
     stamps = np.repeat([t for t, _ in parts], [len(batch) for _, batch in parts])
     return pl.DataFrame([pl.Series(time, stamps, dtype=pl.Int64), *reports])
 
@@ -71,40 +72,6 @@ def _batches(fleet: Fleet, table: pl.DataFrame, time: str) -> dict[int, Reports]
     reports = from_columns(fleet.randomizer, table, None)
     stamps, starts = np.unique(table[time].to_numpy(), return_index=True)
     return dict(zip(stamps.tolist(), np.split(reports, starts[1:]), strict=True))
-
-
-def _released(
-    settings: RunConfig,
-    stream: Stream,
-    fleet: Fleet,
-    sent: pl.DataFrame,
-    ledger: ReleaseLedger,
-    draw: Callable[[], pl.DataFrame],
-    *,
-    new_release: bool,
-) -> ReleasedTable:
-    """The recorded release of this stream, or a fresh one: all its rounds together are one release of the table."""
-    public = canonical(pl.DataFrame([pl.Series("device", stream.roster), *stream.public]))
-    edges = b"" if stream.edges is None else canonical(stream.edges)
-    run = FleetRun(fleet)
-    section = settings.shuffle.groups
-    answer = ledger.answer(
-        ReleaseRequest(
-            table=canonical(stream.rows),
-            terms=terms(settings) + public + edges,
-            groups=(b"" if section is None else section.model_dump_json().encode()) + public + edges,
-            people=as_text(pl.Series(stream.roster)).to_list(),
-            epsilon=run.cost(most_sent(sent)),
-            alpha=run.order_cost(stream.rows["time"].n_unique()),
-            n=sent.height,
-            shuffler=settings.shuffle.shuffler,
-        ),
-        new_release=new_release,
-        draw=draw,
-    )
-    table = answer.reports
-    reports = from_columns(fleet.randomizer, table, None)
-    return ReleasedTable(table, reports, stream.public.clear(), answer.history, answer.number, answer.reproduced)
 
 
 def _report(

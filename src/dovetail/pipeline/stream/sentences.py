@@ -26,6 +26,16 @@ def assumptions(
         "A device's values are protected by its budget over all rounds; the order of the rows only hides which "
         "report of a round is whose. What stays the same for many rounds is learned a little better in each.",
     ]
+    if run.fleet.spread is not None and run.fleet.most_reports < run.fleet.spread:
+        lines.append(
+            f"Each device answers in {run.fleet.most_reports:,} of every {run.fleet.spread:,} rounds. Which ones is "
+            "read off its name: it is public, and nothing is claimed for it. Promises count the reports really sent."
+        )
+    if detail["spent_before"]:
+        lines.append(
+            f"Devices had spent up to ε = {upward(detail['spent_before'])} in earlier releases, by the private "
+            "release ledger; the cap holds for all of them together, as far as that ledger remembers."
+        )
     if isinstance(evaluation.central, CentralDP):
         lines.append(
             f"The shuffler keeps every order to itself, and {evaluation.central.honest_n:,} of the "

@@ -55,7 +55,8 @@ class Stream:
         shuffler: Any = build_shuffler(section, public_data(section, survey, n=len(self.roster), graph=self._graph()))
         randomizer: Any = build_randomizer(settings.randomize, settings.data, None)
         cap = math.inf if settings.promise.cap is None else settings.promise.cap
-        return Fleet(self.roster, randomizer, shuffler, cap, mean_estimator(settings.estimate))
+        estimate, spread = mean_estimator(settings.estimate), settings.promise.spread
+        return Fleet(self.roster, randomizer, shuffler, cap, estimate, spread)
 
     def _graph(self) -> coo_array | None:
         """The relationships as a square matrix, so that devices without any count too."""

@@ -28,6 +28,8 @@ class FleetRound:
         Devices that had a value and did not report because their budget is spent.
     simulated : bool
         Whether the randomness came from a seed: such a round protects nobody.
+    resting : int
+        Devices that had a value and did not report because it was not their turn.
     """
 
     t: int
@@ -35,6 +37,7 @@ class FleetRound:
     absent: int
     held_back: int
     simulated: bool
+    resting: int = 0
 
 
 @dataclass(frozen=True)

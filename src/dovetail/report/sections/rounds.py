@@ -185,8 +185,14 @@ def _counts(rounds: Document) -> str:
     stamps = f"{gaps:,} of {rounds['last'] - rounds['first'] + 1:,} rounds have no estimate"
     return (
         f"{rounds['reports']:,} reports in {rounds['rounds']:,} rounds; {rounds['absent']:,} times a device was "
-        f"absent, {rounds['held_back']:,} times it was held back because its budget was spent. {stamps}."
+        f"absent, {rounds['held_back']:,} times it was held back because its budget was spent{_turns(rounds)}. "
+        f"{stamps}."
     )
+
+
+def _turns(rounds: Document) -> str:
+    resting = rounds.get("resting", 0)  # a document of before has none
+    return f", {resting:,} times it was not its turn" if resting else ""
 
 
 def _cells(value: Any, interval: Any, error: float, known: bool) -> tuple[str, str]:

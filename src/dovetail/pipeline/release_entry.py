@@ -1,0 +1,82 @@
+"""What a release ledger is asked, what it keeps of a release, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]  # (n,)
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One entry: what was promised to whom, and which request it answered; no values."""
+
+    number: int
+    table: str
+    request: str
+    epsilon: float
+    alpha: float
+    groups: str
+    n: int
+    shuffler: str
+    unit: float | None = None  # nats of one report; entries without it count `epsilon` for everybody
+    schema_version: int = 2
+
+    def is_what(self, request: ReleaseRequest) -> bool:
+        """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
+        made, asked = ((one.epsilon, one.alpha, one.shuffler, one.n) for one in (self, request))
+        return made == asked
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
+
+    Parameters
+    ----------
+    table : bytes
+        The people and their private values.
+    terms : bytes
+        Everything else that shapes the reports.
+    groups : bytes
+        Who is in a group with whom.
+    people : list of str
+        Names of the people, where the table has them: whoever took part before adds up.
+    epsilon, alpha, n, shuffler
+        For the record; `epsilon` is what nobody spends more than.
+    unit : float, nats, optional
+        Of one report; default `epsilon`.
+    sent : int array (people,), optional
+        Reports of each person; default one each.
+    rounds : list of str
+        Names of reports that are never drawn twice unasked: of whom, about what, in which round.
+    after : int, optional
+        Number of the last release that was counted for this request; a later one makes it void.
+    """
+
+    table: bytes
+    terms: bytes
+    groups: bytes
+    people: list[str]
+    epsilon: float
+    alpha: float
+    n: int
+    shuffler: str
+    unit: float | None = None
+    sent: Counts | None = None
+    rounds: list[str] = field(default_factory=list)
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class LedgerAnswer:
+    """The reports of a release, and every release in which some of the same people took part, this one included."""
+
+    reports: pl.DataFrame
+    history: tuple[LedgerEntry, ...]
+    number: int
+    reproduced: bool
