@@ -26,6 +26,7 @@ from dovetail.pipeline.stream.fleet_budget import FleetBudget
 from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.randomize.laplace import Laplace
 from dovetail.report.document import PrivacyReport
+from dovetail.report.sections.rounds import budget_table
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.uniform import Uniform
 
@@ -131,6 +132,7 @@ def test_with_a_spread_every_round_has_reports_and_promises_count_those_really_s
     assert document["local"]["epsilon"] == 4.0 and document["rounds"]["resting"] == 60 * 8
     assert series["central_n"] == series["n"] and 0 < min(series["n"]) == document["rounds"]["smallest_batch"] < 60
     assert any("Each device answers in 4 of every 12 rounds" in line for line in told.assumptions)
+    assert any("In a round the central promise counts" in note for note in budget_table(document).notes)
     promise = {"cap": 4.0, "spread": 12, "honest": 58}
     told = go(tmp_path / "2", table, promise=promise, shuffle={"shuffler": "uniform", "groups": None})
     fewer = told.document()["rounds"]["series"]

@@ -51,11 +51,11 @@ class StreamRelease:
         edges = b"" if stream.edges is None else canonical(stream.edges)
         return canonical(pl.DataFrame([pl.Series("device", stream.roster), *stream.public])) + edges
 
-    @property
+    @cached_property
     def _table(self) -> bytes:
         return canonical(self.stream.rows)
 
-    @property
+    @cached_property
     def _terms(self) -> bytes:
         return terms(self.settings) + self._public
 

@@ -176,6 +176,7 @@ def budget_table(document: Document) -> Table:
             for _ in range(missing_reason(both) is not None)
         ),
         _counts(rounds),
+        *_people(rounds),
     ]
     return Table(("promise", "one round", "all rounds"), rows, tuple(notes))
 
@@ -188,6 +189,18 @@ def _counts(rounds: Document) -> str:
         f"absent, {rounds['held_back']:,} times it was held back because its budget was spent{_turns(rounds)}. "
         f"{stamps}."
     )
+
+
+def _people(rounds: Document) -> list[str]:
+    """What n counts in a round, for either promise."""
+    counted = [n for n in rounds["series"].get("central_n", []) if n is not None]
+    if not counted:
+        return []
+    span = f"{min(counted):,}" if min(counted) == max(counted) else f"{min(counted):,} to {max(counted):,}"
+    return [
+        f"In a round the central promise counts {span} honest reports that were really sent together; the local one "
+        "counts the reports of one device, whoever else sends."
+    ]
 
 
 def _turns(rounds: Document) -> str:
