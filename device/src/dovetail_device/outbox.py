@@ -114,7 +114,8 @@ class Outbox:
                 spending.take_over(run)
             elif version != _SCHEMA:
                 raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
-            run(f"PRAGMA user_version = {_SCHEMA}")
+            if version != _SCHEMA:
+                run(f"PRAGMA user_version = {_SCHEMA}")
             if run("SELECT key FROM device").fetchone()[0] != device.public:
                 raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
 

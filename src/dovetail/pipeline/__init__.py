@@ -1,7 +1,7 @@
 """The main job on tables and streams: randomize, shuffle, estimate, evaluate, publish.
 
 `run`, `Collection`, `rehearse` and `release` are names of `dovetail` itself. Here: a `Fleet` of devices that report
-again and again, and its `FleetRun`.
+again and again, its `FleetRun`, and the private `ReleaseLedger` that remembers what was spent.
 """
 
 import lazy_loader

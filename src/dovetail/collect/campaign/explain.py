@@ -11,10 +11,11 @@ from dovetail.account.compose import Composition
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
-from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
+from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import wire_bytes
 
@@ -74,7 +75,7 @@ def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | 
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=decimal_at_least(cost(reports, epsilon)),
+        all_epsilon=round_up_to_double(cost(reports, epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),
@@ -110,12 +111,7 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
             f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
             f"two answers by a factor of at most {odds(found.epsilon)}",
         ),
-        CampaignFact(
-            "all reports",
-            f"a device sends in at most {found.reports:,} of {campaign.schedule.count:,} rounds, epsilon "
-            f"{upward(found.all_epsilon)} together, then stops; it counts by itself, over all campaigns, as far as "
-            "it remembers: one that is installed anew begins again",
-        ),
+        CampaignFact("all reports", _all_reports(found)),
         CampaignFact(
             "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
         ),
@@ -131,6 +127,18 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
         ),
         *_readers(campaign),
     ]
+
+
+def _all_reports(found: CampaignExplanation) -> str:
+    given = affordable(QUESTION_TOTAL, found.epsilon)
+    words = (
+        f"a device sends in at most {found.reports:,} of {found.campaign.schedule.count:,} rounds, epsilon "
+        f"{upward(found.all_epsilon)} together, then stops; it counts by itself, over all campaigns, as far as it "
+        "remembers: one that is installed anew begins again"
+    )
+    if given >= found.reports:
+        return words
+    return f"{words}. Until whoever has it allows more, one question gets {QUESTION_TOTAL:g} nats: {given:,} reports"
 
 
 def _answer(campaign: Campaign) -> str:
@@ -229,12 +237,6 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
     if reports < campaign.schedule.count:
         found.append(
             f"the device budget pays for {reports:,} of {campaign.schedule.count:,} rounds; then a device is silent"
-        )
-    given = affordable(QUESTION_TOTAL, epsilon)
-    if given < reports:
-        found.append(
-            f"a device gives one question {QUESTION_TOTAL:g} nats, {given:,} of {reports:,} reports here, unless "
-            "whoever runs it has set another limit"
         )
     if campaign.owner == campaign.shuffler_signing:
         found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")

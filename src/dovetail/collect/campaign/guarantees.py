@@ -22,7 +22,7 @@ from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing
-from dovetail_protocol.budget import cost, decimal_at_least
+from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
 
 FEW = 8  # different batch sizes that are composed; more are rounded down to as many
@@ -100,7 +100,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
     return CampaignGuarantees(
         local=randomizer.guarantee,
         most_reports=most,
-        all_local=decimal_at_least(cost(most, randomizer.guarantee.epsilon)),
+        all_local=round_up_to_double(cost(most, randomizer.guarantee.epsilon)),
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dovetail.core.errors import DataError
 from dovetail.pipeline.stream.fleet import Fleet
 from dovetail.pipeline.stream.fleet_values import Places
-from dovetail_protocol.budget import NOTHING, affordable, cost, decimal_at_least
+from dovetail_protocol.budget import NOTHING, affordable, cost, decimal_at_least, round_up_to_double
 
 MOST_REPORTS = (1 << 63) - 1  # of a device without a cap
 
@@ -73,14 +73,23 @@ class FleetBudget:
         """Nats of the device that had spent the most elsewhere, rounded up."""
         return decimal_at_least(max(self._before))
 
-    def totals(self) -> list[float]:
-        """Nats of each device, here and elsewhere, rounded up."""
-        pairs = list(zip(self._before, self.sent.tolist(), strict=True))
-        total = {pair: self._total(*pair) for pair in set(pairs)}
-        return [total[pair] for pair in pairs]
+    @property
+    def promised(self) -> float:
+        """Nats of the device that has spent the most, here and elsewhere, as the double of a promise: rounded up."""
+        spent, largest = self._exact(), self._fleet.randomizer.guarantee.epsilon
+        return largest if spent is None else round_up_to_double(max(spent))
 
-    def _total(self, before: Fraction, sent: int) -> float:
+    def totals(self) -> list[float]:
+        """Nats of each device, here and elsewhere, in decimals as budgets are written."""
+        spent, infinite = self._exact(), self._fleet.randomizer.guarantee.epsilon
+        if spent is None:
+            return [infinite if sent else 0.0 for sent in self.sent.tolist()]
+        decimal = {nats: decimal_at_least(nats) for nats in set(spent)}
+        return [decimal[nats] for nats in spent]
+
+    def _exact(self) -> list[Fraction] | None:
+        """Nats of each device; None where somebody has reported without noise."""
         epsilon = self._fleet.randomizer.guarantee.epsilon
-        if math.isinf(epsilon) and sent:
-            return math.inf
-        return decimal_at_least(before + (cost(sent, epsilon) if sent else NOTHING))
+        if math.isinf(epsilon):
+            return None if self.sent.any() else list(self._before)
+        return [before + cost(sent, epsilon) for before, sent in zip(self._before, self.sent.tolist(), strict=True)]

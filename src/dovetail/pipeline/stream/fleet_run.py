@@ -207,17 +207,17 @@ class FleetRun:
 
     @property
     def spent(self) -> dict[str | int, float]:
-        """Nats that each device has spent, earlier releases included; rounded up."""
+        """Nats that each device has spent, earlier releases included, in decimals as budgets are written."""
         return dict(zip(self.fleet.roster, self.budget.totals(), strict=True))
 
     @property
     def guarantee(self) -> LocalDP:
         """What the reports of the device that spent the most promise together, about all of its values."""
-        one, totals, earlier = self.fleet.randomizer.guarantee, self.budget.totals(), self.budget.largest_before
+        one, earlier = self.fleet.randomizer.guarantee, self.budget.largest_before
         sent = int(self.budget.sent.max())
         after = f", after at most {earlier:g} nats of a device in earlier releases" if earlier else ""
         both = LocalDP(
-            max(totals),
+            self.budget.promised,
             min(1.0, sent * one.delta),
             source=f"basic composition of {sent:,} reports, each [{one.source}]{after}",
             caveats=one.caveats,

@@ -24,7 +24,7 @@ from dovetail.pipeline.stream.fleet_budget import FleetBudget
 from dovetail.pipeline.stream.fleet_ledger import round_names
 from dovetail.pipeline.stream.rounds_document import most_sent, sent_of
 from dovetail.pipeline.stream.stream import Stream
-from dovetail_protocol.budget import cost, decimal_at_least, round_up_to_double
+from dovetail_protocol.budget import cost, round_up_to_double
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class StreamRelease:
         reports = from_columns(self.fleet.randomizer, answer.reports, None)
         spent = max(self.ledger.spent(self._people, self.ledger.entries()))
         total = LocalDP(
-            decimal_at_least(spent),
+            round_up_to_double(spent),
             source=f"{len(answer.history):,} releases: what the device that spent most sent in all of them adds up",
         )
         public = self.stream.public.clear()
@@ -98,7 +98,7 @@ class StreamRelease:
             terms=self._terms,
             groups=(b"" if section is None else section.model_dump_json().encode()) + self._public,
             people=self._people,
-            epsilon=decimal_at_least(cost(most_sent(sent), epsilon)),
+            epsilon=round_up_to_double(cost(most_sent(sent), epsilon)),
             alpha=alpha if np.isinf(alpha) else round_up_to_double(times * Fraction(alpha)),
             n=sent.height,
             shuffler=self.settings.shuffle.shuffler,
