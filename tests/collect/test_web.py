@@ -30,7 +30,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from dovetail.collect.http import limits
-from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.application import Health, strict_app
 from dovetail.collect.http.bodies import read_limited
 from dovetail.collect.http.middleware import HEADERS
 from dovetail.collect.http.problems import Refusal, read_problem
@@ -87,7 +87,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                 Route("/stores", _stores),
                 Route("/page", _page),
             ],
-            ready=lambda: ready,
+            ready=lambda: Health("" if ready else "the store cannot be written."),
         )
         bound = bind("127.0.0.1:0")
         made = uvicorn_server(app, certificate=certificate[0], key=certificate[1])
@@ -214,7 +214,7 @@ def test_an_address_in_use_is_refused() -> None:
 
 
 def test_tls_takes_both_files_or_none(tmp_path: Path) -> None:
-    app = strict_app([], ready=lambda: True)
+    app = strict_app([], ready=Health)
     with pytest.raises(ConfigError, match="together"):
         uvicorn_server(app, certificate=tmp_path / "c.pem")
     with pytest.raises(ConfigError, match="no file"):
@@ -224,7 +224,7 @@ def test_tls_takes_both_files_or_none(tmp_path: Path) -> None:
 def test_tls_files_that_do_not_fit_are_one_line_before_anybody_is_told_the_url(
     certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    app, (pem, key) = strict_app([], ready=lambda: True), certificate
+    app, (pem, key) = strict_app([], ready=Health), certificate
     locked, told = tmp_path / "locked.key", list[str]()
     secret = Ed25519PrivateKey.generate()
     locked.write_bytes(secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
@@ -265,7 +265,7 @@ from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from dovetail.collect import server_log
-from dovetail.collect.http.application import strict_app
+from dovetail.collect.http.application import Health, strict_app
 from dovetail.collect.http.server import run_until_stopped
 
 server_log.setup(sys.stderr)
@@ -280,7 +280,7 @@ async def life(app):
     yield
     print("ended", flush=True)
 
-app = strict_app([Route("/slow", slow)], ready=lambda: True, lifespan=life)
+app = strict_app([Route("/slow", slow)], ready=Health, lifespan=life)
 run_until_stopped(app, "127.0.0.1:0", ready=lambda url: print(url, flush=True))
 print("clean", flush=True)
 """

@@ -226,7 +226,9 @@ def test_a_vault_that_changes_under_a_running_shuffler_takes_no_report(tmp_path)
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0)
     shutil.rmtree(vault(world))
-    FileLinkKeyStore(vault(world)).create("commute", 1)
+    other = FileLinkKeyStore(vault(world))
+    other.create("commute", 1)
+    assert len(other.identity()) == 32, "a vault of its own"
     assert world.send(1) == ["unavailable"]
     world.advance(1.0)
     assert world.shuffler.faults.rounds() == {"commute": [1]} and not world.shuffler.ready()
