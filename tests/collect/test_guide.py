@@ -53,6 +53,7 @@ def server(line: str) -> Iterator[None]:
         assert status == 0
 
 
+@pytest.mark.exhaust
 def test_the_guide_leads_from_keys_to_estimates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = GUIDE.read_text()

@@ -32,6 +32,7 @@ import pytest
 from sqlalchemy import update
 from tests.collect.machine import in_memory, run
 from tests.collect.servers import Postgres
+from tests.tiers import tiered
 
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.batch import Header, entry_bytes
@@ -45,8 +46,9 @@ from dovetail.collect.store.shuffler_store import DatabaseShufflerStore
 from dovetail.collect.store.tables import CELL, ROUND
 
 
-def test_nothing_is_lost_and_nothing_doubled_in_memory() -> None:
-    run(in_memory, examples=35)
+@pytest.mark.parametrize("examples", tiered([12, 60], first=lambda examples: examples == 12))
+def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
+    run(in_memory, examples=examples)
 
 
 def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:

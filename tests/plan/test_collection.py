@@ -59,7 +59,7 @@ def test_the_directions_are_inverse_to_each_other(base: dict[str, Any]) -> None:
     assert from_epsilon.error95 <= first.error95 * (1 + 2e-3)
 
 
-@pytest.mark.parametrize("base", [SHARE, MEAN], ids=["share", "mean"])
+@pytest.mark.parametrize("base", [SHARE, pytest.param(MEAN, marks=EXHAUST)], ids=["share", "mean"])
 def test_the_plan_says_what_the_stages_say(base: dict[str, Any]) -> None:
     plan = plan_collection(**base, epsilon0=1.5, honest=20_000)
     promised = amplify(plan.randomizer, n=base["n"], delta=base["delta"], honest=20_000)
@@ -152,6 +152,7 @@ def test_the_tradeoff_contains_the_answer_and_falls() -> None:
         assert np.all(np.diff(values) * sign > 0.0), column
 
 
+@pytest.mark.exhaust
 def test_the_grid_of_a_mean_is_fine_enough_and_can_be_chosen() -> None:
     plan = plan_collection(**{**MEAN, "n": 10**9}, epsilon0=3.0)
     assert plan.error95 <= 1.06 * 1.96 * plan.standard_error
