@@ -58,7 +58,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class BatchRule:
-    """When a batch may leave: `minimum` valid reports of distinct devices, and what happens to fewer.
+    """When a batch may leave: `minimum` signed reports of distinct devices, and what happens to fewer.
+
+    What they say only the analyzer can read: it shows no estimate of fewer than `minimum` valid ones.
 
     small : "wait" (the round stays open until it has enough), "merge" (its reports join the next round's batch) or
     "drop"; late : "refuse" or "next" (a report after the end counts for the next round). `close_at` closes a round

@@ -19,7 +19,7 @@ GROUPS = '[groups]\nnames = ["north", "south", "<west>"]'
 @pytest.fixture(scope="module")
 def world() -> World:
     asked = campaign(minimum=20, promise="assumed_dishonest = 2", budget=3.0)
-    watts = campaign(LAPLACE, id="watts", minimum=20, more=GROUPS, promise='authentication = "none"')
+    watts = campaign(LAPLACE, id="watts", minimum=10, more=GROUPS, promise='authentication = "none"')
     world = World((asked, watts))
     for t in (1, 2, 4):
         sealed = seal(asked, reports_of(asked, [0, 1, 2] * 10, str(t)), round=t)

@@ -128,7 +128,10 @@ class RoundOptions:
 class BatchOptions:
     """What leaves the shuffler."""
 
-    minimum: Annotated[float, typer.Option(help="Valid reports of distinct devices that a batch must have.")] = 1000
+    minimum: Annotated[
+        float,
+        typer.Option(help="Reports of distinct devices that a batch, and valid ones that an estimate, must have."),
+    ] = 1000
     small: Annotated[
         Literal["wait", "merge", "drop"], typer.Option(help="What happens to a round that has fewer.")
     ] = "wait"

@@ -82,7 +82,7 @@ def _print(id: str, status: Any, promised: Any) -> None:
         rounds.add_column(name, justify="left" if name in ("set aside", "") else "right")
     for batch in status["batches"]:
         aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
-        note = f"below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
+        note = f"withheld: below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
         rounds.add_row(f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
     Console().print(rounds)
     words = Table(show_header=False)

@@ -183,7 +183,8 @@ def _batches(campaign: Campaign) -> str:
     }[rule.small]
     late = {"refuse": "late reports are refused", "next": "late reports count for the next round"}[rule.late]
     early = f"; closed early on {rule.close_at:,}" if rule.close_at else ""
-    return f"at least {rule.minimum:,} valid reports of distinct devices; {small}; {late}{early}"
+    checked = "as the shuffler sees them; no estimate is shown of fewer that the analyzer finds valid"
+    return f"at least {rule.minimum:,} reports of distinct devices, {checked}; {small}; {late}{early}"
 
 
 def _order(campaign: Campaign) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -49,6 +49,8 @@ class RoundEstimates:
     randomizer : the analyst's
     tallies : tuple of GroupTally
         One for each public group.
+    minimum : int
+        Valid reports that an estimate must rest on: the campaign's, which the shuffler could not check for validity.
     placed : dict
         Estimates of public groups that come from places in a released order, not from tallies.
     """
@@ -57,6 +59,7 @@ class RoundEstimates:
     rounds: tuple[int, ...]
     randomizer: CampaignRandomizer
     tallies: tuple[GroupTally, ...]
+    minimum: int
     placed: dict[str, Estimate] = field(default_factory=dict)
 
     @property
@@ -64,20 +67,49 @@ class RoundEstimates:
         """Valid reports."""
         return sum(part.n for part in self.tallies)
 
+    @property
+    def withheld(self) -> bool:
+        """Whether nothing is said, because too few reports are valid."""
+        return self.n < self.minimum
+
     @cached_property
     def by_group(self) -> dict[str, Estimate]:
-        """Everybody's estimate under "", and one for each public group that sent any report."""
+        """Everybody's estimate under "", and one for each public group that may be told apart.
+
+        Nothing of a batch that is withheld, and of public groups only those that `separable` names.
+        """
+        if self.withheld:
+            return {}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
-        everybody = {EVERYBODY: add_tallies(parts.values())} if parts else {}
-        counted = {name: estimate(self.randomizer, part) for name, part in (everybody | parts).items()}
-        return counted | self.placed
+        everybody = {EVERYBODY: add_tallies(parts.values())}
+        told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)
+        shown = everybody | {name: part for name, part in parts.items() if name in told}
+        counted = {name: estimate(self.randomizer, part) for name, part in shown.items()}
+        placed = separable({name: each.n for name, each in self.placed.items()}, minimum=self.minimum)
+        return counted | {name: each for name, each in self.placed.items() if name in placed}
 
     @cached_property
     def numbers(self) -> NumericSummary | None:
         """More about a number than its mean; None for categories, and without reports."""
-        if not isinstance(self.randomizer, NumericRandomizer) or not self.n:
+        if not isinstance(self.randomizer, NumericRandomizer) or self.withheld:
             return None
         return NumericSummary.of(self.randomizer, add_tallies(self.tallies))
+
+
+def separable(sizes: Mapping[str, int], *, minimum: int) -> set[str]:
+    """The groups (valid reports by name) of which an estimate may stand beside everybody's.
+
+    Each has `minimum` reports, and so have those that are left out, taken together, or there are none of them: they
+    are everybody's less the others', which anybody can compute.
+
+    >>> sorted(separable({"a": 40, "b": 30, "c": 3}, minimum=10))
+    ['a']
+    >>> sorted(separable({"a": 40, "b": 30, "c": 7, "d": 5}, minimum=10))
+    ['a', 'b']
+    """
+    told = sorted((name for name, n in sizes.items() if n >= minimum), key=lambda name: (sizes[name], name))
+    rest = sum(n for n in sizes.values() if n < minimum)
+    return set(told[1:] if 0 < rest < minimum else told)
 
 
 @dataclass(frozen=True)

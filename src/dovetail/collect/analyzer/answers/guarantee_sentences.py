@@ -130,8 +130,8 @@ def _shortfalls(campaign: Campaign, found: CampaignGuarantees) -> list[Guarantee
             "Fewer valid reports than planned",
             "",
             f"{_count(len(found.short), 'batch', 'batches')} held fewer valid reports than the minimum of "
-            f"{campaign.batch.minimum:,}, such as that of round {worst.t:,} with {worst.n:,} of {worst.sent:,}: the "
-            "promises above count the valid ones only.",
+            f"{campaign.batch.minimum:,}, such as that of round {worst.t:,} with {worst.n:,} of {worst.sent:,}: its "
+            "estimates are withheld, and the promises above count the valid ones only.",
         )
     ]
 

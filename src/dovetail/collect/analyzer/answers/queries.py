@@ -55,7 +55,7 @@ class CampaignAnswers:
 
     def latest(self) -> RoundEstimates:
         """The last round with an estimate; Refusal if there is none."""
-        known = [each for each in self.rounds() if each.n]
+        known = [each for each in self.rounds() if not each.withheld]
         if not known:
             raise Refusal("not_found", f"{self.campaign.id} has no estimate yet.")
         return known[-1]
@@ -63,7 +63,13 @@ class CampaignAnswers:
     def at(self, t: int) -> RoundEstimates:
         """The round t; Refusal if it has no estimate, with what became of it."""
         for each in self.rounds():
-            if each.t == t and each.n:
+            if each.t == t and each.withheld:
+                raise Refusal(
+                    "not_found",
+                    f"round {t} of {self.campaign.id} has fewer valid reports than the minimum of {each.minimum:,}: "
+                    "its estimates are withheld.",
+                )
+            if each.t == t:
                 return each
             if t in each.rounds and each.t != t:
                 raise Refusal("not_found", f"round {t} was merged into the batch of round {each.t}.")
@@ -101,6 +107,7 @@ class CampaignAnswers:
             "round": each.t,
             "rounds": list(each.rounds),
             "n": each.n,
+            "withheld": each.withheld,  # then no group is listed
             "measure": "share" if isinstance(each.randomizer, FrequencyRandomizer) else "mean",
             "level": LEVEL,
             "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
@@ -198,7 +205,9 @@ class CampaignAnswers:
                 if self._slots is None
                 else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
             )
-            self._rounds[batch.id] = RoundEstimates(batch.rounds[-1], batch.rounds, randomizer, tallies, placed)
+            self._rounds[batch.id] = RoundEstimates(
+                batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed
+            )
         return self._rounds[batch.id]
 
     def _released(self, batch: BatchRecord) -> ReleasedBatch:

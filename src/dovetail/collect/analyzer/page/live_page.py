@@ -200,7 +200,7 @@ def _row(batch: Document) -> tuple[str, ...]:
     aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
     others = [str(round) for round in batch["rounds"][:-1]]
     notes = [f"with round {', '.join(others)}"] if others else []
-    notes += ["below minimum"] if batch["short"] else []
+    notes += ["below minimum, withheld"] if batch["short"] else []
     return f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, "; ".join(notes)
 
 

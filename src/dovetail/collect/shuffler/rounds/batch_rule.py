@@ -1,8 +1,10 @@
 """The batch rule of the shuffler: when the reports of a round may leave as a batch, and what happens to them if not.
 
-A batch leaves only with at least `minimum` valid reports of distinct devices; a smaller round waits, merges into the
-next one or is dropped, as the campaign says. `BATCH_RULE` is the life of a round as a table: which event, under which
-facts, has which effects. No clock, no store, no network.
+A batch leaves only with at least `minimum` reports of distinct devices, of the roster where there is one, whose seal
+and signature hold; a smaller round waits, merges into the next one or is dropped, as the campaign says. What a report
+says is sealed to the analyzer: whether it is valid is checked there, and below `minimum` valid ones nothing is told.
+`BATCH_RULE` is the life of a round as a table: which event, under which facts, has which effects. No clock, no store,
+no network.
 
 A round takes reports while it is open. It is over when its time and grace have passed, when it holds `close_at`
 reports, or when its owner closes it. It is then closed (held), counted, and released, merged or dropped by the rule.
@@ -88,7 +90,7 @@ BATCH_RULE = (
 )
 
 FACTS = {
-    "enough": "at least `minimum` valid reports of distinct devices, merged ones included",
+    "enough": "at least `minimum` signed reports of distinct devices, merged ones included",
     "waits": "small = wait, and the campaign has not expired",
     "merges": "small = merge, and a later round can still close",
     "unreadable": "its reports do not open under its key",
@@ -121,7 +123,7 @@ def find_transition(state: RuleState, event: RoundEvent, facts: Collection[str] 
 
 
 def round_facts(campaign: Campaign, count: int, *, now: float, follows: bool) -> frozenset[str]:
-    """What is true of a round that is over with `count` valid reports of distinct devices.
+    """What is true of a round that is over with `count` signed reports of distinct devices.
 
     follows : whether a later round can still close.
     """
