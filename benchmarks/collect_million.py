@@ -13,6 +13,7 @@ roster as long. What it shuffles there are random bytes of the same length, and 
 """
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
@@ -30,7 +31,7 @@ from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.close_request import close_request
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, RoundKey
 from dovetail.collect.shuffler.rounds.shuffled_batch import pack
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign
@@ -147,8 +148,10 @@ def hand_over(world: ThrowawayCampaign, folder: Path, receiver: list[str]) -> To
 def close(server: Server, world: ThrowawayCampaign) -> None:
     """The owner's word that the first round is over; answered when its batch is built."""
     assert world.owner.signing is not None
-    word = world.owner.signing.sign(close_statement(world.campaign.digest, 1))
-    answer = request(server, "POST", f"/v1/campaigns/{world.campaign.id}/rounds/1/close", word)
+    place = f"/v1/campaigns/{world.campaign.id}/rounds/1/close"
+    challenge = bytes.fromhex(json.loads(request(server, "GET", place))["challenge"])
+    word = close_request(world.owner.signing, world.campaign.digest, 1, challenge)
+    answer = request(server, "POST", place, word)
     if b"released" not in answer and b"delivered" not in answer:
         raise SystemExit(f"not closed: {answer.decode()}")
 

@@ -25,7 +25,7 @@ from dovetail.collect.files import save_keys
 from dovetail.collect.http import limits
 from dovetail.collect.http.server import uvicorn_server
 from dovetail.collect.http.sockets import bind
-from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.close_request import close_request
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered
 from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
@@ -181,12 +181,15 @@ def test_the_campaign_and_its_round_are_told():
 def test_the_owner_closes_a_round_over_http():
     world = World(campaign(rounds=BY_HAND, minimum=1))
     assert OWNER.signing
-    signature = OWNER.signing.sign(close_statement(world.campaign.digest, 1))
     with served(world) as client:
         client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
         place = "/v1/campaigns/commute/rounds/1/close"
-        assert kind(client.post(place, content=signature[:-1])) == "signature"
-        assert client.post(place, content=signature).json()["state"] in ("released", "delivered")
+        challenge = bytes.fromhex(client.get(place).json()["challenge"])
+        request = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
+        assert kind(client.post(place, content=request[:-1])) == "signature"
+        assert kind(client.post(place, content=request[-64:])) == "version"
+        assert client.post(place, content=request).json()["state"] in ("released", "delivered")
+        assert kind(client.post(place, content=request)) == "signature"
         assert client.get("/v1/campaigns/commute/round").json()["round"] == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import close_statement, drop_statement
+from dovetail.collect.shuffler.close_request import close_request, drop_statement
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.sender import FINAL, refusal_event
@@ -30,8 +30,9 @@ def drop(world, number, *, key=None):
 
 
 def close(world, number):
-    statement = close_statement(world.campaign.digest, number)
-    return world.shuffler.close_round("commute", number, OWNER.signing.sign(statement), world.clock.now())
+    challenge = world.shuffler.close_challenge("commute", number, world.clock.now())
+    request = close_request(OWNER.signing, world.campaign.digest, number, challenge)
+    return world.shuffler.close_round("commute", number, request, world.clock.now())
 
 
 def test_a_lost_key_loses_its_round_and_no_other_one(tmp_path):
@@ -152,14 +153,15 @@ def test_nobody_drops_a_round_that_can_be_released_or_was(tmp_path, state, minim
 
 def test_a_close_is_no_word_to_drop_and_the_other_way_round(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
-    statements = [make(world.campaign.digest, 1) for make in (close_statement, drop_statement)]
-    signatures = [OWNER.signing.sign(statement) for statement in statements]
+    challenge = world.shuffler.close_challenge("commute", 1, world.clock.now())
+    closing = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
+    dropping = OWNER.signing.sign(drop_statement(world.campaign.digest, 1))
     lose_key(world)
     world.advance(1.0)
     with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.drop_round("commute", 1, signatures[0], world.clock.now())
+        world.shuffler.drop_round("commute", 1, closing[-64:], world.clock.now())
     with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.close_round("commute", 1, signatures[1], world.clock.now())
+        world.shuffler.close_round("commute", 1, challenge + dropping, world.clock.now())
 
 
 def spoil(world, number=1):

@@ -14,7 +14,7 @@ from tests.collect.shuffler.world import (
 )
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.close_request import SECONDS, close_request
 from dovetail.collect.shuffler.delivery import backoff
 from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.core.entropy import simulation
@@ -103,16 +103,24 @@ def test_a_full_round_closes_before_its_time_and_only_once():
     assert world.analyzer.sent == 1
 
 
+def asked_to_close(world, number=1, owner=OWNER.signing):
+    """What the owner sends to close a round now."""
+    challenge = world.shuffler.close_challenge("commute", number, world.clock.now())
+    return close_request(owner, world.campaign.digest, number, challenge)
+
+
+def close(world):
+    """The owner closes the first round; its state then."""
+    return world.shuffler.close_round("commute", 1, asked_to_close(world), world.clock.now())
+
+
 def test_the_owner_closes_rounds_by_hand_and_nobody_else():
     world = World(campaign(rounds=BY_HAND, minimum=2))
     world.send(0, 1)
-    statement = close_statement(world.campaign.digest, 1)
     with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.close_round("commute", 1, DEVICES[0].sign(statement), world.clock.now())
-    assert OWNER.signing
+        world.shuffler.close_round("commute", 1, asked_to_close(world, 1, DEVICES[0]), world.clock.now())
     for _ in range(2):
-        state = world.shuffler.close_round("commute", 1, OWNER.signing.sign(statement), world.clock.now())
-        assert state == "released"
+        assert close(world) == "released"
     world.advance(1.0)
     assert world.analyzer.only().header.count == 2
     assert world.states() == {1: "delivered", 2: "open"}
@@ -121,21 +129,66 @@ def test_the_owner_closes_rounds_by_hand_and_nobody_else():
 
 def test_a_round_by_hand_with_too_few_reports_stays_open_where_it_waits():
     world = World(campaign(rounds=BY_HAND, minimum=2))
-    assert OWNER.signing
-    signature = OWNER.signing.sign(close_statement(world.campaign.digest, 1))
     world.send(0)
-    assert world.shuffler.close_round("commute", 1, signature, world.clock.now()) == "open"
+    assert close(world) == "open"
     assert world.send(1) == ["accepted"]
-    assert world.shuffler.close_round("commute", 1, signature, world.clock.now()) == "released"
+    assert close(world) == "released"
+
+
+def test_a_close_that_an_observer_has_kept_closes_nothing_later():
+    """The owner closed too early; who saw it sends it again when the round has just enough reports."""
+    world = World(campaign(rounds=BY_HAND, minimum=2))
+    world.send(0)
+    kept = asked_to_close(world)
+    assert world.shuffler.close_round("commute", 1, kept, world.clock.now()) == "open"
+    world.send(1)
+    with pytest.raises(Refusal, match="sent before"):
+        world.shuffler.close_round("commute", 1, kept, world.clock.now())
+    world.restart()  # what was used is forgotten with the process, and so is what the challenge was worth
+    with pytest.raises(Refusal, match="no challenge that is good now"):
+        world.shuffler.close_round("commute", 1, kept, world.clock.now())
+    assert world.states()[1] == "open" and close(world) == "released"
+
+
+def test_a_close_that_an_observer_held_back_is_worth_nothing_a_minute_later():
+    world = World(campaign(rounds=BY_HAND, minimum=1))
+    world.send(0)
+    held = asked_to_close(world)
+    with pytest.raises(Refusal, match="no challenge that is good now"):
+        world.shuffler.close_round("commute", 1, held, world.clock.now() + SECONDS + 1)
+    assert world.shuffler.close_round("commute", 1, held, world.clock.now() + SECONDS) == "released"
+
+
+def test_a_challenge_serves_one_round_of_one_campaign_at_one_shuffler():
+    world, other = World(campaign(rounds=BY_HAND, minimum=1)), World(campaign(rounds=BY_HAND, minimum=1))
+    assert OWNER.signing
+    world.send(0)
+    now = world.clock.now()
+    for challenge in (
+        world.shuffler.close_challenge("commute", 2, now),
+        other.shuffler.close_challenge("commute", 1, now),
+        bytes(56),
+    ):
+        request = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
+        with pytest.raises(Refusal, match="no challenge that is good now"):
+            world.shuffler.close_round("commute", 1, request, now)
+
+
+def test_a_close_of_the_old_form_is_refused_in_one_line():
+    world = World(campaign(rounds=BY_HAND, minimum=1))
+    assert OWNER.signing
+    world.send(0)
+    old = OWNER.signing.sign(b"dovetail close v1\0" + world.campaign.digest + (1).to_bytes(4, "big"))
+    with pytest.raises(Refusal, match="old form") as refused:
+        world.shuffler.close_round("commute", 1, old, world.clock.now())
+    assert refused.value.kind == "version" and "\n" not in refused.value.detail
 
 
 @pytest.mark.parametrize(("number", "kind"), [(0, "round"), (6, "round"), (3, "round")])
 def test_only_rounds_that_are_there_can_be_closed(number, kind):
     world = World(campaign(rounds=BY_HAND))
-    assert OWNER.signing
-    signature = OWNER.signing.sign(close_statement(world.campaign.digest, number))
     with pytest.raises(Refusal) as refused:
-        world.shuffler.close_round("commute", number, signature, world.clock.now())
+        world.shuffler.close_round("commute", number, asked_to_close(world, number), world.clock.now())
     assert refused.value.kind == kind
 
 

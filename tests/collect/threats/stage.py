@@ -27,7 +27,7 @@ from tests.collect import servers
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.close_request import close_request
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
@@ -213,9 +213,10 @@ class Stage:
     def close(self, round: int) -> None:
         """The owner closes a round; returns when the analyzer has counted it."""
         assert self.owner.signing
-        signature = self.owner.signing.sign(close_statement(self.campaign.digest, round))
         place = f"{self.shuffler.url}/v1/campaigns/{self.campaign.id}/rounds/{round}/close"
-        assert httpx.post(place, content=signature).status_code == 200
+        challenge = bytes.fromhex(httpx.get(place).json()["challenge"])
+        request = close_request(self.owner.signing, self.campaign.digest, round, challenge)
+        assert httpx.post(place, content=request).status_code == 200
         until(lambda: self.state(round) == "delivered")
 
     def state(self, round: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dovetail.cli.collect.server_client import ServerClient
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.files import load_campaign, load_keys
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, DataError
 from dovetail.core.extras import require
 
 
@@ -31,12 +31,12 @@ def _close(
     """Close a round of a manual schedule: it takes no more reports and is released by the campaign's rule.
 
     With too few reports and small = "wait" the round stays open; close it again when more have come. Closing a round
-    twice changes nothing.
+    twice changes nothing. The owner signs a fresh challenge of the shuffler, so that nobody can send a close again.
 
     Example: dovetail collect close campaign.toml 3 --keys owner.key
     """
     require("httpx", extra="serve")
-    from dovetail.collect.shuffler.close_request import close_statement
+    from dovetail.collect.shuffler.close_request import CHALLENGE, close_request
 
     found = load_campaign(campaign)
     signing = load_keys(keys, "owner").signing
@@ -45,12 +45,25 @@ def _close(
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
-    word = signing.sign(close_statement(found.digest, round))
+    path = f"/v1/campaigns/{found.id}/rounds/{round}/close"
     with ServerClient(place, role="shuffler") as ask:
-        state = str(ask.document(f"/v1/campaigns/{found.id}/rounds/{round}/close", content=word)["state"])
+        challenge = _challenge(ask.document(path), CHALLENGE)
+        word = close_request(signing, found.digest, round, challenge)
+        state = str(ask.document(path, content=word)["state"])
     if as_json:
         print_json({"campaign": found.id, "round": round, "state": state})
     else:
         print_rows(
             "Closed" if state != "open" else "Not closed", {"campaign": found.id, "round": str(round), "state": state}
         )
+
+
+def _challenge(answer: Any, length: int) -> bytes:
+    """The challenge of an answer; nothing else is ever signed."""
+    try:
+        found = bytes.fromhex(answer["challenge"])
+    except (KeyError, TypeError, ValueError):
+        found = b""
+    if len(found) != length:
+        raise DataError("the shuffler's answer holds no challenge to close a round; is it of another version?")
+    return found

@@ -1,30 +1,92 @@
-"""What the owner of a campaign may ask of the shuffler: to close a round of a manual schedule, to drop a lost one."""
+"""What the owner of a campaign may ask of the shuffler: to close a round by hand, once and now; to drop a lost one.
+
+::
+
+    challenge = expiry 8 | random 16 | MAC of campaign, round, expiry and random 32
+    request   = challenge | owner's signature of campaign, round and challenge 64
+
+A close that left a round open because it had too few reports would otherwise be worth keeping: whoever has seen it
+could send it again at the moment of their choice.
+"""
 
 from __future__ import annotations
 
+import hmac
+import secrets
+from threading import Lock
+
 from dovetail.collect.http.problems import Refusal
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.keys import SigningKey
 
-_DOMAIN = b"dovetail close v1\0"
+SECONDS = 60  # that a challenge is good for
+CHALLENGE, SIGNATURE = 8 + 16 + 32, 64
+REQUEST = CHALLENGE + SIGNATURE
+_DOMAIN = b"dovetail close v2\0"
 _DROP = b"dovetail drop v1\0"
 
 
-def close_statement(digest: bytes, number: int) -> bytes:
-    """What the owner signs to close round `number` of the campaign with this digest."""
-    return _DOMAIN + digest + number.to_bytes(4, "big")
+def close_request(owner: SigningKey, digest: bytes, number: int, challenge: bytes) -> bytes:
+    """What the owner sends to close round `number` of the campaign with this digest."""
+    return challenge + owner.sign(_statement(digest, number, challenge))
 
 
-def check_close(campaign: Campaign, number: int, signature: bytes) -> None:
-    """Refuse unless the owner has signed that this round closes, and rounds close by hand."""
+class CloseChallenges:
+    """The challenges of one running shuffler: each closes one round, once, for `SECONDS`.
+
+    They carry their own proof under a key that lives as long as the process: many cost no memory, and what was
+    drawn before a restart, or by another replica, is worth nothing. Those that an owner has used are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._key, self._used, self._lock = secrets.token_bytes(32), set[bytes](), Lock()
+
+    def issue(self, campaign: Campaign, number: int, now: float) -> bytes:
+        """A fresh challenge for a round; Refusal where rounds do not close by hand."""
+        _require_manual(campaign, number)
+        head = (int(now) + SECONDS).to_bytes(8, "big") + secrets.token_bytes(16)
+        return head + self._proof(campaign, number, head)
+
+    def check(self, campaign: Campaign, number: int, request: bytes, now: float) -> None:
+        """Refuse unless the owner has signed that this round closes, for a challenge that is good and not used."""
+        _require_manual(campaign, number)
+        if len(request) == SIGNATURE:
+            raise Refusal("version", "a close of the old form, without a challenge; update `dovetail collect close`.")
+        challenge, signature = request[:CHALLENGE], request[CHALLENGE:]
+        if not self._is_good(campaign, number, challenge, now):
+            raise Refusal(
+                "signature", "this close is for no challenge that is good now; ask for one and close again."
+            )
+        if not campaign.owner.verifies(signature, _statement(campaign.digest, number, challenge)):
+            raise Refusal(
+                "signature",
+                f"the owner has not signed that this round closes in version {campaign.version} of {campaign.id}.",
+            )
+        with self._lock:
+            if challenge in self._used:
+                raise Refusal(
+                    "signature", "this close has been sent before; ask for a new challenge and close again."
+                )
+            self._used.add(challenge)
+
+    def _is_good(self, campaign: Campaign, number: int, challenge: bytes, now: float) -> bool:
+        head, proof = challenge[:24], challenge[24:]
+        genuine = hmac.compare_digest(proof, self._proof(campaign, number, head))
+        return genuine and now <= int.from_bytes(head[:8], "big")
+
+    def _proof(self, campaign: Campaign, number: int, head: bytes) -> bytes:
+        return hmac.digest(self._key, campaign.digest + number.to_bytes(4, "big") + head, "sha256")
+
+
+def _statement(digest: bytes, number: int, challenge: bytes) -> bytes:
+    return _DOMAIN + digest + number.to_bytes(4, "big") + challenge
+
+
+def _require_manual(campaign: Campaign, number: int) -> None:
     if campaign.schedule.period is not None:
         raise Refusal("round", "the rounds of this campaign close by the clock.")
     if not 1 <= number <= campaign.schedule.count:
         raise Refusal("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
-    if not campaign.owner.verifies(signature, close_statement(campaign.digest, number)):
-        raise Refusal(
-            "signature",
-            f"the owner has not signed that this round closes in version {campaign.version} of {campaign.id}.",
-        )
 
 
 def drop_statement(digest: bytes, number: int) -> bytes:

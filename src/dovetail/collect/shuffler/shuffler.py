@@ -16,7 +16,7 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
-from dovetail.collect.shuffler.close_request import check_close, check_drop
+from dovetail.collect.shuffler.close_request import CloseChallenges, check_drop
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
 from dovetail.collect.shuffler.message_counters import MessageCounters
@@ -80,6 +80,7 @@ class ShufflerRole:
             rates=RateLimiter(self._settings.per_device_per_minute),
             memory=self._settings.retention_days * _DAY,
         )
+        self._challenges = CloseChallenges()
         self._lock = RLock()  # rounds change one at a time
         self._half_built = set[str]()  # batches that an error has stopped; the next turn abandons them
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait
@@ -160,10 +161,14 @@ class ShufflerRole:
             if "retry later" in row.effects:
                 self._outbox.later(batch.id, now)
 
-    def close_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
+    def close_challenge(self, campaign: str, number: int, now: float) -> bytes:
+        """What the owner signs to close a round of a manual schedule now."""
+        return self._challenges.issue(self._served(campaign).campaign, number, now)
+
+    def close_round(self, campaign: str, number: int, request: bytes, now: float) -> str:
         """The owner closes a round of a manual schedule; the state it is in then."""
         version = self._served(campaign)
-        check_close(version.campaign, number, signature)
+        self._challenges.check(version.campaign, number, request, now)
         with self._lock:
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")

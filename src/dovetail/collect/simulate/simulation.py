@@ -16,7 +16,7 @@ from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.close_request import close_statement
+from dovetail.collect.shuffler.close_request import close_request
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.endpoints.metrics import round_now
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
@@ -153,8 +153,13 @@ class Simulation:
         """The owner closes a round."""
         campaign, key = self.world.campaign, self.world.owner.signing
         assert key is not None
-        signature = key.sign(close_statement(campaign.digest, number))
-        self._alive(lambda shuffler: shuffler.close_round(campaign.id, number, signature, self.clock.now()))
+
+        def close(shuffler: ShufflerRole) -> None:
+            now = self.clock.now()
+            challenge = shuffler.close_challenge(campaign.id, number, now)
+            shuffler.close_round(campaign.id, number, close_request(key, campaign.digest, number, challenge), now)
+
+        self._alive(close)
 
     def dying(self, inside: Any, role: Role) -> Any:
         """A store, vault, outbox or transport in the hands of a process of this role."""

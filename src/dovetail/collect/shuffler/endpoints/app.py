@@ -16,6 +16,7 @@ from starlette.routing import Route
 from dovetail.collect.http.application import strict_app
 from dovetail.collect.http.bodies import read_limited
 from dovetail.collect.http.problems import TYPE, Refusal
+from dovetail.collect.shuffler.close_request import REQUEST, SIGNATURE
 from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
@@ -24,7 +25,6 @@ from dovetail_protocol.message import Rejected
 
 MOST_IN_BATCH = 1000  # messages
 _LENGTH = 4  # bytes before each message of a batch
-_SIGNATURE = 64
 
 
 class MessageSource(Protocol):
@@ -53,6 +53,7 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/v1/reports/batch", here.batch, methods=["POST"]),
         Route("/v1/campaigns/{id}", here.campaign),
         Route("/v1/campaigns/{id}/round", here.round),
+        Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.challenge, methods=["GET"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.drop, methods=["POST"]),
         Route("/v1/status", here.status),
@@ -108,16 +109,21 @@ class _Handlers:
         found = metrics.round_now(self._shuffler, self._campaign(request), self._service.clock.last())
         return JSONResponse(found)
 
+    async def challenge(self, request: Request) -> Response:
+        id, number = self._campaign(request).id, request.path_params["number"]
+        found = self._shuffler.close_challenge(id, number, self._service.clock.now())
+        return JSONResponse({"round": number, "challenge": found.hex()})
+
     async def close(self, request: Request) -> Response:
         id, number = self._campaign(request).id, request.path_params["number"]
-        signature = await read_limited(request, _SIGNATURE)
+        signed = await read_limited(request, REQUEST)
         now = self._service.clock.now()
-        state = await asyncio.to_thread(lambda: self._shuffler.close_round(id, number, signature, now))
+        state = await asyncio.to_thread(lambda: self._shuffler.close_round(id, number, signed, now))
         return JSONResponse({"round": number, "state": state})
 
     async def drop(self, request: Request) -> Response:
         id, number = self._campaign(request).id, request.path_params["number"]
-        signature = await read_limited(request, _SIGNATURE)
+        signature = await read_limited(request, SIGNATURE)
         now = self._service.clock.now()
         state = await asyncio.to_thread(lambda: self._shuffler.drop_round(id, number, signature, now))
         return JSONResponse({"round": number, "state": state})
