@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,35 @@ def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.Cap
     assert "`device`" in fails(capsys, "roster", "add", "roster.csv", "ed25519:x")
     assert "public keys" in fails(capsys, "roster", "add", "roster.csv", "none.pub")
     assert (place / "roster.csv").read_text().count("ed25519") == 2
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnorw\u2066\x9b31m\r\nfake row: signed"
+
+
+@pytest.mark.parametrize("words", [["--json"], []])
+def test_a_foreign_campaign_writes_on_no_terminal(
+    place: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Its texts are shown with every control character written out, and markup in them is text."""
+    asked = ["--id", "commute", "--question", "Really?", "--categories", "walk,bike", "--http", "http://h"]
+    assert invoke(["collect", *NEW, *asked]) == 0
+    path = place / "campaign.toml"
+    bad = json.dumps(f"[bold red]{HOSTILE}[/bold red]")
+    text = path.read_text().replace('"Really?"', bad).replace('"walk"', bad).replace("\\u009b", "\x9b")
+    path.write_text(text)
+    capsys.readouterr()
+    assert invoke(["collect", "check", "campaign.toml", *words]) == 0
+    shown = capsys.readouterr().out
+    assert not {unicodedata.category(letter) for letter in shown if letter != "\n"} & {"Cc", "Cf", "Zl", "Zp"}
+    assert not any(line.startswith("fake row") for line in shown.splitlines())
+    if words:
+        assert json.loads(shown)["words"]["question"].startswith(f"[bold red]{HOSTILE}")
+    else:
+        flat = re.sub(r"[\s│]+", "", shown)
+        assert "[boldred]\\x1b[2J\\x1b]0;owned" in flat and "\\u202e" in flat and "plainHTTP" in flat
+
+
+def test_an_error_that_repeats_a_foreign_text_writes_on_no_terminal(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "\x1b" not in fails(capsys, "check", "\x1b[2Jnone.toml")

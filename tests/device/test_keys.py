@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.collect import files
 from dovetail_device.files import load_keys, save_keys, secret_line
 from dovetail_protocol.errors import ConfigError, OutputError, UnsupportedError
 from dovetail_protocol.keys import (
@@ -224,8 +225,23 @@ def test_a_missing_key_file_and_one_that_everybody_may_read_are_refused(tmp_path
     path.chmod(0o604)
     with pytest.raises(ConfigError, match="chmod 600"):
         load_keys(path, "owner")
+    path.chmod(0o400)  # narrower is as good
+    assert load_keys(path, "owner").role == "owner"
     with pytest.raises(OutputError):
         save_keys(RoleKeys.generate("owner"), tmp_path / "no" / "owner.key")
+
+
+@pytest.mark.parametrize("load", [load_keys, files.load_keys])
+@pytest.mark.parametrize("wider", [1 << bit for bit in range(7)])  # any right of a group or others, or to run it
+def test_a_key_file_wider_than_0600_is_refused_with_the_remedy(load: Any, wider: int, tmp_path: Path) -> None:
+    path = tmp_path / "owner.key"
+    save_keys(RoleKeys.generate("owner"), path)
+    path.chmod(0o600 | wider)
+    with pytest.raises(
+        ConfigError, match=f"has mode 0{0o600 | wider:o}, which is wider than 0600.*chmod 600"
+    ) as found:
+        load(path, "owner")
+    assert str(path) in str(found.value) and "\n" not in str(found.value)
 
 
 # --- mute secrets --------------------------------------------------------------------------------------------------
@@ -268,9 +284,10 @@ def test_a_secret_line_is_one_line_of_a_private_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="password: no file with a password that can be read"):
         secret_line(place, "a password")
     place.write_text(" secret-4711 \n")
-    place.chmod(0o644)
-    with pytest.raises(ConfigError, match="open to everybody on this machine"):
-        secret_line(place, "a password")
+    for mode in (0o644, 0o640, 0o660):
+        place.chmod(mode)
+        with pytest.raises(ConfigError, match="wider than 0600"):
+            secret_line(place, "a password")
     place.chmod(0o600)
     assert secret_line(place, "a password") == "secret-4711"
     for wrong in ("", "\n", "secret-4711\nsecret-4712\n"):

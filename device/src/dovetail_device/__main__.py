@@ -32,6 +32,7 @@ from dovetail_device.session import (
 from dovetail_protocol.budget import DEVICE_TOTAL, QUESTION_TOTAL
 from dovetail_protocol.errors import DovetailError, StorageError
 from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.terminal_text import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,18 +100,18 @@ def _keys(options: argparse.Namespace) -> int:
 
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file")
+    names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
     return {name: getattr(options, name) for name in names}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
     for text in [json.dumps(receipts_document(receipts))] if as_json else lines:
-        print(text)
+        print(printable(text))
     return status(receipts)
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     return code
 
 
@@ -142,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--url", help="Where to send; default the campaign's endpoint.")
         verb.add_argument("--user", help="User name for the broker, best the same for all devices.")
         verb.add_argument("--password-file", type=Path, help="File with the password for the broker.")
+        verb.add_argument("--insecure-http", action="store_true", help="Send over plain HTTP to other machines too.")
         verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
 
     state = _verb(verbs, "status", _status, "Budgets spent, and reports by state, campaign by campaign.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from stat import S_IMODE
 
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DovetailError, OutputError
@@ -37,9 +38,9 @@ def save_keys(keys: RoleKeys, path: Path) -> None:
 
 
 def load_keys(path: Path, role: Role) -> RoleKeys:
-    """The keys of `role`; a file of another role, or one that others can read, is refused."""
+    """The keys of `role`; a file of another role, or one that anybody but its owner may open, is refused."""
     try:
-        content, mode = path.read_text(), path.stat().st_mode
+        content, mode = _read(path)
     except FileNotFoundError:
         maker = "dovetail-device keys" if role == "device" else "dovetail collect keys"
         raise ConfigError(f"{path}: no such key file; `{maker}` makes one.") from None
@@ -48,19 +49,32 @@ def load_keys(path: Path, role: Role) -> RoleKeys:
     except (ValueError, OSError):
         raise ConfigError(f"{path} is not a key file that can be read.") from None
     keys = RoleKeys.parse(content, name=str(path), role=role)
-    if mode & 0o007:
-        raise ConfigError(f"{path} is open to everybody on this machine; make it private with chmod 600.")
+    _require_private(path, mode)
     return keys
 
 
 def secret_line(path: Path, what: str) -> str:
     """The only line of a file that nobody else can read, such as "a password"; no error repeats it."""
     try:
-        lines, mode = path.read_text(encoding="utf-8").splitlines(), path.stat().st_mode
+        content, mode = _read(path)
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path}: no file with {what} that can be read.") from None
-    if mode & 0o007:
-        raise ConfigError(f"{path} is open to everybody on this machine; make it private with chmod 600.")
+    _require_private(path, mode)
+    lines = content.splitlines()
     if len(lines) != 1 or not lines[0].strip():
         raise ConfigError(f"{path} must hold {what} in one line, and nothing else.")
     return lines[0].strip()
+
+
+def _read(path: Path) -> tuple[str, int]:
+    """Text and mode of the very file that was read, whatever takes its name meanwhile."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(), os.fstat(file.fileno()).st_mode
+
+
+def _require_private(path: Path, mode: int) -> None:
+    """Refuse a secret that others may open; where permissions are no bits of the file, as on Windows, say nothing."""
+    if os.name == "posix" and mode & 0o177:
+        raise ConfigError(
+            f"{path} has mode {S_IMODE(mode):04o}, which is wider than 0600; make it private with chmod 600."
+        )

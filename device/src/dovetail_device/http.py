@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
-from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.endpoint import place_of, require_private
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")
@@ -35,15 +35,18 @@ class HttpTransport:
     """The shuffler behind `url` (http or https). Redirects are not followed, cookies not kept, proxies not used.
 
     `timeout` seconds bound the connection and, once more, the whole exchange after it. The system's certificates are
-    trusted, or those of the file that SSL_CERT_FILE names; `tls` replaces both.
+    trusted, or those of the file that SSL_CERT_FILE names; `tls` replaces both. Plain HTTP leaves the machine only
+    with `insecure_http`.
     """
 
     url: str
     timeout: float = 10.0
     tls: ssl.SSLContext | None = field(default=None, repr=False)
+    insecure_http: bool = False
 
     def __post_init__(self) -> None:
         place_of("url", self.url, ("http", "https"))
+        require_private("url", self.url, insecure_http=self.insecure_http)
 
     def send(self, wire: bytes) -> DeliveryEvent:
         """Post one message; only the shuffler's own 202 counts as accepted."""

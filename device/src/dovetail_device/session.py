@@ -39,11 +39,12 @@ def open_device(
     url: str | None = None,
     user: str | None = None,
     password_file: Path | None = None,
+    insecure_http: bool = False,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
-    `password_file` log in to a broker.
+    `password_file` log in to a broker; `insecure_http` allows plain HTTP beyond this machine.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -51,7 +52,7 @@ def open_device(
     asked = load_campaign(campaign, consent)
     with (
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
-        closing(transport_of(asked, via, url, login=login)) as transport,
+        closing(transport_of(asked, via, url, login=login, insecure_http=insecure_http)) as transport,
     ):
         yield Device(
             asked,
@@ -136,16 +137,22 @@ def login_of(user: str | None, password_file: Path | None, via: TransportName) -
 
 
 def transport_of(
-    campaign: Campaign, via: TransportName, url: str | None = None, *, login: tuple[str, str] | None = None
+    campaign: Campaign,
+    via: TransportName,
+    url: str | None = None,
+    *,
+    login: tuple[str, str] | None = None,
+    insecure_http: bool = False,
 ) -> Transport:
     """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
     place = url or campaign.endpoints.get(via)
     if place is None:
         raise ConfigError(f"the campaign {campaign.id} names no `endpoints.{via}`; give --url.")
     if via == "http":
-        return HttpTransport(place)
+        return HttpTransport(place, insecure_http=insecure_http)
     asked = campaign.endpoints.get("http")
-    return MqttTransport(place, login=login, questions=HttpTransport(asked) if asked else None)
+    questions = HttpTransport(asked, insecure_http=insecure_http) if asked else None
+    return MqttTransport(place, login=login, questions=questions)
 
 
 def read_value(text: str, campaign: Campaign) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from dovetail_protocol.errors import ConfigError
@@ -25,6 +26,28 @@ def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
         wanted = " or ".join(f"{scheme}://host:port" for scheme in schemes)
         raise ConfigError(f"`{name}` must be {wanted}, without user and query; this one is not.")
     return place
+
+
+def require_private(name: str, url: str, *, insecure_http: bool) -> None:
+    """Refuse plain HTTP to another machine, unless `insecure_http` says that somebody answers for it."""
+    place = urlsplit(url)
+    if place.scheme == "http" and not insecure_http and not is_loopback(place.hostname or ""):
+        raise ConfigError(
+            f"`{name}` must be https:// beyond this machine: plain HTTP is read and changed by anybody on the way; "
+            "where something else protects it, allow it with insecure_http (--insecure-http)."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this host stays on the machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("127.0.0.1.example.org")
+    (True, True, False, False)
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def topic(digest: bytes) -> str:

@@ -13,6 +13,7 @@ import typer
 from dovetail import __version__
 from dovetail.cli.console.verbs import VerbGroup
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
+from dovetail_protocol.terminal_text import printable
 
 BAD_INPUT, FAILED = 2, 1
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -101,5 +102,5 @@ def _fail(message: str, status: int) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for line in message.splitlines() or [""]:
         console.print("[bold red]error:[/bold red]", end=" ")
-        console.print(line, markup=False)
+        console.print(printable(line), markup=False)
     return status

@@ -8,10 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dovetail.collect.files import load_campaign, load_keys
+from dovetail.collect.http.sockets import host_of
 from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.parse import read_toml
 from dovetail.pipeline.config.sections import Section
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.endpoint import is_loopback
 from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 
 
@@ -44,8 +46,10 @@ class ServerConfig(Section):
     campaigns: Annotated[list[str], Field(min_length=1)]
     owner: str | None = None  # the only key whose campaigns are served
     keys: str | Annotated[list[str], Field(min_length=1)]  # several while keys are changed
+    listen: str
     store: str | None = None
     tls: TlsSection | None = None
+    insecure_http: list[Literal["listen", "analyzer"]] = Field(default_factory=list)  # plain beyond this machine
 
     def store_url(self, folder: Path, role: str) -> str:
         """Where the server keeps its state; by default in a file beside its configuration."""
@@ -56,6 +60,14 @@ class ServerConfig(Section):
         pinned = None if self.owner is None else VerifyingKey.parse("owner", self.owner)
         files = [folder / name for name in self.campaigns]
         return [(load_campaign(file, pinned), file.parent) for file in files]
+
+    def require_private(self) -> None:
+        """Refuse to answer other machines over plain HTTP, unless the operator answers for it."""
+        if self.tls is None and "listen" not in self.insecure_http and not is_loopback(host_of(self.listen)):
+            raise ConfigError(
+                f"`listen` = {self.listen!r} is plain HTTP for other machines: give [tls], listen on 127.0.0.1 "
+                'behind a proxy with TLS, or, where only such a proxy reaches it, say insecure_http = ["listen"].'
+            )
 
     def load_keys(self, folder: Path, role: Role) -> list[RoleKeys]:
         """The secret keys of the server's role; files of another role are refused."""

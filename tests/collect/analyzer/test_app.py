@@ -1,10 +1,12 @@
 """The analyzer over HTTP: batches, tokens, documents, exports, and the open page."""
 
 import asyncio
+import csv
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import httpx
@@ -187,6 +189,19 @@ def test_exports_read_back(client: Client, world: World) -> None:
     assert pl.read_parquet(BytesIO(binary.content)).equals(wanted, null_equal=True)
     estimate = world.answers.latest().by_group[""]
     assert wanted["value"].to_list() == estimate.value.tolist()
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_a_text_and_numbers_stay_numbers() -> None:
+    """Categories and groups are the owner's words; who opens the file has not agreed to run them."""
+    names = ["=1+1", "+1 (555)", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")', "-5", "+0.5", "plain", "7"]
+    rows = [(1, name, name, 5, -1.5, 0.1, 0.1, -2.0, -1.0, 0.0) for name in names]
+    text = export.as_csv(pl.DataFrame(rows, schema=export.SCHEMA, orient="row"))
+    found = list(csv.reader(StringIO(text.decode(), newline="")))[1:]
+    assert [row[2] for row in found] == [f"'{name}" for name in names[:7]] + names[7:]
+    for row in found:
+        assert row[1] == row[2] and [row[4], row[7], row[8]] == ["-1.5", "-2.0", "-1.0"]
+        assert all(cell[:1] not in "=+-@\t\r" or re.fullmatch(r"[+-]?[\d.]+", cell) for cell in row)
+    assert pl.read_csv(BytesIO(text), schema=export.SCHEMA)["value"].to_list() == [-1.5] * len(names)
 
 
 def test_an_export_of_nothing_has_its_columns(client: Client) -> None:

@@ -123,7 +123,7 @@ def test_asking_wrongly_is_one_line(folder: Path, running: Running, monkeypatch:
         assert isinstance(ask(running.url), ConfigError)
     (folder / "open").write_text("sesame")
     (folder / "open").chmod(0o644)
-    assert "open to everybody" in str(ask(running.url, "--token-file", str(folder / "open")))
+    assert "wider than 0600" in str(ask(running.url, "--token-file", str(folder / "open")))
     monkeypatch.setenv("DOVETAIL_TOKEN", "sesame")
     assert "no estimate yet" in str(ask(running.url))
     assert "no such campaign" in str(ask(running.url, "--campaign", "none"))

@@ -229,7 +229,7 @@ def test_nobody_there_is_an_answer_too() -> None:
         free.bind(("127.0.0.1", 0))
         http = HttpTransport(f"http://127.0.0.1:{free.getsockname()[1]}", timeout=1.0)
         assert (http.send(b"wire"), http.fetch("colours"), http.round("colours")) == (UNREACHABLE, None, None)
-    assert HttpTransport("http://no-such-host.invalid").send(b"wire") == UNREACHABLE
+    assert HttpTransport("http://no-such-host.invalid", insecure_http=True).send(b"wire") == UNREACHABLE
 
 
 def test_plain_http_behind_an_https_url_is_unreachable(shuffler: Shuffler) -> None:

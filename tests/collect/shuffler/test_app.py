@@ -216,14 +216,34 @@ def test_watchers_cannot_see_one_report():
             names = ("/metrics", "/v1/status", "/v1/campaigns/commute/round")
             return [client.get(name).text for name in names]
 
-        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:10]]))
+        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:9]]))
         before = seen()
-        client.post("/v1/reports", content=message(world.campaign, DEVICES[10]))
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[9]))  # the tenth, of whom nine may know
+        client.post("/v1/reports", content=message(world.campaign, DEVICES[9]))
         client.post("/v1/reports", content=b"noise")
         assert seen() == before
         families = {family.name: family for family in text_string_to_metric_families(before[0])}
-        assert families["dovetail_messages"].samples[0].value == 10.0
+        assert families["dovetail_messages"].samples == []
         assert {"dovetail_messages", "dovetail_rounds", "dovetail_batches_waiting"} <= set(families)
+
+
+def test_accepted_reports_are_told_in_tens_when_their_round_closes():
+    world = World(campaign(minimum=5))
+    with served(world) as client:
+
+        def accepted():
+            families = text_string_to_metric_families(client.get("/metrics").text)
+            (found,) = [family for family in families if family.name == "dovetail_messages"]
+            return {sample.labels["kind"]: sample.value for sample in found.samples}
+
+        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:19]]))
+        assert accepted() == {}
+        world.to_round(2)
+        assert accepted() == {"accepted": 10.0}
+        client.post("/v1/reports/batch", content=framed([message(world.campaign, d, round=2) for d in DEVICES[:9]]))
+        assert accepted() == {"accepted": 10.0}
+        world.to_round(3)
+        assert accepted() == {"accepted": 20.0}
 
 
 def test_status_shows_what_waits_in_tens():

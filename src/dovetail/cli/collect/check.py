@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dovetail.account.compose import Composition
-from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.cli.console.output import Json, foreign, print_json, print_rows
 from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.roster import Roster
@@ -18,6 +18,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.report.document import Missing
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.terminal_text import printable
 
 
 def register(app: typer.Typer) -> None:
@@ -44,9 +45,9 @@ def _check(
         print_json(_document(explained, signed=signed))
         return
     state = f"signed by {found.owner}" if signed else "not signed yet: no role takes it"
-    print_rows(f"{campaign}: {state}", {line.name: line.words for line in explained.lines})
+    print_rows(f"{campaign}: {state}", {line.name: foreign(line.words) for line in explained.lines})
     for warning in explained.warnings:
-        typer.echo(f"warning: {warning}.")
+        typer.echo(f"warning: {printable(warning)}.")
 
 
 def _read(path: Path, owner: str | None) -> tuple[Campaign, bool]:

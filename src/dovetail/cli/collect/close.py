@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dovetail.cli.collect.server_client import ServerClient
+from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.core.errors import ConfigError, DataError
@@ -26,6 +26,7 @@ def _close(
     shuffler: Annotated[
         str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
     ] = None,
+    insecure_http: InsecureHttp = False,
     as_json: Json = False,
 ) -> None:
     """Close a round of a manual schedule: it takes no more reports and is released by the campaign's rule.
@@ -46,7 +47,7 @@ def _close(
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
     path = f"/v1/campaigns/{found.id}/rounds/{round}/close"
-    with ServerClient(place, role="shuffler") as ask:
+    with ServerClient(place, role="shuffler", insecure_http=insecure_http) as ask:
         challenge = _challenge(ask.document(path), CHALLENGE)
         word = close_request(signing, found.digest, round, challenge)
         state = str(ask.document(path, content=word)["state"])

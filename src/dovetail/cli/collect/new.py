@@ -34,7 +34,7 @@ COMMENTS = {
     "randomizer": "How a device randomizes one answer; epsilon in nats.",
     "groups": "Public groups: a report names one of them in the clear for the analyzer.",
     "rounds": "Each device sends at most one report a round.",
-    "batch": "Batches have `minimum` reports of distinct devices; estimates, so many that the analyzer finds valid.",
+    "batch": "What leaves the shuffler: `minimum` signed reports at least; of fewer valid ones nothing is shown.",
     "shuffle": "Who sent which report is forgotten.",
     "promise": "What the promise to people assumes, and what one device spends at most (nats).",
     "keys": "Public keys of the roles; secret ones never leave their machines.",

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.cli.collect.server_client import ServerClient
-from dovetail.cli.console.output import Force, Json, print_json, write_whole
+from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
+from dovetail.cli.console.output import Force, Json, foreign, print_json, write_whole
 from dovetail.collect.files import secret_line
 from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.number_format import Unit, percent
@@ -43,6 +43,7 @@ def _query(
     csv: Annotated[Path | None, typer.Option(help="Write all estimates as CSV to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write all estimates as Parquet to this file.")] = None,
     token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +58,7 @@ def _query(
     """
     if frequencies and window is not None:
         raise ParameterError("--frequencies are of one round: no --window.")
-    with ServerClient(url, token=token_of(token_file)) as ask:
+    with ServerClient(url, token=token_of(token_file), insecure_http=insecure_http) as ask:
         id = ask.campaign(campaign)
         for kind, place in (("csv", csv), ("parquet", parquet)):
             if place is not None:
@@ -97,14 +98,15 @@ def _print(id: str, document: Any) -> None:
     several, projected = len(groups) > 1, "projected" in groups[0]
     window = f"rounds up to {document['t']:,}, {document['width']:,} of them" if "t" in document else None
     title = f"{id}: {window or 'round ' + format(document['round'], ',')}"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=foreign(title), title_justify="left", title_style="bold")
     for name in (["group"] if several else []) + ["", "estimate", f"{percent(0.95)} interval", "reports"]:
         table.add_column(name, justify="left" if name in ("group", "") else "right")
     if projected:
         table.add_column("nearest share", justify="right")
     for group in groups:
         for row in _rows(group):
-            table.add_row(*([group["group"] or "everybody"] if several else []), *row)
+            named = [group["group"] or "everybody"] if several else []
+            table.add_row(*map(foreign, (*named, *row)))
     Console().print(table)
     missing = sorted({t for group in groups for t in group.get("missing", ())})
     if missing:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import ssl
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
+
+import typer
 
 from dovetail.core.errors import ConfigError, DataError, UnreachableError
 from dovetail.core.extras import require
-from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.endpoint import place_of, require_private
 
 SECONDS = 60.0
+
+InsecureHttp = Annotated[
+    bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine, where anybody on the way reads.")
+]
 
 
 class ServerClient:
@@ -22,10 +28,16 @@ class ServerClient:
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, role: Literal["analyzer", "shuffler"] = "analyzer"
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        role: Literal["analyzer", "shuffler"] = "analyzer",
+        insecure_http: bool = False,
     ) -> None:
         self._httpx: Any = require("httpx", extra="serve")
         place_of("URL", url, ("http", "https"))
+        require_private("URL", url, insecure_http=insecure_http)
         self._place, self._role = url.rstrip("/"), role
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._client = self._httpx.Client(

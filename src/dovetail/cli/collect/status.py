@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.collect.query import Campaign, TokenFile, token_of
-from dovetail.cli.collect.server_client import ServerClient
-from dovetail.cli.console.output import Json, print_json
+from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
+from dovetail.cli.console.output import Json, foreign, print_json
 from dovetail.core.errors import DataError
 
 Url = Annotated[
@@ -23,7 +23,13 @@ def register(app: typer.Typer) -> None:
     app.command("status")(_status)
 
 
-def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, as_json: Json = False) -> None:
+def _status(
+    url: Url,
+    campaign: Campaign = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: Json = False,
+) -> None:
     """How far a server has come. Analyzer: batches counted, set aside, promised. Shuffler: rounds, and what waits.
 
     A shuffler answers everybody, with counts in tens, and is shown no token; an analyzer asks for one.
@@ -32,11 +38,11 @@ def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, a
     dovetail collect status http://127.0.0.1:8402 --token-file token.txt;
     dovetail collect status http://127.0.0.1:8401
     """
-    found = _shuffler(url)
+    found = _shuffler(url, insecure_http=insecure_http)
     if found is not None:
         print_json(found) if as_json else _print_rounds(found)
         return
-    with ServerClient(url, token=token_of(token_file)) as ask:
+    with ServerClient(url, token=token_of(token_file), insecure_http=insecure_http) as ask:
         id = ask.campaign(campaign)
         status = ask.document(f"/v1/campaigns/{id}/status")
         promised = ask.document(f"/v1/campaigns/{id}/guarantee")["words"]
@@ -46,9 +52,9 @@ def _status(url: Url, campaign: Campaign = None, token_file: TokenFile = None, a
         _print(id, status, promised)
 
 
-def _shuffler(url: str) -> Any:
+def _shuffler(url: str, *, insecure_http: bool) -> Any:
     """What a shuffler says of itself; None of a server that is none."""
-    with ServerClient(url) as ask:
+    with ServerClient(url, insecure_http=insecure_http) as ask:
         try:
             return ask.document("/v1/status")
         except DataError:
@@ -66,7 +72,7 @@ def _print_rounds(found: Any) -> None:
         )
         refused = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in each["refused"].items())
         numbers = (f"{each['round']:,}", each["state"], f"{each['minimum']:,}")
-        table.add_row(each["id"], *numbers, waiting, lost, dropped, refused or "none")
+        table.add_row(*map(foreign, (each["id"], *numbers, waiting, lost, dropped, refused or "none")))
     Console().print(table)
     typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
     if found["clock"] == "halted":
@@ -77,15 +83,16 @@ def _print_rounds(found: Any) -> None:
 
 
 def _print(id: str, status: Any, promised: Any) -> None:
-    rounds = Table(title=f"{id}: {status['question']}", title_justify="left", title_style="bold")
+    rounds = Table(title=foreign(f"{id}: {status['question']}"), title_justify="left", title_style="bold")
     for name in ("round", "reports", "valid", "set aside", ""):
         rounds.add_column(name, justify="left" if name in ("set aside", "") else "right")
     for batch in status["batches"]:
         aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
         note = f"withheld: below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
-        rounds.add_row(f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
+        cells = (f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
+        rounds.add_row(*map(foreign, cells))
     Console().print(rounds)
     words = Table(show_header=False)
     for line in promised:
-        words.add_row(line["name"], line["figure"], line["meaning"])
+        words.add_row(*map(foreign, (line["name"], line["figure"], line["meaning"])))
     Console().print(words)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.collect.server_client import InsecureHttp
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Json, print_json
 from dovetail_device.session import (
@@ -62,6 +63,7 @@ class SessionOptions:
     url: Annotated[str | None, typer.Option(help="Where to send; default the campaign's endpoint.")] = None
     user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None
     password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None
+    insecure_http: InsecureHttp = False
 
 
 def register(app: typer.Typer) -> None:

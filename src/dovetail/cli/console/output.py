@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.core.errors import DataError, OutputError, StorageError
+from dovetail_protocol.terminal_text import is_harmless, printable
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.text import Text
 
     from dovetail.core.entropy import Entropy
     from dovetail.pipeline.progress import Progress as ProgressFunction
@@ -34,10 +36,22 @@ _METADATA = "dovetail"
 def print_json(document: Any) -> None:
     """One JSON document on standard output; its form has a version, which comes first."""
     document = {"schema_version": 1, **document} if isinstance(document, dict) else document
-    typer.echo(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False))
+    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
+    typer.echo("".join(map(_in_json, text)))
 
 
-def print_rows(title: str, rows: dict[str, str]) -> None:
+def foreign(text: str) -> Text:
+    """A text that somebody else wrote, for a cell of a table: neither markup nor control characters work in it."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def _in_json(letter: str) -> str:
+    return letter if letter == "\n" or is_harmless(letter) else json.dumps(letter)[1:-1]
+
+
+def print_rows(title: str, rows: Mapping[str, str | Text]) -> None:
     """A two-column table: what, and the number."""
     from rich.console import Console
     from rich.table import Table

@@ -40,6 +40,7 @@ def load(path: Path) -> AnalyzerConfig:
 
 def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -> tuple[Analyzer, TokenSource]:
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
+    config.require_private()
     versions = config.load_campaigns(folder)
     campaigns = AnalyzerCampaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
     tokens: TokenSource = Tokens(()) if config.tokens is None else LiveTokens(folder / config.tokens)

@@ -34,7 +34,7 @@ def close_request(owner: SigningKey, digest: bytes, number: int, challenge: byte
 class CloseChallenges:
     """The challenges of one running shuffler: each closes one round, once, for `SECONDS`.
 
-    They carry their own proof under a key that lives as long as the process: many cost no memory, and what was
+    They carry their own proof, under a key that lives as long as the process: many cost no memory, and what was
     drawn before a restart, or by another replica, is worth nothing. Those that an owner has used are remembered.
     """
 

@@ -291,6 +291,7 @@ class ShufflerRole:
                 self.rounds.open(campaign, number, now)
             case "close":
                 store.set_state(campaign, number, "open", "held")
+                self.counters.settle(campaign)
             case "hold":
                 self._hold(version, number)
             case "merge":

@@ -23,7 +23,7 @@ from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
-from dovetail_protocol.endpoint import place_of
+from dovetail_protocol.endpoint import place_of, require_private
 
 
 class MqttSection(Section):
@@ -82,7 +82,9 @@ def assemble(
     config: ShufflerConfig, folder: Path, clock: Clock | None = None
 ) -> tuple[ShufflerService, list[MqttSubscriber]]:
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
+    config.require_private()
     place_of("analyzer", config.analyzer, ("http", "https"))
+    require_private("analyzer", config.analyzer, insecure_http="analyzer" in config.insecure_http)
     campaigns = config.load_campaigns(folder)
     registry = CampaignRegistry.of([campaign for campaign, _ in campaigns], config.load_keys(folder, "shuffler"))
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}

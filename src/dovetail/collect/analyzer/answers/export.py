@@ -24,6 +24,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+_FORMULA = r"^[=+\-@\t\r\n]"
+_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
+
+
 def table(answers: CampaignAnswers) -> pl.DataFrame:
     """All estimates of a campaign, by round; the interval has the level of the documents."""
     rows = [
@@ -43,8 +47,20 @@ def _components(shares: Document) -> Iterator[tuple[str, tuple[float, ...]]]:
 
 
 def as_csv(frame: pl.DataFrame) -> bytes:
-    """The table as CSV with a header line."""
-    return frame.write_csv().encode()
+    """The table as CSV with a header line.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay as they are, and so do
+    texts that are plain numbers.
+    """
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    tamed = [
+        pl.when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
+        .then("'" + pl.col(name))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in texts
+    ]
+    return frame.with_columns(tamed).write_csv().encode()
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus and the public status: counts in tens, so that nobody can watch one report arrive."""
+"""Metrics for Prometheus and the public status: counts in steps, so that nobody can watch one report arrive."""
 
 from __future__ import annotations
 
@@ -77,9 +77,11 @@ class _Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         messages = CounterMetricFamily(
-            "dovetail_messages", "Messages by what became of them, rounded down to tens.", labels=["campaign", "kind"]
+            "dovetail_messages",
+            "Messages by what became of them, in tens; accepted ones move when a round closes.",
+            labels=["campaign", "kind"],
         )
-        for labels, count in _coarse(self._shuffler.counters.total()).items():
+        for labels, count in self._shuffler.counters.published().items():
             messages.add_metric(labels, count)
         yield messages
         rounds = GaugeMetricFamily("dovetail_rounds", "Rounds by state.", labels=["campaign", "state"])
