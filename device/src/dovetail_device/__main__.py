@@ -101,7 +101,7 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
     names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
-    return {name: getattr(options, name) for name in names}
+    return {name: getattr(options, name) for name in (*names, "hand_over")}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -144,6 +144,12 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--user", help="User name for the broker, best the same for all devices.")
         verb.add_argument("--password-file", type=Path, help="File with the password for the broker.")
         verb.add_argument("--insecure-http", action="store_true", help="Send over plain HTTP to other machines too.")
+        verb.add_argument(
+            "--no-hand-over",
+            dest="hand_over",
+            action="store_false",
+            help="Follow no owner's hand-over to another key.",
+        )
         verb.add_argument("--wait", type=float, default=0.0, help="Try again for so many seconds; default 0.")
 
     state = _verb(verbs, "status", _status, "Budgets spent, and reports by state, campaign by campaign.")

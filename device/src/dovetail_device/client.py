@@ -98,6 +98,9 @@ class Device:
         the first one met.
     question : str, optional
         What budgets are counted by, such as the name of a sensor; default the words of the campaign's question.
+    hand_over : bool
+        Whether consent to an owner is consent to whom that owner hands the campaign over, by a signed line; where it
+        is not, the next owner has to be named.
 
     Raises
     ------
@@ -127,6 +130,7 @@ class Device:
         max_epsilon: float | None = None,
         owners: Collection[VerifyingKey] = (),
         question: str | None = None,
+        hand_over: bool = True,
     ) -> None:
         if keys.role != "device" or keys.signing is None:
             raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
@@ -136,7 +140,8 @@ class Device:
                 f"the campaign {given.id} asks for reports of epsilon {given.mechanism.epsilon:g}, and this device "
                 f"gives at most {max_epsilon:g}."
             )
-        self._campaign = outbox.adopt(given, owners=owners)
+        self._hand_over = hand_over
+        self._campaign = outbox.adopt(given, owners=owners, hand_over=hand_over)
         if terms_of(self._campaign) != terms_of(given):
             raise ConfigError(
                 f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
@@ -281,8 +286,10 @@ class Device:
             return  # not signed by the owner, so the owner has not said it
         if fresh.id != known.id or fresh.version <= known.version:
             return
+        if fresh.owner != known.owner and not self._hand_over:
+            return  # whoever runs the device has not consented
         if terms_of(fresh) == terms_of(known):
-            self._campaign = self._outbox.adopt(fresh)
+            self._campaign = self._outbox.adopt(fresh, hand_over=self._hand_over)
         else:
             self._outbox.supersede(fresh)
 

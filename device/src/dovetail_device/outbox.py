@@ -136,26 +136,34 @@ class Outbox:
 
     # Campaigns
 
-    def adopt(self, campaign: Campaign, *, owners: Collection[VerifyingKey] = ()) -> Campaign:
+    def adopt(self, campaign: Campaign, *, owners: Collection[VerifyingKey] = (), hand_over: bool = True) -> Campaign:
         """Pin the owner, remember the newest version of the campaign, and return it.
 
         owners : who may ask, and nobody else; if nobody is named, those met before, or the first one met.
+        hand_over : whether consent to an owner is consent to whom that one's signed hand-over names.
         """
         with self._transaction() as run:
             found = run("SELECT owner, signed FROM campaign WHERE id = ?", campaign.id).fetchone()
             if found is None:
-                spending.consent(run, campaign, owners)
+                spending.consent(run, campaign, owners, hand_over=hand_over)
                 run(
                     "INSERT INTO campaign (id, owner, version, signed, spent) VALUES (?, ?, ?, ?, '0')",
                     campaign.id, campaign.owner.public, campaign.version, campaign.signed,
                 )  # fmt: skip
                 return campaign
-            if found[0] != campaign.owner.public:
+            pinned = VerifyingKey(found[0])
+            known = Campaign.parse(found[1], pinned)
+            former = known.descends_from(campaign.owner) and campaign.version < known.version
+            if not (former or campaign.descends_from(pinned)):
                 raise ConfigError(
                     f"the campaign {campaign.id} is pinned to its owner, and this file has another one."
                 )
-            spending.consent(run, campaign, owners)
-            known = Campaign.parse(found[1], campaign.owner)
+            if not (former or hand_over or campaign.owner in (pinned, *owners)):
+                raise ConfigError(
+                    f"the campaign {campaign.id} was handed over to {campaign.owner}, and this device is told to "
+                    "follow no hand-over; whoever runs it decides."
+                )
+            spending.consent(run, campaign, owners, hand_over=hand_over)
             if known.version == campaign.version and known.digest != campaign.digest:
                 raise ConfigError(
                     f"the campaign {campaign.id} has two different files of version {campaign.version}; "
@@ -163,8 +171,8 @@ class Outbox:
                 )
             if known.version >= campaign.version:
                 return known
-            statement = "UPDATE campaign SET version = ?, signed = ? WHERE id = ?"
-            run(statement, campaign.version, campaign.signed, campaign.id)
+            statement = "UPDATE campaign SET owner = ?, version = ?, signed = ? WHERE id = ?"
+            run(statement, campaign.owner.public, campaign.version, campaign.signed, campaign.id)
             return campaign
 
     def supersede(self, campaign: Campaign) -> None:

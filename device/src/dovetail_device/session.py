@@ -40,11 +40,13 @@ def open_device(
     user: str | None = None,
     password_file: Path | None = None,
     insecure_http: bool = False,
+    hand_over: bool = True,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
-    `password_file` log in to a broker; `insecure_http` allows plain HTTP beyond this machine.
+    `password_file` log in to a broker; `insecure_http` allows plain HTTP beyond this machine; without `hand_over` no
+    other owner is followed, whatever the first one has signed.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -64,6 +66,7 @@ def open_device(
             max_epsilon=max_epsilon,
             owners=() if consent is None else (consent,),
             question=question,
+            hand_over=hand_over,
         )
 
 

@@ -61,8 +61,10 @@ def take_over(run: Run) -> None:
         _add(run, question_key(campaign.question), Fraction(spent))
 
 
-def consent(run: Run, campaign: Campaign, owners: Collection[VerifyingKey]) -> None:
+def consent(run: Run, campaign: Campaign, owners: Collection[VerifyingKey], *, hand_over: bool) -> None:
     """Remember the campaign's owner as one who is answered.
+
+    hand_over : whether consent to an owner is consent to whom that one has handed the campaign over.
 
     Raises
     ------
@@ -70,7 +72,8 @@ def consent(run: Run, campaign: Campaign, owners: Collection[VerifyingKey]) -> N
         When `owners` are named and this is none of them, or nobody is named and another owner was met before.
     """
     known = {key for (key,) in run("SELECT key FROM owner")} if not owners else {owner.public for owner in owners}
-    if known and campaign.owner.public not in known:
+    heirs = hand_over and any(campaign.descends_from(VerifyingKey(key)) for key in known)
+    if known and campaign.owner.public not in known and not heirs:
         raise ConfigError(
             f"this device has not consented to answer {campaign.owner}, the owner of the campaign {campaign.id}; "
             "whoever runs it consents by naming that key as `owner` (--owner)."

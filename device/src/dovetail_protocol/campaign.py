@@ -22,6 +22,7 @@ from dovetail_protocol.errors import ConfigError, DovetailError
 from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms import mechanism
+from dovetail_protocol.succession import HandOver, heir, read_hand_overs
 from dovetail_protocol.toml_section import Section
 
 SCHEMA = 1
@@ -121,6 +122,7 @@ class Campaign:
     shuffler: SealingKey
     shuffler_signing: VerifyingKey
     endpoints: dict[str, str]  # "http", "mqtt": where devices send
+    handed_over: tuple[HandOver, ...]  # from the first owner to this one; empty if there was one only
     digest: bytes  # 32 bytes
     signed: bytes  # the file
 
@@ -139,13 +141,18 @@ class Campaign:
         """How many reports one device sends at most: so many its budget pays for."""
         return affordable(self.promise.device_budget, self.mechanism.epsilon)
 
+    def descends_from(self, owner: VerifyingKey) -> bool:
+        """Whether this is the owner, or one to whom that one's trust was handed over, step by step."""
+        return heir(owner, self.handed_over) == self.owner
+
     @classmethod
     def parse(cls, signed: bytes, owner: VerifyingKey | None = None) -> Campaign:
-        """The campaign of these bytes; signed by `owner`, or else by the owner it names itself."""
+        """The campaign of these bytes; signed by `owner` or its heir, or else by the owner it names itself."""
         body, proof = _split(signed)
         if proof is None:
             raise ConfigError("the campaign is not signed; the owner signs it with `dovetail collect sign`.")
-        if owner is not None and not owner.verifies(proof, _DOMAIN + body):  # before anything of it is read
+        if owner is not None and not heir(owner, read_hand_overs(body)).verifies(proof, _DOMAIN + body):
+            # before anything of it is believed
             raise ConfigError(f"the campaign is not signed by {owner}, or has been changed since.")
         campaign = _read(body, signed)
         if not campaign.owner.verifies(proof, _DOMAIN + body):
@@ -214,6 +221,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         shuffler=SealingKey.parse("keys.shuffler", keys.text("shuffler")),
         shuffler_signing=VerifyingKey.parse("keys.shuffler_signing", keys.text("shuffler_signing")),
         endpoints=_endpoints(top.section("endpoints", optional=True)),
+        handed_over=read_hand_overs(body),
         digest=sha256(body).digest(),
         signed=signed,
     )
@@ -324,6 +332,11 @@ def _endpoints(section: Section) -> dict[str, str]:
 
 def _agree(campaign: Campaign, suite: str) -> None:
     """What sections must agree on with each other."""
+    for each in campaign.handed_over:
+        if each.campaign != campaign.id:
+            raise ConfigError(f"a line `handed over` is of the campaign {each.campaign}, not of {campaign.id}.")
+    if campaign.handed_over and campaign.handed_over[-1].new != campaign.owner:
+        raise ConfigError("`keys.owner` is not the key to which the campaign was handed over last.")
     for name, key in (("analyzer", campaign.analyzer), ("shuffler", campaign.shuffler)):
         if key.suite != suite:
             raise ConfigError(f"`keys.{name}` is a key of {key.suite}, but `keys.suite` is {suite}.")

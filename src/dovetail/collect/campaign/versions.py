@@ -6,7 +6,7 @@ from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.message import inner_bytes
 
-SHARED = ("owner", "mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise")
+SHARED = ("mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise")
 
 
 def require_same_terms(older: Campaign, newer: Campaign) -> None:
@@ -14,6 +14,11 @@ def require_same_terms(older: Campaign, newer: Campaign) -> None:
     if older.version == newer.version:
         raise ConfigError(
             f"two files are version {newer.version} of the campaign {newer.id}; serve the one that its owner means."
+        )
+    if not newer.descends_from(older.owner):
+        raise ConfigError(
+            f"`owner` differs between the versions {older.version} and {newer.version} of the campaign {newer.id}, "
+            "and the older one has signed no hand-over to the newer; `dovetail collect hand-over` makes one."
         )
     for name in SHARED:
         if getattr(older, name) != getattr(newer, name):
