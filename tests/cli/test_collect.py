@@ -48,7 +48,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, A
 
 def test_every_verb_has_complete_help(capsys: pytest.CaptureFixture[str]) -> None:
     commands = typer.main.get_command(collect).commands  # type: ignore[attr-defined]
-    commands |= commands["roster"].commands
+    commands |= commands["roster"].commands | commands["rotate"].commands
     for name, command in commands.items():
         assert command.help and all(parameter.help for parameter in command.params), name
 

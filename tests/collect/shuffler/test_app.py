@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
 from typer.testing import CliRunner
 
-from dovetail.cli.collect import close
+from dovetail.cli.collect.operate import close
 from dovetail.cli.main import invoke
 from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock

@@ -7,7 +7,8 @@ import typer
 from tests.collect.shuffler.world import ANALYZER, DEVICES, OWNER, SHUFFLER, campaign, message, roster
 from typer.testing import CliRunner
 
-from dovetail.cli.collect import close, shuffler
+from dovetail.cli.collect import shuffler
+from dovetail.cli.collect.operate import close
 from dovetail.cli.main import invoke
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys

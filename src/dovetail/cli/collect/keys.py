@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dovetail.cli.console.output import Json, print_json
+from dovetail.collect.audit_log import AuditLog, audit_key
 from dovetail.collect.files import load_keys, save_keys
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.keys import Role, RoleKeys, SuiteName
@@ -39,17 +41,32 @@ def _keys(
     dovetail collect keys shuffler --out shuffler.key --suite mlkem768-x25519
     """
     made = RoleKeys.generate(role, suite)
-    save_keys(made, out)
-    public = public_of(made)
-    place = out.with_name(out.name + ".pub")
-    place.write_text("".join(f'{name} = "{key}"\n' for name, key in public.items()))
+    place = write_keys(made, out)
+    public, by = public_of(made), str(audit_key(made).verifying_key())
     if as_json:
-        print_json({"role": role, "secret": str(out), "public": str(place), "keys": public})
+        print_json({"role": role, "secret": str(out), "public": str(place), "keys": public, "audit": by})
         return
     typer.echo(f"secret keys: {out} (stays on this machine)")
     typer.echo(f"public keys: {place}")
+    if role != "device":
+        typer.echo(f"audit log: {AuditLog.of(made, out).path}, signed by {by}")
     for name, key in public.items():
         typer.echo(f'{name} = "{key}"')
+
+
+def write_keys(made: RoleKeys, out: Path) -> Path:
+    """Write the secret file, the audit log's first line, and the public file, whose place is returned."""
+    save_keys(made, out)
+    if made.role != "device":  # a device is no operator
+        AuditLog.of(made, out).append("keys made", role=made.role, key=fingerprint(made))
+    place = out.with_name(out.name + ".pub")
+    place.write_text("".join(f'{name} = "{key}"\n' for name, key in public_of(made).items()))
+    return place
+
+
+def fingerprint(keys: RoleKeys) -> str:
+    """A short name of these keys: the first digits of the SHA-256 of the public ones."""
+    return sha256(repr(sorted(public_of(keys).items())).encode()).hexdigest()[:16]
 
 
 def public_of(keys: RoleKeys) -> dict[str, str]:

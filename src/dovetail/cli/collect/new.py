@@ -20,7 +20,7 @@ from dovetail.cli.collect.campaign_options import (
     RoundOptions,
     Section,
 )
-from dovetail.cli.collect.sign import write
+from dovetail.cli.collect.operate.sign import write
 from dovetail.cli.console.mechanism_options import RandomizerSettings
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, write_whole

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
@@ -21,10 +22,12 @@ class ServedVersion:
     opener: Opener = field(repr=False)
     signing: SigningKey = field(repr=False)
     length: int  # of its messages, bytes
+    until: float = inf  # seconds since 1970: when an older version stops beside a newer one
 
     def takes_reports(self, now: float) -> bool:
         """Whether reports made under this version are still taken."""
-        return self.campaign.expires is None or now < self.campaign.expires.timestamp()
+        expires = self.campaign.expires
+        return now < self.until and (expires is None or now < expires.timestamp())
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,13 @@ class CampaignRegistry:
         return max(version.length for version in self.versions.values())
 
     @classmethod
-    def of(cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys]) -> CampaignRegistry:
-        """The registry of these campaigns; other shufflers' campaigns and contradicting versions are refused."""
+    def of(
+        cls, campaigns: Iterable[Campaign], keys: Iterable[RoleKeys], *, older_until: float = inf
+    ) -> CampaignRegistry:
+        """The registry of these campaigns; other shufflers' campaigns and contradicting versions are refused.
+
+        older_until : until when (seconds since 1970) reports made under other versions than the newest are taken.
+        """
         held = list(keys)
         versions = {campaign.digest: _version(campaign, held) for campaign in campaigns}
         if not versions:
@@ -52,7 +60,12 @@ class CampaignRegistry:
             if campaign.id in newest:
                 require_same_terms(newest[campaign.id].campaign, campaign)
             newest[campaign.id] = version
-        return cls(versions, newest)
+        current = {version.campaign.digest for version in newest.values()}
+        limited = {
+            digest: version if digest in current else replace(version, until=older_until)
+            for digest, version in versions.items()
+        }
+        return cls(limited, newest)
 
 
 def _version(campaign: Campaign, held: list[RoleKeys]) -> ServedVersion:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from dovetail.collect.campaign.fit_shuffler import fit
 from dovetail.collect.campaign.roster import LiveRoster
@@ -67,6 +68,7 @@ class ShufflerConfig(ServerConfig):
     roster: str | None = None
     listen: str = "127.0.0.1:8401"
     analyzer: str
+    older_versions_until: AwareDatetime | None = None  # while keys are changed
     mqtt: MqttSection | None = None
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
@@ -86,7 +88,11 @@ def assemble(
     place_of("analyzer", config.analyzer, ("http", "https"))
     require_private("analyzer", config.analyzer, insecure_http="analyzer" in config.insecure_http)
     campaigns = config.load_campaigns(folder)
-    registry = CampaignRegistry.of([campaign for campaign, _ in campaigns], config.load_keys(folder, "shuffler"))
+    registry = CampaignRegistry.of(
+        [campaign for campaign, _ in campaigns],
+        config.load_keys(folder, "shuffler"),
+        older_until=inf if config.older_versions_until is None else config.older_versions_until.timestamp(),
+    )
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
     shuffler = ShufflerRole(
         registry,

@@ -1,1 +1,1 @@
-"""What operators and owners do to a collection that runs: who may send and ask, what is given up, how it goes on."""
+"""What operators and owners do to a collection that runs: sign, close, admit, rotate, give up, hand over, audit."""

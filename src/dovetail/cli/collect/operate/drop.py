@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.collect.server_client import ServerClient
+from dovetail.cli.collect.operate.audit import AuditFile, log_of
+from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.core.errors import ConfigError
@@ -26,6 +27,8 @@ def _drop(
     shuffler: Annotated[
         str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
     ] = None,
+    insecure_http: InsecureHttp = False,
+    audit: AuditFile = None,
     as_json: Json = False,
 ) -> None:
     """Give up a round whose key the shuffler has lost, or whose reports do not open; they are deleted.
@@ -39,14 +42,16 @@ def _drop(
     from dovetail.collect.shuffler.close_request import drop_statement
 
     found = load_campaign(campaign)
-    signing = load_keys(keys, "owner").signing
+    held = load_keys(keys, "owner")
+    signing = held.signing
     place = shuffler or found.endpoints.get("http")
     if signing is None or signing.verifying_key() != found.owner:
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
+    log_of(held, keys, audit).append("round dropped", campaign=found.id, version=found.version, round=round)
     word = signing.sign(drop_statement(found.digest, round))
-    with ServerClient(place, role="shuffler") as ask:
+    with ServerClient(place, role="shuffler", insecure_http=insecure_http) as ask:
         state = str(ask.document(f"/v1/campaigns/{found.id}/rounds/{round}/drop", content=word)["state"])
     document = {"campaign": found.id, "round": round, "state": state}
     if as_json:

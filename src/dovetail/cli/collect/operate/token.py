@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.console.output import Json, print_json
-from dovetail.collect.files import save_secret
+from dovetail.collect.audit_log import Action, AuditLog
+from dovetail.collect.files import load_keys, save_secret
 from dovetail.core.extras import require
 
 token = typer.Typer(
@@ -22,6 +23,9 @@ token = typer.Typer(
     help="Who may ask the analyzer: a file of digests; a running analyzer follows its changes at once.",
 )
 
+Keys = Annotated[
+    Path | None, typer.Option(help="The analyzer's key file, in whose audit log this is written; default: nowhere.")
+]
 File = Annotated[Path, typer.Argument(help="The analyzer's `tokens` file.")]
 
 
@@ -37,6 +41,7 @@ def _add(
     out: Annotated[Path, typer.Option("--out", help="Where the token goes: a new file that only its owner reads.")],
     days: Annotated[float, typer.Option(help="How long it is valid.", min=0.0)] = 90.0,
     campaign: Annotated[list[str] | None, typer.Option(help="A campaign that it may read; default all.")] = None,
+    keys: Keys = None,
     as_json: Json = False,
 ) -> None:
     """Make a token. Hand on the file --out; the analyzer keeps its digest only.
@@ -51,13 +56,14 @@ def _add(
     new = Token(digest, label, expires.replace(microsecond=0), None if not campaign else frozenset(campaign))
     before = Tokens.load(file) if file.exists() else Tokens(())
     after = before.with_token(new)  # refused before the secret is written
+    _record(keys, "token added", digest)
     save_secret(made + "\n", out)
     after.save(file)
     _show(file, after, as_json)
 
 
 @token.command("withdraw")
-def _withdraw(file: File, label: str, as_json: Json = False) -> None:
+def _withdraw(file: File, label: str, keys: Keys = None, as_json: Json = False) -> None:
     """Withdraw every token of a label; the next question that shows one is refused.
 
     Example: dovetail collect token withdraw tokens.txt dashboard
@@ -65,7 +71,11 @@ def _withdraw(file: File, label: str, as_json: Json = False) -> None:
     require("starlette", extra="serve")
     from dovetail.collect.analyzer.tokens import Tokens
 
-    after = Tokens.load(file).without(label)
+    before = Tokens.load(file)
+    after = before.without(label)
+    for gone in before.tokens:
+        if gone not in after.tokens:
+            _record(keys, "token withdrawn", gone.digest)
     after.save(file)
     _show(file, after, as_json)
 
@@ -80,6 +90,12 @@ def _list(file: File, as_json: Json = False) -> None:
     from dovetail.collect.analyzer.tokens import Tokens
 
     _show(file, Tokens.load(file), as_json)
+
+
+def _record(keys: Path | None, action: Action, digest: str) -> None:
+    """Write to the audit log what becomes of a token, under the first digits of its digest."""
+    if keys is not None:
+        AuditLog.of(load_keys(keys, "analyzer"), keys).append(action, role="analyzer", digest=digest[:16])
 
 
 def _show(file: Path, found: object, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dovetail.cli.collect.operate.audit import AuditFile, log_of
 from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.collect.files import load_campaign, load_keys
@@ -27,6 +28,7 @@ def _close(
         str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
     ] = None,
     insecure_http: InsecureHttp = False,
+    audit: AuditFile = None,
     as_json: Json = False,
 ) -> None:
     """Close a round of a manual schedule: it takes no more reports and is released by the campaign's rule.
@@ -40,7 +42,8 @@ def _close(
     from dovetail.collect.shuffler.close_request import CHALLENGE, close_request
 
     found = load_campaign(campaign)
-    signing = load_keys(keys, "owner").signing
+    held = load_keys(keys, "owner")
+    signing = held.signing
     place = shuffler or found.endpoints.get("http")
     if signing is None or signing.verifying_key() != found.owner:
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
@@ -49,6 +52,7 @@ def _close(
     path = f"/v1/campaigns/{found.id}/rounds/{round}/close"
     with ServerClient(place, role="shuffler", insecure_http=insecure_http) as ask:
         challenge = _challenge(ask.document(path), CHALLENGE)
+        log_of(held, keys, audit).append("round closed", campaign=found.id, version=found.version, round=round)
         word = close_request(signing, found.digest, round, challenge)
         state = str(ask.document(path, content=word)["state"])
     if as_json:

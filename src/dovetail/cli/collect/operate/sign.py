@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.collect.operate.audit import AuditFile, log_of
 from dovetail.cli.console.output import Json, print_json, write_whole
+from dovetail.collect.audit_log import AuditLog
 from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.files import load_keys
 from dovetail.core.errors import ConfigError, DovetailError
@@ -22,6 +24,7 @@ def register(app: typer.Typer) -> None:
 def _sign(
     campaign: Annotated[Path, typer.Argument(help="The campaign file; it is signed in place.")],
     key: Annotated[Path, typer.Option("--keys", help="The owner's secret key file.")],
+    audit: AuditFile = None,
     as_json: Json = False,
 ) -> None:
     """Sign a campaign, after it was explained with check: from then on no byte of it may change.
@@ -42,6 +45,7 @@ def _sign(
     except DovetailError as error:
         raise ConfigError(f"{campaign}: {error}") from None
     found = Campaign.parse(signed, owner.signing.verifying_key())
+    record_signed(log_of(owner, key, audit), found)
     write_whole(campaign, lambda scratch: write(signed, scratch), force=True)
     if as_json:
         print_json(
@@ -50,6 +54,11 @@ def _sign(
         return
     typer.echo(f"{campaign}: {found.id}, version {found.version}, is signed by {found.owner}")
     typer.echo(f"digest {found.digest.hex()}")
+
+
+def record_signed(log: AuditLog, campaign: Campaign) -> None:
+    """Write to the log that this version of a campaign is signed."""
+    log.append("campaign signed", campaign=campaign.id, version=campaign.version, digest=campaign.digest.hex())
 
 
 def write(data: bytes, place: Path) -> None:
