@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.collect.shuffler import world as shuffler_world
 
 from dovetail.cli.main import invoke
+from dovetail.collect.analyzer import analyzer_config
 from dovetail.collect.audit_log import AuditLog, audit_key, verify_log
 from dovetail.collect.clock import FrozenClock
+from dovetail.collect.files import save_keys
+from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler import shuffler_config
+from dovetail.collect.shuffler.close_request import close_request
 from dovetail.core.errors import DataError, ParameterError, StorageError
 from dovetail_protocol.keys import RoleKeys
 
@@ -99,7 +106,7 @@ def test_several_at_once_write_one_chain(tmp_path: Path) -> None:
         {"value": 3},
         {"campaign": "127.0.0.1"},
         {"campaign": "device.example.org"},
-        {"campaign": "/home/somebody/owner.key"},
+        {"campaign": "/srv/somebody/owner.key"},
         {"key": "ed25519:AAAA"},
         {"campaign": "walk or bike"},
         {"campaign": ""},
@@ -153,8 +160,48 @@ def test_the_verbs_write_what_they_do_before_it_has_effect(
     assert invoke(["collect", "audit", "owner.key.audit", "--key", shown["by"]]) == 2
     log.write_bytes(b"")
     assert invoke(["collect", "audit", "owner.key.audit", "--key", shown["by"], "--head", head]) == 2
-    log.write_bytes(text.replace(b"keys made", b"keys nade"))
-    before = Path("campaign.toml").read_bytes()
     log.write_bytes(text[:-20] + b"\n")
+    before = Path("campaign.toml").read_bytes().replace(b"version = 1\nquestion", b"version = 2\nquestion")
+    Path("campaign.toml").write_bytes(before)
     assert invoke(["collect", "sign", "campaign.toml", "--keys", "owner.key"]) == 2
     assert Path("campaign.toml").read_bytes() == before
+
+
+def test_servers_log_their_starts_their_tokens_and_what_owners_have_them_close(tmp_path: Path) -> None:
+    asked = shuffler_world.campaign(rounds=shuffler_world.BY_HAND, minimum=1)
+    (tmp_path / "c.toml").write_bytes(asked.signed)
+    shuffler_world.roster().save(tmp_path / "roster.csv")
+    for keys in (shuffler_world.SHUFFLER, shuffler_world.ANALYZER, shuffler_world.OWNER):
+        save_keys(keys, tmp_path / f"{keys.role}.key")
+    common = {"schema_version": 1, "campaigns": ["c.toml"], "audit": "."}
+    servers = {"keys": "shuffler.key", "roster": "roster.csv", "analyzer": "http://127.0.0.1:1"}
+    config = shuffler_config.ShufflerConfig.model_validate(common | servers)
+    service, _ = shuffler_config.assemble(config, tmp_path, FrozenClock(0.0))
+    shuffler, owner = service.shuffler, shuffler_world.OWNER.signing
+    assert owner
+    shuffler.start(0.0)
+    shuffler.turn(0.0)
+    shuffler.accept([shuffler_world.message(asked, shuffler_world.DEVICES[0])], 0.0)
+    for signing in (shuffler_world.DEVICES[0], owner):
+        request = close_request(signing, asked.digest, 1, shuffler.close_challenge("commute", 1, 0.0))
+        with contextlib.suppress(Refusal):
+            shuffler.close_round("commute", 1, request, 0.0)
+    shuffler.stop()
+    by = audit_key(shuffler_world.SHUFFLER).verifying_key()
+    found = verify_log(tmp_path / "shuffler.key.audit", by)
+    assert [(entry.action, entry.facts.get("round")) for entry in found] == [
+        ("server started", None),
+        ("round closed", 1),
+    ]
+
+    marks = []
+    for digests in (["0" * 64], ["0" * 64, "1" * 64], ["1" * 64, "0" * 64]):
+        (tmp_path / "tokens").write_text("\n".join(f"{digest} somebody" for digest in digests))
+        raw = common | {"keys": "analyzer.key", "tokens": "tokens", "audit": "new/audit"}
+        analyzer, _ = analyzer_config.assemble(analyzer_config.AnalyzerConfig.model_validate(raw), tmp_path)
+        analyzer.store.close()
+        key = audit_key(shuffler_world.ANALYZER).verifying_key()
+        marks.append(verify_log(tmp_path / "new" / "audit" / "analyzer.key.audit", key)[-1].facts)
+    assert [mark["count"] for mark in marks] == [1, 2, 2]
+    assert marks[0]["digest"] != marks[1]["digest"] == marks[2]["digest"]
+    assert "somebody" not in (tmp_path / "new" / "audit" / "analyzer.key.audit").read_text()

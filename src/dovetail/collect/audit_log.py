@@ -38,10 +38,9 @@ Action = Literal[
     "versions changed",
     "keys destroyed",
     "campaign handed over",
-    "token added",
-    "token withdrawn",
+    "server started",
 ]
-FACTS = frozenset(("role", "campaign", "version", "digest", "round", "key", "versions"))
+FACTS = frozenset(("role", "campaign", "version", "digest", "round", "key", "count"))
 NOTHING = "0" * 64  # before the first line
 _DOMAIN = b"dovetail audit v1\0"
 _NAME = re.compile(r"[A-Za-z0-9_,-]{1,64}")  # a name, a number or a digest; never a value, an address or a path
@@ -82,17 +81,18 @@ class AuditLog:
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
-            raise StorageError(f"{self.path}: cannot be written ({error.strerror}); nothing was done.") from None
+            raise StorageError(
+                f"the audit log {self.path} cannot be written ({error.strerror}); nothing was done."
+            ) from None
 
     def _append(self, file: Any, action: Action, facts: dict[str, Fact]) -> AuditEntry:
-        lines = file.read().split(b"\n")
-        torn, last = lines[-1], lines[-2] if len(lines) > 1 else None
+        *lines, torn = file.read().split(b"\n")
+        by, number, before = self.key.verifying_key(), 1, NOTHING
+        if lines:
+            last = _read(lines[-1], by, self.path, len(lines))
+            number, before = last.number + 1, last.digest
         if torn:  # a line that was cut short was never acted upon
             file.truncate(file.seek(0, os.SEEK_END) - len(torn))
-        by = self.key.verifying_key()
-        number, before = (
-            (1, NOTHING) if last is None else (_read(last, by, self.path, len(lines) - 1).number + 1, _digest(last))
-        )
         time = datetime.fromtimestamp(self.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body = {"number": number, "time": time, "action": action, "facts": facts, "before": before, "by": str(by)}
         line = _json(body | {"signature": text(self.key.sign(_DOMAIN + _json(body)))})

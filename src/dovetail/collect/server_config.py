@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dovetail.collect.audit_log import AuditLog, audit_key
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.collect.http.sockets import host_of
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, OutputError
 from dovetail.pipeline.config.parse import read_toml
 from dovetail.pipeline.config.sections import Section
 from dovetail_protocol.campaign import Campaign
@@ -49,6 +51,7 @@ class ServerConfig(Section):
     listen: str
     store: str | None = None
     tls: TlsSection | None = None
+    audit: str | None = None  # folder of the server's audit log, which bears the name of its newest key file
     insecure_http: list[Literal["listen", "analyzer"]] = Field(default_factory=list)  # plain beyond this machine
 
     def store_url(self, folder: Path, role: str) -> str:
@@ -68,6 +71,18 @@ class ServerConfig(Section):
                 f"`listen` = {self.listen!r} is plain HTTP for other machines: give [tls], listen on 127.0.0.1 "
                 'behind a proxy with TLS, or, where only such a proxy reaches it, say insecure_http = ["listen"].'
             )
+
+    def audit_log(self, folder: Path, keys: Sequence[RoleKeys]) -> AuditLog | None:
+        """The audit log of the server's newest keys, in the folder `audit`; None where it keeps none."""
+        if self.audit is None:
+            return None
+        named = self.keys if isinstance(self.keys, str) else self.keys[-1]
+        place = folder / self.audit
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"`audit`: {place} cannot be made a folder ({error.strerror}).") from None
+        return AuditLog(place / f"{Path(named).name}.audit", audit_key(keys[-1]))
 
     def load_keys(self, folder: Path, role: Role) -> list[RoleKeys]:
         """The secret keys of the server's role; files of another role are refused."""

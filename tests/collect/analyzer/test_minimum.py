@@ -53,6 +53,7 @@ def test_a_batch_filled_up_with_garbage_shows_nobodys_report(randomizer: str, re
     for report in reports:
         world = World((campaign(randomizer, minimum=MINIMUM),))
         fill(world, report, round=1)
+        assert world.answers.rounds()[0].numbers is None
         found = shown(world.analyzer, "commute")
         found.pop("/metrics")  # it holds how long the batch took
         answers.append(

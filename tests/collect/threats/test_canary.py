@@ -53,9 +53,13 @@ def test_times_in_the_stores_are_whole_minutes(collection: Collection) -> None:
 
 
 def test_the_metrics_of_the_shuffler_come_in_tens(collection: Collection) -> None:
-    lines = collection.before.told["/metrics"].decode().splitlines()
-    counts = [float(line.split()[-1]) for line in lines if line.startswith("dovetail_messages_total")]
-    assert counts and all(count % 10 == 0 for count in counts)
+    before, after = (
+        [line for line in seized.told["/metrics"].decode().splitlines() if line.startswith("dovetail_messages_total")]
+        for seized in (collection.before, collection.after)
+    )
+    assert not any("accepted" in line for line in before), "before the round closes nothing is told of reports"
+    assert any("accepted" in line for line in after)
+    assert all(float(line.split()[-1]) % 10 == 0 for line in before + after)
     assert str(len(collection.sent)) not in collection.before.told["/v1/status"].decode()
 
 

@@ -12,7 +12,7 @@ import typer
 from dovetail.cli.console.output import Json, print_json
 from dovetail.collect.audit_log import AuditLog, audit_key
 from dovetail.collect.files import load_keys, save_keys
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, OutputError
 from dovetail_protocol.keys import Role, RoleKeys, SuiteName
 
 
@@ -56,9 +56,12 @@ def _keys(
 
 def write_keys(made: RoleKeys, out: Path) -> Path:
     """Write the secret file, the audit log's first line, and the public file, whose place is returned."""
+    log = AuditLog.of(made, out)
+    if log.path.exists():
+        raise OutputError(f"{log.path} exists, of other keys that had this name; choose another name.")
     save_keys(made, out)
     if made.role != "device":  # a device is no operator
-        AuditLog.of(made, out).append("keys made", role=made.role, key=fingerprint(made))
+        log.append("keys made", role=made.role, key=fingerprint(made))
     place = out.with_name(out.name + ".pub")
     place.write_text("".join(f'{name} = "{key}"\n' for name, key in public_of(made).items()))
     return place

@@ -42,7 +42,8 @@ def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -
     """The analyzer of a configuration in `folder`, and the tokens of its subscribers."""
     config.require_private()
     versions = config.load_campaigns(folder)
-    campaigns = AnalyzerCampaigns.of([each for each, _ in versions], config.load_keys(folder, "analyzer"))
+    keys = config.load_keys(folder, "analyzer")
+    campaigns = AnalyzerCampaigns.of([each for each, _ in versions], keys)
     tokens: TokenSource = Tokens(()) if config.tokens is None else LiveTokens(folder / config.tokens)
     slots = {campaign.id: RosterSlotEstimator.load(campaign, place) for campaign, place in versions}
     analyzer = Analyzer(
@@ -52,4 +53,7 @@ def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -
         keep_days=config.retention.days,
         slots={id: found for id, found in slots.items() if found is not None},
     )
+    if (audit := config.audit_log(folder, keys)) is not None:
+        known = tokens.current()
+        audit.append("server started", role="analyzer", count=len(known.tokens), digest=known.fingerprint)
     return analyzer, tokens

@@ -133,6 +133,11 @@ class Tokens:
             raise DataError(f"there is no token for {label}.")
         return Tokens(kept)
 
+    @property
+    def fingerprint(self) -> str:
+        """A short name of this set of tokens: another one where a token was added or taken away."""
+        return sha256("".join(sorted(token.digest for token in self.tokens)).encode()).hexdigest()[:16]
+
     def find(self, authorization: str | None, *, now: float) -> Token | None:
         """The valid token that an Authorization header holds; takes the same time for every token."""
         scheme, _, token = (authorization or "").partition(" ")

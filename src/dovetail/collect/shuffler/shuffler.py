@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
+from dovetail.collect.audit_log import AuditLog
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
 from dovetail.collect.http.problems import Refusal
@@ -46,6 +47,7 @@ class ShufflerRole:
     """One shuffler and the campaigns that it serves.
 
     roster : the roster as of now, where a campaign asks for one.
+    audit : the log of what owners have asked for.
     fitted : the shufflers of order-private campaigns, by id.
     """
 
@@ -59,6 +61,7 @@ class ShufflerRole:
         roster: Callable[[], Roster] | None = None,
         fitted: Mapping[str, Shuffler] | None = None,
         settings: ShufflerSettings | None = None,
+        audit: AuditLog | None = None,
         rng: Entropy,
     ) -> None:
         for version in campaigns.newest.values():
@@ -80,7 +83,7 @@ class ShufflerRole:
             rates=RateLimiter(self._settings.per_device_per_minute),
             memory=self._settings.retention_days * _DAY,
         )
-        self._challenges = CloseChallenges()
+        self._challenges, self._audit = CloseChallenges(), audit
         self._lock = RLock()  # rounds change one at a time
         self._half_built = set[str]()  # batches that an error has stopped; the next turn abandons them
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait
@@ -173,6 +176,9 @@ class ShufflerRole:
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
             if self.rounds.of(campaign)[number].state == "open":
+                if self._audit is not None:  # before it has effect
+                    named = version.campaign
+                    self._audit.append("round closed", campaign=campaign, version=named.version, round=number)
                 self._advance(version, number, "over", now)
                 self._turn(version, now)
             return self.rounds.of(campaign)[number].state
@@ -187,6 +193,8 @@ class ShufflerRole:
                 raise Refusal("round", "this round has not been opened.")
             self._advance(version, number, "owner drops", now)
             state = self.rounds.of(campaign)[number].state
+        if state == "dropped" and self._audit is not None:
+            self._audit.append("round dropped", campaign=campaign, version=version.campaign.version, round=number)
         if state != "dropped":
             raise Refusal("round", f"round {number} is {state}; only one that is lost, or does not open, is dropped.")
         return state

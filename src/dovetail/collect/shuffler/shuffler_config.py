@@ -88,9 +88,11 @@ def assemble(
     place_of("analyzer", config.analyzer, ("http", "https"))
     require_private("analyzer", config.analyzer, insecure_http="analyzer" in config.insecure_http)
     campaigns = config.load_campaigns(folder)
+    keys = config.load_keys(folder, "shuffler")
+    audit = config.audit_log(folder, keys)
     registry = CampaignRegistry.of(
         [campaign for campaign, _ in campaigns],
-        config.load_keys(folder, "shuffler"),
+        keys,
         older_until=inf if config.older_versions_until is None else config.older_versions_until.timestamp(),
     )
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
@@ -102,9 +104,12 @@ def assemble(
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
         settings=ShufflerSettings(config.limits.per_device_per_minute, config.retention.days),
+        audit=audit,
         rng=system_entropy(),
     )
     shuffler.claim()  # here and not in the server's start, so that the reason is told
+    if audit is not None:
+        audit.append("server started", role="shuffler", count=len(campaigns))
     service = ShufflerService(
         shuffler,
         clock or SystemClock(),
