@@ -187,3 +187,12 @@ def test_key_files_are_numbered_and_none_is_written_over(place: Path) -> None:
         names.append(free_name(names[-1]))
     assert [name.name for name in names] == ["shuffler-2.key", "shuffler-3.key", "shuffler-4.key"]
     assert free_name(place / "2.key").name == "2-2.key"
+
+
+def test_new_keys_under_the_name_of_lost_ones_do_not_go_on_with_their_log(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "owner.key").unlink()
+    capsys.readouterr()
+    assert invoke(["collect", "keys", "owner", "--out", "owner.key"]) == 2
+    assert "owner.key.audit exists, of other keys" in capsys.readouterr().err and not (place / "owner.key").exists()

@@ -38,6 +38,8 @@ Action = Literal[
     "versions changed",
     "keys destroyed",
     "campaign handed over",
+    "token added",
+    "token withdrawn",
     "server started",
 ]
 FACTS = frozenset(("role", "campaign", "version", "digest", "round", "key", "count"))

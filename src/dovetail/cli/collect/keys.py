@@ -57,7 +57,7 @@ def _keys(
 def write_keys(made: RoleKeys, out: Path) -> Path:
     """Write the secret file, the audit log's first line, and the public file, whose place is returned."""
     log = AuditLog.of(made, out)
-    if log.path.exists():
+    if log.path.exists() and not out.exists():
         raise OutputError(f"{log.path} exists, of other keys that had this name; choose another name.")
     save_keys(made, out)
     if made.role != "device":  # a device is no operator
