@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import eye_array, hstack, kron, vstack
+from scipy.sparse import coo_array, eye_array, hstack, kron, vstack
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.leak.qif.arithmetic import Numbers
@@ -96,10 +96,10 @@ def _solve(first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
         "reduce the channels first.",
         most=MOST_UNKNOWNS,
     )
-    product = kron(first, eye_array(wanted))  # R by rows -> C R by rows
+    product = kron(coo_array(first), eye_array(wanted))  # R by rows -> C R by rows
     slack = eye_array(secrets * wanted)
-    sums = kron(eye_array(outputs), np.ones((1, wanted)))
-    blank = 0.0 * kron(np.ones((outputs, 1)), np.ones((1, 2 * secrets * wanted)))
+    sums = kron(eye_array(outputs), coo_array(np.ones((1, wanted))))
+    blank = coo_array((outputs, 2 * secrets * wanted))
     found = linprog(
         np.repeat([0.0, 1.0], [outputs * wanted, 2 * secrets * wanted]),
         A_eq=vstack([hstack([product, slack, -slack]), hstack([sums, blank])]).tocsr(),
