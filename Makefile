@@ -48,6 +48,7 @@ test: $(VENV)/test.stamp
 
 exhaust: $(VENV)/test.stamp
 	$(PYTEST) -m exhaust $(if $(SHARD),--shard $(SHARD))
+	$(if $(wildcard tests/mutants/__main__.py),$(BIN)/python -m tests.mutants $(if $(SHARD),--shard $(SHARD)))
 
 # a few tests of what touches files, times, words and the network; all of them: make elsewhere TIER=
 TIER := tests/cli/test_cli.py tests/collect/device tests/datasets tests/pipeline/test_ledger.py \
