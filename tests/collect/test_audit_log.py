@@ -15,12 +15,12 @@ from dovetail.cli.main import invoke
 from dovetail.collect.analyzer import analyzer_config
 from dovetail.collect.audit_log import AuditLog, audit_key, verify_log
 from dovetail.collect.clock import FrozenClock
-from dovetail.collect.files import save_keys
+from dovetail.collect.files import load_keys, save_keys
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler import shuffler_config
 from dovetail.collect.shuffler.close_request import close_request
 from dovetail.core.errors import DataError, ParameterError, StorageError
-from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 
 OWNER, OTHER = RoleKeys.generate("owner"), RoleKeys.generate("owner")
 BY = audit_key(OWNER).verifying_key()
@@ -134,6 +134,11 @@ def test_the_keys_of_logs_are_their_own(tmp_path: Path) -> None:
     assert audit_key(keys[0]) == audit_key(RoleKeys.parse(keys[0].to_text(), name="k", role="owner"))
 
 
+def _key(role: Role) -> VerifyingKey:
+    """What verifies the log of a role's key file here."""
+    return audit_key(load_keys(Path(f"{role}.key"), role)).verifying_key()
+
+
 def test_the_verbs_write_what_they_do_before_it_has_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +157,11 @@ def test_the_verbs_write_what_they_do_before_it_has_effect(
     head = shown["entries"][0]["digest"]
     for role in ("shuffler", "analyzer"):
         assert invoke(["collect", "audit", f"{role}.key.audit", "--keys", f"{role}.key", "--role", role]) == 0
+    assert invoke("collect token add tokens --label secret-a --out token --keys analyzer.key".split()) == 0  # noqa: SIM905
+    assert invoke("collect token withdraw tokens secret-a --keys analyzer.key".split()) == 0  # noqa: SIM905
+    tokens = [entry.action for entry in verify_log(Path("analyzer.key.audit"), _key("analyzer"))]
+    assert tokens == ["keys made", "token added", "token withdrawn"]
+    assert "secret-a" not in Path("analyzer.key.audit").read_text()
     log = Path("owner.key.audit")
     text = log.read_bytes()
     assert b"ecret-" not in text and b"127.0.0.1" not in text and str(tmp_path).encode() not in text

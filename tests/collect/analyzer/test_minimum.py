@@ -12,7 +12,7 @@ from tests.collect.analyzer.world import KRR, LAPLACE, World, batch, campaign, r
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.estimates import separable
 from dovetail.collect.analyzer.app import analyzer_app
-from dovetail.collect.analyzer.tokens import Tokens
+from dovetail.collect.analyzer.tokens import Token, Tokens
 from dovetail.collect.http.problems import Refusal
 
 MINIMUM = 10
@@ -25,7 +25,7 @@ GROUPS = '[groups]\nnames = ["north", "south", "west"]'
 
 def shown(analyzer: Analyzer, id: str) -> dict[str, bytes]:
     """Everything that a subscriber and a visitor can get, by its place."""
-    app = analyzer_app(analyzer, tokens=Tokens((token("t"),)), public_page=True)
+    app = analyzer_app(analyzer, tokens=Tokens((Token(token("t")),)), public_page=True)
 
     async def ask() -> dict[str, bytes]:
         headers = {"Authorization": "Bearer t"}
