@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import polars as pl
 import pytest
 import typer.main
 from tests.pipeline.surveys import survey
+from tests.waiting import PATIENCE
 
 import dovetail as dt
 from dovetail.cli.console.verbs import VERBS as NAMED
@@ -336,23 +336,31 @@ def test_an_unexpected_fault_is_one_line_and_status_one(
 # --- interruptions -------------------------------------------------------------------------------------------------
 
 
-def big_rehearsal() -> None:
-    """A run that lasts several seconds."""
-    pl.concat([survey(50_000)]).write_csv("survey.csv")
-    text = CONFIG.format(mode="rehearsal") + "[attack]\ntrials = 5000\n"
-    Path("long.toml").write_text(text)
+WORKING = """
+import sys, time
+import dovetail.pipeline.files.write_report, dovetail.pipeline.evaluate.attacks
+from dovetail.cli.main import invoke
+
+def pause(*_, **__):
+    print("working", flush=True)
+    while True:  # until it is interrupted
+        time.sleep(0.1)
+
+place, name = sys.argv[1].rsplit(".", 1)
+setattr(sys.modules[place], name, pause)
+sys.exit(invoke(["run", "rehearsal.toml", "--out", "out"]))
+"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
-def test_ctrl_c_leaves_nothing_and_says_so() -> None:
-    big_rehearsal()
+@pytest.mark.parametrize("work", ["pipeline.evaluate.attacks.run_attack", "pipeline.files.write_report.render_html"])
+def test_ctrl_c_leaves_nothing_and_says_so(work: str) -> None:
     process = subprocess.Popen(
-        [*DOVETAIL, "run", "long.toml", "--out", "out"], stderr=subprocess.PIPE, text=True, env=os.environ.copy()
+        [sys.executable, "-c", WORKING, f"dovetail.{work}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(6)
-    assert process.poll() is None, "the run was over before it could be interrupted"
+    assert process.stdout is not None and process.stdout.readline() == "working\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "interrupted; nothing was written" in err and "Traceback" not in err
     assert not Path("out").exists()

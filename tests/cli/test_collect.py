@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from tests.waiting import PATIENCE
 
 from dovetail.cli.collect import app as collect
 from dovetail.cli.main import invoke
@@ -58,7 +59,9 @@ def test_the_owners_verbs_need_no_server_library() -> None:
     block += "'prometheus_client', 'paho', 'psycopg', 'pythonjsonlogger', 'httpx'))); "
     block += "from dovetail.cli.main import invoke; "
     script = f"{block} sys.exit(10 * invoke(['collect', '--help']) + invoke(['collect', 'check', 'none.toml']))"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert found.returncode == 2 and "no such campaign file" in found.stderr, found.stderr
 
 

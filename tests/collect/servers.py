@@ -12,14 +12,14 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE, until
+
 _USER = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-_START = 20.0  # seconds to wait for a server at most
 
 
 class Absent(Exception):
@@ -53,15 +53,17 @@ class Process:
 
     def start(self) -> None:
         """Start it and wait until its port answers; after a kill its old workers may hold it up for a moment."""
-        end = time.monotonic() + _START
-        while time.monotonic() < end:
-            if self.running is None or self.running.poll() is not None:
-                self.running = self._spawn()
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(0.02)
-        self.kill()
-        raise RuntimeError(f"{self.command[0]} did not start: {self.log.read_text()[-2000:]}")
+        try:
+            until(self._answers, OSError)
+        except AssertionError:
+            self.kill()
+            raise RuntimeError(f"{self.command[0]} did not start: {self.log.read_text()[-2000:]}") from None
+
+    def _answers(self) -> bool:
+        if self.running is None or self.running.poll() is not None:
+            self.running = self._spawn()
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE):
+            return True
 
     def stop(self, sign: int = signal.SIGINT) -> None:
         """End it in good order (PostgreSQL's fast stop), and wait for that."""
@@ -70,7 +72,7 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             self.running.send_signal(sign)
         try:
-            self.running.wait(_START)
+            self.running.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.running.kill()
             self.running.wait()
@@ -125,16 +127,13 @@ class Postgres:
         """Rows of an administrator's statement; waits while the server recovers from a kill."""
         import psycopg
 
-        end = time.monotonic() + _START
-        while True:
-            try:
-                with psycopg.connect(self.url(database), autocommit=True) as connection:
-                    cursor = connection.execute(statement.encode())
-                    return cursor.fetchall() if cursor.description else []
-            except psycopg.OperationalError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.02)
+        def answered() -> tuple[list[Any]]:
+            with psycopg.connect(self.url(database), autocommit=True) as connection:
+                cursor = connection.execute(statement.encode())
+                return (cursor.fetchall() if cursor.description else [],)
+
+        (rows,) = until(answered, psycopg.OperationalError)
+        return list(rows)
 
     def database(self, name: str) -> str:
         """The URL of an empty database; one that exists is emptied, which is quicker than a new one."""

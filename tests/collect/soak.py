@@ -20,11 +20,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -34,6 +35,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from tests.collect import servers
+from tests.waiting import PATIENCE, until
 
 from dovetail.collect.batch import PREFIX, head_bytes
 from dovetail.collect.files import load_campaign, load_keys
@@ -58,8 +60,7 @@ REPORTS = 10  # that the budget of a device pays for
 CALM = "calm"  # the file that tells devices to send what waits, and to end
 _THREADS = 4
 _PAUSE = 0.05  # seconds between answers in one thread
-_MOST = 1.5  # seconds that a process lives after it is ready, at most
-_PATIENCE = 120.0  # seconds until everything has calmed down
+_MOST = 1 << 14  # bytes that devices write down while all are ready, at most, before the next kill
 
 
 @dataclass(frozen=True)
@@ -245,21 +246,33 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
         for process in processes:
             stack.callback(process.kill)
             process.start()
-        killed = _kill(processes, rng, kills)
+        killed = _kill(processes, rng, kills, partial(_written, folder))
+        until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
         status = {process.name: process.stop() for process in reversed(processes[:2])}
     return _check(site, audit, proxy.sent, killed, status, time.monotonic() - began)
 
 
-def _kill(processes: list[ServerProcess], rng: random.Random, kills: int) -> dict[str, int]:
-    """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready."""
+def _written(folder: Path) -> int:
+    """Bytes in all journals."""
+    return sum(path.stat().st_size for path in folder.glob("journal-*"))
+
+
+def _kill(
+    processes: list[ServerProcess], rng: random.Random, kills: int, written: Callable[[], int]
+) -> dict[str, int]:
+    """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready.
+
+    Time is counted by what devices write down meanwhile; one kill in five comes as soon as its victim is ready.
+    """
     starting, killed = list(processes), Counter[str]()
     for _ in range(kills):
         victim = rng.choice(processes)
         if victim in starting:
             victim.ready()
             starting.remove(victim)
-        time.sleep(_MOST * rng.random())
+        goal = written() + max(0.0, rng.uniform(-_MOST / 4, _MOST))
+        until(lambda goal=goal: written() >= goal)  # type: ignore[misc]
         victim.kill()
         killed[victim.name] += 1
         victim.start()
@@ -273,13 +286,15 @@ def _calm_down(site: Deployment, crowd: ServerProcess) -> None:
     """Devices send what waits and end; then the shuffler hands over everything that may leave."""
     (site.folder / CALM).touch()
     assert crowd.running
-    crowd.running.wait(_PATIENCE)
-    end = time.monotonic() + _PATIENCE
-    quiet = 0
-    while quiet < 5 and time.monotonic() < end:  # several rounds in which nothing waits for the analyzer
-        time.sleep(PERIOD)
-        shown = httpx.get(f"{site.shuffler}/metrics").text
-        quiet = quiet + 1 if "\ndovetail_batches_waiting 0.0" in shown else 0
+    crowd.running.wait(PATIENCE)
+    quiet = [False]
+
+    def calm() -> bool:
+        shown = httpx.get(f"{site.shuffler}/metrics", timeout=PATIENCE).text
+        quiet.append("\ndovetail_batches_waiting 0.0" in shown)
+        return all(quiet[-5:])
+
+    until(calm, pause=PERIOD)  # several rounds in which nothing waits for the analyzer
 
 
 def _check(

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
@@ -37,7 +37,7 @@ def alive(folder: Path) -> list[str]:
 def test_every_report_is_counted_and_nothing_is_left_running(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     done = subprocess.run(
-        [*DEMO, *SMALL, "--out", str(folder), "--json"], capture_output=True, text=True, timeout=110, check=False
+        [*DEMO, *SMALL, "--out", str(folder), "--json"], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -57,11 +57,10 @@ def test_whoever_stops_the_demo_stops_its_servers(tmp_path: Path, sign: signal.S
     demo = subprocess.Popen([*DEMO, *long], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert demo.stdout is not None
     url = demo.stdout.readline().split()[2]
-    assert httpx.get(url).text.startswith("<!doctype html>")
+    assert httpx.get(url, timeout=PATIENCE).text.startswith("<!doctype html>")
     assert len(alive(folder)) == 2 + 1  # the servers, and the demo that names the folder
-    time.sleep(0.5)
     demo.send_signal(sign)
-    demo.communicate(timeout=60)
+    demo.communicate(timeout=PATIENCE)
     assert demo.returncode == 1 and alive(folder) == []
 
 

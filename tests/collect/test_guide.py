@@ -6,15 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from os import environ
 from pathlib import Path
 
 import httpx
 import polars as pl
 import pytest
+from tests.waiting import PATIENCE, until
 
 from dovetail.cli.main import invoke
 
@@ -35,21 +36,14 @@ def server(line: str) -> Iterator[None]:
         process = subprocess.Popen(shlex.split(line), env=PATH, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                if httpx.get(f"{url}/readyz").status_code == 200:
-                    break
-            except httpx.HTTPError:
-                pass
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
+        ready = partial(httpx.get, f"{url}/readyz", timeout=PATIENCE)
+        until(lambda: ready().status_code == 200, httpx.HTTPError, alive=lambda: process.poll() is None)
         try:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
             process.stdout.close()
-            status = process.wait(20)
+            status = process.wait(PATIENCE)
         assert status == 0
 
 
@@ -70,7 +64,7 @@ def test_the_guide_leads_from_keys_to_estimates(tmp_path: Path, monkeypatch: pyt
                 elif line.startswith("dovetail ") and not OPERATORS.search(line):
                     assert asked(shlex.split(line)[1:]) == 0, line
                 else:
-                    subprocess.run(["bash", "-euc", line], env=PATH, check=True, timeout=60)
+                    subprocess.run(["bash", "-euc", line], env=PATH, check=True, timeout=PATIENCE)
     found = pl.read_csv("estimates.csv")
     assert found.height >= 4 and set(found["n"]) == {12}
     assert not re.search(
@@ -80,12 +74,10 @@ def test_the_guide_leads_from_keys_to_estimates(tmp_path: Path, monkeypatch: pyt
 
 def asked(arguments: list[str]) -> int:
     """A verb; a query is asked again until the batch has arrived."""
-    for _ in range(40):
-        status = invoke(arguments)
-        if status == 0 or arguments[1] not in ("query", "status"):
-            break
-        time.sleep(0.25)
-    return status
+    if arguments[1] not in ("query", "status"):
+        return invoke(arguments)
+    until(lambda: invoke(arguments) == 0)
+    return 0
 
 
 def test_every_command_that_the_guide_names_exists() -> None:

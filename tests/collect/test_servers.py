@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sized
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 from tests.collect import servers
+from tests.waiting import until
 
 
 @pytest.mark.usefixtures("postgres")  # skips where there is none
@@ -57,12 +57,9 @@ def _session(mosquitto: servers.Mosquitto, name: str, **callbacks: Any) -> mqtt.
     return client
 
 
-def _turn(client: mqtt.Client, until: Sized) -> None:
+def _turn(client: mqtt.Client, come: Sized) -> None:
     """Let the client work until something has come."""
-    end = time.monotonic() + 5
-    while not until and time.monotonic() < end:
-        client.loop(0.05)
-    assert until
+    until(lambda: come or (client.loop(0.05) and False))
 
 
 @pytest.mark.usefixtures("postgres")

@@ -8,8 +8,8 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -28,6 +28,7 @@ from cryptography.x509.oid import NameOID
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from tests.waiting import PATIENCE, LoopClock, until
 
 from dovetail.collect.http import limits
 from dovetail.collect.http.application import Health, strict_app
@@ -43,7 +44,7 @@ MOST = 1000
 
 
 async def _echo(request: Request) -> Response:
-    return Response(await read_limited(request, MOST, seconds=0.5))
+    return Response(await read_limited(request, MOST, seconds=limits.SECONDS))
 
 
 async def _rejects(_: Request) -> Response:
@@ -70,14 +71,18 @@ Serve = Callable[..., str]
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
+    """A clock of servers that is put forward: by itself it reaches no limit."""
+    monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
+    return LoopClock(monkeypatch)
+
+
+@pytest.fixture
+def serve(clock: LoopClock) -> Iterator[Serve]:
     """Serves the app above on a free port; stopped at the end."""
     started = []
 
-    def start(
-        *, seconds: float = 10.0, ready: bool = True, certificate: tuple[Path | None, Path | None] = (None, None)
-    ) -> str:
-        monkeypatch.setattr(limits, "SECONDS", seconds)
+    def start(*, ready: bool = True, certificate: tuple[Path | None, Path | None] = (None, None)) -> str:
         app = strict_app(
             [
                 Route("/echo", _echo, methods=["POST"]),
@@ -94,14 +99,13 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         thread = threading.Thread(target=made.run, kwargs={"sockets": [bound]})
         thread.start()
         started.append((made, thread, bound))
-        while not made.started:
-            time.sleep(0.01)
+        until(lambda: made.started, alive=thread.is_alive)
         return url_of(bound, tls=certificate[0] is not None)
 
     yield start
     for made, thread, bound in started:
         made.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         bound.close()
         assert not thread.is_alive()
 
@@ -116,7 +120,7 @@ def kind_of(response: httpx.Response) -> str:
 
 def test_every_refusal_is_a_problem_document(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     url = serve()
-    with httpx.Client(base_url=url) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE) as client:
         assert kind_of(client.get("/rejects")) == "seal"
         limited = client.get("/refuses")
         assert kind_of(limited) == "rate_limited" and limited.headers["retry-after"] == "8"
@@ -131,7 +135,7 @@ def test_every_refusal_is_a_problem_document(serve: Serve, caplog: pytest.LogCap
 
 
 def test_every_answer_carries_the_security_headers_and_no_name_of_the_software(serve: Serve) -> None:
-    with httpx.Client(base_url=serve()) as client:
+    with httpx.Client(base_url=serve(), timeout=PATIENCE) as client:
         for path in ("/healthz", "/nowhere", "/refuses"):
             headers = client.get(path).headers
             assert {name: headers[name] for name in HEADERS} == HEADERS
@@ -141,13 +145,13 @@ def test_every_answer_carries_the_security_headers_and_no_name_of_the_software(s
 
 @pytest.mark.parametrize("ready", [True, False])
 def test_readiness_is_asked_and_health_is_not(ready: bool, serve: Serve) -> None:
-    with httpx.Client(base_url=serve(ready=ready)) as client:
+    with httpx.Client(base_url=serve(ready=ready), timeout=PATIENCE) as client:
         assert client.get("/healthz").status_code == 200
         assert client.get("/readyz").status_code == (200 if ready else 503)
 
 
 def test_a_body_is_taken_up_to_the_limit_and_not_beyond(serve: Serve) -> None:
-    with httpx.Client(base_url=serve()) as client:
+    with httpx.Client(base_url=serve(), timeout=PATIENCE) as client:
         assert client.post("/echo", content=b"x" * MOST).content == b"x" * MOST
         assert kind_of(client.post("/echo", content=b"x" * (MOST + 1))) == "too_large"
         pieces = iter([b"x" * MOST, b"x"])  # chunked: no length is declared
@@ -156,44 +160,59 @@ def test_a_body_is_taken_up_to_the_limit_and_not_beyond(serve: Serve) -> None:
 
 def raw_connection(url: str) -> socket.socket:
     host, port = url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
 
 def until_closed(connection: socket.socket) -> bytes:
     """Everything that the server sends until it closes."""
     received = b""
-    while piece := connection.recv(4096):
-        received += piece
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(4096):
+            received += piece
     return received
 
 
-def test_a_body_that_does_not_come_is_answered_and_the_connection_is_closed(serve: Serve) -> None:
-    with raw_connection(serve(seconds=0.5)) as connection:
+def later(url: str, clock: LoopClock, seconds: float) -> None:
+    """The server has read what was sent to it, and then so much time passes."""
+    assert httpx.get(f"{url}/healthz", timeout=PATIENCE).status_code == 200
+    clock.pass_time(seconds)
+    assert httpx.get(f"{url}/healthz", timeout=PATIENCE).status_code == 200
+
+
+def test_a_body_that_does_not_come_is_answered_and_the_connection_is_closed(serve: Serve, clock: LoopClock) -> None:
+    url = serve()
+    with raw_connection(url) as connection:
         connection.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+        later(url, clock, limits.SECONDS)
         answer = until_closed(connection)
     assert answer.startswith(b"HTTP/1.1 408 ") and b"urn:dovetail:problem:timeout" in answer
 
 
-def test_a_client_that_sends_its_head_byte_by_byte_is_cut_off(serve: Serve) -> None:
-    with raw_connection(serve(seconds=0.5)) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
-        started, cut = time.monotonic(), False
-        while not cut and time.monotonic() - started < 5.0:
-            try:
-                connection.sendall(b"x")
-                time.sleep(0.05)
-            except OSError:
-                cut = True
-        assert cut and time.monotonic() - started < 3.0
-
-
-def test_a_silent_client_is_cut_off_before_and_after_a_request(serve: Serve) -> None:
-    url = serve(seconds=0.5)
+def test_a_client_that_sends_its_head_byte_by_byte_is_cut_off(serve: Serve, clock: LoopClock) -> None:
+    url = serve()
     with raw_connection(url) as connection:
-        assert connection.recv(1) == b""
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+        for _ in range(4):
+            later(url, clock, limits.SECONDS / 5)
+            connection.sendall(b"x")
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):  # open until the time is over
+            connection.recv(1)
+        connection.settimeout(PATIENCE)
+        later(url, clock, limits.SECONDS / 5)
+        assert until_closed(connection) == b""
+
+
+def test_a_silent_client_is_cut_off_before_and_after_a_request(serve: Serve, clock: LoopClock) -> None:
+    url = serve()
+    with raw_connection(url) as connection:
+        later(url, clock, limits.SECONDS)
+        assert until_closed(connection) == b""
     with raw_connection(url) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET")
-        assert until_closed(connection).startswith(b"HTTP/1.1 200")  # the second head never comes
+        answer = connection.recv(1)
+        later(url, clock, limits.SECONDS)  # the second head never comes
+        assert (answer + until_closed(connection)).startswith(b"HTTP/1.1 200")
 
 
 def test_a_head_without_end_is_refused(serve: Serve) -> None:
@@ -254,7 +273,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 def test_over_tls_browsers_are_told_to_stay_there(serve: Serve, certificate: tuple[Path, Path]) -> None:
     url = serve(certificate=certificate)
     trust = ssl.create_default_context(cafile=certificate[0])
-    with httpx.Client(base_url=url, verify=trust) as client:
+    with httpx.Client(base_url=url, verify=trust, timeout=PATIENCE) as client:
         assert url.startswith("https://")
         assert "max-age" in client.get("/healthz").headers["strict-transport-security"]
 
@@ -265,15 +284,16 @@ from contextlib import asynccontextmanager
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from dovetail.collect import server_log
+from dovetail.collect.http import limits
 from dovetail.collect.http.application import Health, strict_app
 from dovetail.collect.http.server import run_until_stopped
 
 server_log.setup(sys.stderr)
+limits.STOP_SECONDS = 600
 
 async def slow(request):
     print("working", flush=True)
-    await asyncio.sleep(0.5)
-    return PlainTextResponse("done")
+    return PlainTextResponse(await asyncio.to_thread(sys.stdin.readline))
 
 @asynccontextmanager
 async def life(app):
@@ -286,17 +306,27 @@ print("clean", flush=True)
 """
 
 
+def listens(url: str) -> bool:
+    try:
+        raw_connection(url).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_server_that_is_stopped_finishes_what_it_does_and_logs_no_address() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert process.stdout is not None
     url, answers = process.stdout.readline().strip(), list[str]()
-    asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{url}/slow").text))
+    asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{url}/slow", timeout=PATIENCE).text))
     asking.start()
     assert process.stdout.readline() == "working\n"
     os.kill(process.pid, signal.SIGTERM)
-    out, err = process.communicate(timeout=20)
+    until(lambda: not listens(url))
+    out, err = process.communicate("done", timeout=PATIENCE)
     asking.join()
     assert answers == ["done"]
     assert (out, process.returncode) == ("ended\nclean\n", 0)

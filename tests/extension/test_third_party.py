@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -61,7 +62,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             record += f"{name},sha256={digest},{len(text.encode())}\n"
         archive.writestr("dovetail_tiny-0.1.dist-info/RECORD", record + "dovetail_tiny-0.1.dist-info/RECORD,,\n")
     install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(folder / "site")]
-    subprocess.run([sys.executable, *install, str(wheel)], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, *install, str(wheel)], check=True, capture_output=True, timeout=PATIENCE)
     towns = ["a", "b", "c", "b"] * 100
     pl.DataFrame({"town": towns, "age": [20 + place % 7 for place in range(400)]}).write_csv(folder / "survey.csv")
     (folder / "survey.toml").write_text(CONFIG)
@@ -74,7 +75,7 @@ def call(place: Path, *words: str, fails: bool = False) -> Any:
     path = os.pathsep.join([str(place / "site"), *([inherited] if inherited else [])])
     done = subprocess.run(
         [sys.executable, "-m", "dovetail", *words], cwd=place, capture_output=True, text=True, check=False,
-        timeout=300, env={**os.environ, "PYTHONPATH": path, "DOVETAIL_LEDGER": str(place / "ledger")},
+        timeout=PATIENCE, env={**os.environ, "PYTHONPATH": path, "DOVETAIL_LEDGER": str(place / "ledger")},
     )  # fmt: skip
     assert done.returncode == (2 if fails else 0), done.stderr
     return done.stderr.strip() if fails else json.loads(done.stdout)
@@ -139,13 +140,13 @@ def test_the_laws_run_on_it_by_themselves(place: Path) -> None:
     laws = ["tests/laws/test_randomizers.py", "tests/laws/test_shufflers.py", "-k", "Rotated or Pairs or rotated"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *laws], cwd=ROOT,
-        capture_output=True, text=True, check=False, timeout=600,
+        capture_output=True, text=True, check=False, timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     listed = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--collect-only", *laws]
     names = subprocess.run(
-        listed, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300,
+        listed, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "-vv"},
     ).stdout  # fmt: skip
     assert "Rotated" in names and "Pairs" in names

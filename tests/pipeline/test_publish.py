@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -81,16 +80,15 @@ def test_a_place_that_cannot_be_written_is_named() -> None:
 
 def test_a_killed_run_leaves_no_visible_folder(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from dovetail.pipeline.files.publish import publish\n"
+        "import signal, sys; from pathlib import Path; from dovetail.pipeline.files.publish import publish\n"
         "with publish(Path(sys.argv[1]), force=False) as folder:\n"
-        "    (folder / 'report.json').write_text('half'); print('ready', flush=True); time.sleep(60)\n"
+        "    (folder / 'report.json').write_text('half'); print('ready', flush=True); signal.pause()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "out")], stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    time.sleep(0.01)
     assert not (tmp_path / "out").exists()
     write(tmp_path / "out", "whole")
     assert (tmp_path / "out" / "report.json").read_text() == "whole"

@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from xml.etree import ElementTree
 
 import pytest
@@ -64,9 +63,8 @@ def test_a_series_of_any_length_is_drawn_with_few_points(count: int) -> None:
     bins = bin_rounds(document, MOST_POINTS)
     assert len(bins) <= MOST_POINTS and sum(each.rounds for each in bins) == count
     assert [each.first for each in bins[1:]] == [each.last + 1 for each in bins[:-1]]
-    begun = time.perf_counter()
     page = render_html(document)
-    assert time.perf_counter() - begun < 5.0 and len(page) < 200_000
+    assert len(page) < 200_000
     assert (f"each the mean of {bins[0].rounds:,} rounds" in page) == (count > MOST_POINTS)
     parse(page)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
+from tests.waiting import PATIENCE
 
 from dovetail.collect.analyzer.page import live_page as page
 from dovetail_protocol.keys import text
@@ -113,6 +114,6 @@ def test_a_browser_shows_the_page_on_a_phone_without_sideways_scrolling(html: st
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command += ["--allow-file-access-from-files", "--virtual-time-budget=2000", "--dump-dom"]
     found = subprocess.run(
-        [*command, (tmp_path / "phone.html").as_uri()], capture_output=True, text=True, timeout=60, check=True
+        [*command, (tmp_path / "phone.html").as_uri()], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stdout
     assert re.findall(r"<title>(.*)</title>", found) == ["0"]

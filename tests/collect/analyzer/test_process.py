@@ -13,6 +13,7 @@ import httpx
 import polars as pl
 import pytest
 from tests.collect.analyzer.world import ANALYZER, OWNER, SHUFFLER, batch, campaign, seal, token
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
@@ -73,10 +74,11 @@ def running(folder: Path) -> Iterator[Running]:
 
 def test_an_analyzer_counts_answers_keeps_nobodys_trace_and_stops(folder: Path, running: Running) -> None:
     body = batch(ASKED, [*SEALED, SEALED[0][:-1] + b"x"])
-    assert httpx.post(f"{running.url}/v1/batches?canary=query", content=body, headers=CANARY).status_code == 200
-    assert httpx.post(f"{running.url}/v1/batches", content=b"canary", headers=CANARY).status_code == 400
-    wrong = {**CANARY, "Authorization": "Bearer canary-token"}
-    assert httpx.get(f"{running.url}/v1/canary-path", headers=wrong).status_code == 404
+    with httpx.Client(base_url=running.url, headers=CANARY, timeout=PATIENCE) as client:
+        assert client.post("/v1/batches?canary=query", content=body).status_code == 200
+        assert client.post("/v1/batches", content=b"canary").status_code == 400
+        wrong = {"Authorization": "Bearer canary-token"}
+        assert client.get("/v1/canary-path", headers=wrong).status_code == 404
     asking = [running.url, "--token-file", str(folder / "token")]
     shown = CliRunner().invoke(app, ["query", *asking, "--json"], catch_exceptions=False)
     document = json.loads(shown.stdout)
@@ -91,7 +93,7 @@ def test_an_analyzer_counts_answers_keeps_nobodys_trace_and_stops(folder: Path, 
     status = CliRunner().invoke(app, ["status", *asking], catch_exceptions=False).stdout
     assert "1 seal" in status and "collude" in status
     running.process.send_signal(signal.SIGTERM)
-    _, log = running.process.communicate(timeout=20)
+    _, log = running.process.communicate(timeout=PATIENCE)
     assert running.process.returncode == 0
     events = [json.loads(line) for line in log.splitlines()]
     counted = {"campaign": "commute", "count": 7, "accepted": 6, "round": 1}
@@ -101,12 +103,12 @@ def test_an_analyzer_counts_answers_keeps_nobodys_trace_and_stops(folder: Path, 
         assert word not in kept
     again = start(folder)
     try:
-        assert httpx.post(f"{again.url}/v1/batches", content=body).json()["state"] == "counted"
+        assert httpx.post(f"{again.url}/v1/batches", content=body, timeout=PATIENCE).json()["state"] == "counted"
         known = CliRunner().invoke(app, ["status", again.url, *asking[1:], "--json"], catch_exceptions=False)
         assert len(json.loads(known.stdout)["batches"]) == 1
     finally:
         again.process.terminate()
-        assert again.process.wait(20) == 0
+        assert again.process.wait(PATIENCE) == 0
         again.process.communicate()
 
 

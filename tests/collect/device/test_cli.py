@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.collect.device.made import campaign, opened
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import submit as verb
@@ -221,12 +222,12 @@ def test_the_device_needs_the_standard_library_and_cryptography_only(
     tmp_path: Path, asked: Campaign, server: Server
 ) -> None:
     alone = [sys.executable, "-c", ALONE, *given(tmp_path, "--round", "1")]
-    done = subprocess.run(alone, input="red\n", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(alone, input="red\n", capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["receipts"][0]["state"] == "accepted" and len(server.got) == 1
     broken = subprocess.run(
         [sys.executable, "-c", ALONE.replace("import pkgutil", "import numpy, pkgutil")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert "numpy is not for devices" in broken.stderr
 
@@ -238,5 +239,5 @@ def test_mqtt_without_its_extra_says_how_to_install_it(tmp_path: Path, asked: Ca
         ALONE,
         *given(tmp_path, "--round", "1", "--via", "mqtt", "--url", "mqtt://127.0.0.1"),
     ]
-    done = subprocess.run(alone, input="red\n", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(alone, input="red\n", capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2 and "pip install 'dovetail-device[mqtt]'" in done.stderr

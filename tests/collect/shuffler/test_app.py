@@ -6,7 +6,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ import pytest
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
+from tests.waiting import PATIENCE, LoopClock, until
 from typer.testing import CliRunner
 
 from dovetail.cli.collect.operate import close
@@ -42,14 +42,13 @@ def served(world, **more):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
-        while not server.started:
-            time.sleep(0.005)
-        with httpx.Client(base_url=f"http://127.0.0.1:{bound.getsockname()[1]}", timeout=30.0) as client:
+        until(lambda: server.started, alive=thread.is_alive)
+        with httpx.Client(base_url=f"http://127.0.0.1:{bound.getsockname()[1]}", timeout=PATIENCE) as client:
             client.service = service
             yield client
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -286,18 +285,20 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
     told = [service.submit([message(world.campaign, device)]) for device in DEVICES]
     service._checkers.shutdown(wait=True)
     service._writer.stop()
-    assert [answer.kind for each in told for answer in each.result(timeout=5)] == ["accepted"] * len(DEVICES)
+    assert [answer.kind for each in told for answer in each.result(timeout=PATIENCE)] == ["accepted"] * len(DEVICES)
     assert world.store.rounds("commute")[0].count == len(DEVICES)
     service.stop()
 
 
 def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkeypatch):
-    monkeypatch.setattr(limits, "SECONDS", 0.5)
-    world = World(campaign())
+    monkeypatch.setattr(limits, "SECONDS", 6 * PATIENCE)
+    world, clock = World(campaign()), LoopClock(monkeypatch)
     with served(world) as client, socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
         slow.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n")
         assert client.post("/v1/reports", content=message(world.campaign, DEVICES[0])).status_code == 202
-        slow.settimeout(5.0)
+        clock.pass_time(limits.SECONDS)
+        assert httpx.get(client.base_url.join("/healthz"), timeout=PATIENCE).status_code == 200
+        slow.settimeout(PATIENCE)
         with suppress(ConnectionResetError):
             assert slow.recv(100) == b""
 
@@ -388,7 +389,7 @@ def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeyp
     monkeypatch.setattr("dovetail.collect.shuffler.service._BEAT", 0.001)
     service = ShufflerService(broken, FrozenClock(0.0))
     service.start()
-    assert broken.beats.wait(10)
+    assert broken.beats.wait(PATIENCE)
     broken.stop = lambda: None
     service.stop()
     assert [record.getMessage() for record in caplog.records] == ["a step failed"] * 2

@@ -1,12 +1,13 @@
 """Reports over a real broker: durable before they are acknowledged, once each, through disconnects."""
 
-import time
+import threading
 from contextlib import contextmanager
 
 import pytest
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
+from tests.waiting import PATIENCE, until
 
 from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
 from dovetail.collect.shuffler.service import ShufflerService
@@ -19,11 +20,11 @@ def subscribed(world, url):
     """The world's shuffler at a broker, and its subscription."""
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    subscriber = MqttSubscriber(service, url)
+    subscriber, counts = MqttSubscriber(service, url), threading.Event()
+    subscriber._client.on_subscribe = lambda *_: counts.set()
     subscriber.start()
     try:
-        wait(subscriber._client.is_connected)
-        time.sleep(0.1)  # until the subscription counts
+        assert counts.wait(PATIENCE)
         yield subscriber
     finally:
         subscriber.stop()
@@ -32,20 +33,13 @@ def subscribed(world, url):
         service._writer.stop()
 
 
-def wait(until, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def publish(mosquitto, made, messages):
     host, _, port = mosquitto.url.removeprefix("mqtt://").partition(":")
     client = Client(CallbackAPIVersion.VERSION2)
     client.connect(host, int(port))
     client.loop_start()
     for each in messages:
-        client.publish(topic(made.digest), each, qos=1).wait_for_publish(10.0)
+        client.publish(topic(made.digest), each, qos=1).wait_for_publish(PATIENCE)
     client.disconnect()
     client.loop_stop()
 
@@ -59,7 +53,7 @@ def test_reports_come_over_a_broker_once_each_and_bad_ones_do_not_stop_them(mosq
     with subscribed(world, mosquitto.url):
         reports = [message(world.campaign, device) for device in DEVICES[:5]]
         publish(mosquitto, world.campaign, [*reports, b"noise", *reports[:3], reports[0][:-1]])
-        wait(lambda: sum(world.shuffler.counters.total().values()) >= 10)
+        until(lambda: sum(world.shuffler.counters.total().values()) >= 10)
     assert count(world) == 5
     assert (world.count("accepted"), world.count("duplicate"), world.count("malformed")) == (5, 3, 1)
 
@@ -71,7 +65,7 @@ def test_what_comes_while_the_shuffler_is_away_waits_at_the_broker(mosquitto):
     publish(mosquitto, world.campaign, [message(world.campaign, device) for device in DEVICES[:3]])
     assert count(world) == 0
     with subscribed(world, mosquitto.url):
-        wait(lambda: count(world) == 3)
+        until(lambda: count(world) == 3)
 
 
 def test_a_report_that_could_not_be_stored_is_not_acknowledged_and_comes_again(mosquitto, monkeypatch):
@@ -86,10 +80,10 @@ def test_a_report_that_could_not_be_stored_is_not_acknowledged_and_comes_again(m
         patched.setattr(world.store, "accept", full)
         with subscribed(world, mosquitto.url):
             publish(mosquitto, world.campaign, [message(world.campaign, DEVICES[0])])
-            wait(lambda: tried)
+            until(lambda: tried)
     assert count(world) == 0
     with subscribed(world, mosquitto.url):  # the broker still has it
-        wait(lambda: count(world) == 1)
+        until(lambda: count(world) == 1)
 
 
 @pytest.mark.parametrize(

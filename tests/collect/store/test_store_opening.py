@@ -16,6 +16,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, event, inspect, text
 from tests.collect.servers import Postgres, free_port
 from tests.collect.store.samples import BUSES, fill, report
+from tests.waiting import PATIENCE
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.engine import Database
@@ -187,7 +188,7 @@ fill(store, [10])
 def test_a_store_on_a_full_disk_is_not_ready_until_there_is_room_and_the_log_says_both(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path / "store.sqlite")],
-        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=60, check=False,
+        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["refused False", "refused False", "room True {}"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 from tests.collect.threats import stage as staged
-from tests.collect.threats.stage import ADDRESS, CLIENT, HEADERS, TOPIC, Sent, Stage, installed, until
+from tests.collect.threats.stage import ADDRESS, CLIENT, HEADERS, TOPIC, Sent, Stage, installed
+from tests.waiting import PATIENCE, until
 
 from dovetail_protocol.endpoint import topic
 
@@ -61,7 +62,9 @@ def collection(stage: Stage) -> Collection:
 
 
 def _over_http(stage: Stage, sent: list[Sent]) -> None:
-    with httpx.Client(transport=httpx.HTTPTransport(local_address=ADDRESS), headers=HEADERS) as client:
+    with httpx.Client(
+        transport=httpx.HTTPTransport(local_address=ADDRESS), headers=HEADERS, timeout=PATIENCE
+    ) as client:
         for place in range(SINGLE):
             sent.append(stage.message(place))
             answer = client.post(f"{stage.shuffler.url}/v1/reports?canary=query", content=sent[-1].wire)
@@ -108,7 +111,7 @@ def _over_mqtt(stage: Stage, sent: list[Sent]) -> int:
 
 def seize_shuffler(stage: Stage) -> Seizure:
     names = ("/metrics", "/v1/status", f"/v1/campaigns/{stage.campaign.id}/round", "/healthz", "/readyz")
-    told = {name: httpx.get(stage.shuffler.url + name).content for name in names}
+    told = {name: httpx.get(stage.shuffler.url + name, timeout=PATIENCE).content for name in names}
     return Seizure(stage.shuffler.files(), _memory(stage.shuffler), told)
 
 

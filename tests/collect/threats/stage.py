@@ -12,9 +12,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 import numpy as np
 from tests.collect import servers
+from tests.waiting import PATIENCE, until
 
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
@@ -33,7 +34,6 @@ from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
 from dovetail_protocol.message import plain, seal
 
-PATIENCE = 30.0  # seconds
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 ADDRESS = "127.83.71.59"  # where devices send from: nobody else on loopback does
 CLIENT, TOPIC = "canaryclientid", "canary-topic"
@@ -105,7 +105,8 @@ class Server:
         line = self.process.stdout.readline().decode()
         assert line.startswith(f"{self.role} at "), self.log.read_text()
         self.url = line.split()[-1]
-        until(lambda: httpx.get(f"{self.url}/readyz").status_code == 200)
+        ready = partial(httpx.get, f"{self.url}/readyz", timeout=PATIENCE)
+        until(lambda: ready().status_code == 200, httpx.HTTPError, alive=lambda: self.process.poll() is None)
 
     def stop(self) -> int:
         """Its exit status after SIGTERM."""
@@ -214,9 +215,9 @@ class Stage:
         """The owner closes a round; returns when the analyzer has counted it."""
         assert self.owner.signing
         place = f"{self.shuffler.url}/v1/campaigns/{self.campaign.id}/rounds/{round}/close"
-        challenge = bytes.fromhex(httpx.get(place).json()["challenge"])
+        challenge = bytes.fromhex(httpx.get(place, timeout=PATIENCE).json()["challenge"])
         request = close_request(self.owner.signing, self.campaign.digest, round, challenge)
-        assert httpx.post(place, content=request).status_code == 200
+        assert httpx.post(place, content=request, timeout=PATIENCE).status_code == 200
         until(lambda: self.state(round) == "delivered")
 
     def state(self, round: int) -> str:
@@ -238,7 +239,7 @@ class Stage:
 
     def ask(self, path: str) -> bytes:
         """What the analyzer answers to a subscriber."""
-        answer = httpx.get(self.analyzer.url + path, headers={"Authorization": f"Bearer {TOKEN}"})
+        answer = httpx.get(self.analyzer.url + path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE)
         assert answer.status_code == 200, (path, answer.text)
         return answer.content
 
@@ -273,17 +274,6 @@ def _written(region: bytes) -> bytes:
 def found(needles: Sequence[bytes], kept: dict[str, bytes]) -> list[str]:
     """Where one of these stands."""
     return [name for name, data in kept.items() for needle in needles if needle in data]
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for it, not for ever."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        with contextlib.suppress(httpx.HTTPError):
-            if true():
-                return
-        time.sleep(0.05)
-    raise TimeoutError("it never came true")
 
 
 @contextlib.contextmanager

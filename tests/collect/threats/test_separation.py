@@ -11,6 +11,7 @@ import pytest
 from tests.collect.threats.conftest import SEIZED, Collection
 from tests.collect.threats.games import linkage
 from tests.collect.threats.stage import Stage, entries, found, spellings
+from tests.waiting import PATIENCE
 
 from dovetail.collect.files import load_keys
 from dovetail.collect.shuffler.link_key_store import RoundKey
@@ -199,7 +200,7 @@ def test_a_role_refuses_the_key_file_of_the_other(stage: Stage, role: str, other
     key.chmod(0o600)
     (wrong / f"{role}.toml").write_text((folder / f"{role}.toml").read_text())
     command = [sys.executable, "-m", "dovetail", "collect", role, str(wrong / f"{role}.toml")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert f"holds keys of the {other}, which the {role} must never hold" in done.stderr
     assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
@@ -21,9 +20,10 @@ async def stream_limited(request: Request, most: int, *, seconds: float = limits
     declared = request.headers.get("content-length", "0")
     if not declared.isdigit() or int(declared) > most:
         raise _too_large(most)
-    pieces, size, began = request.stream(), 0, time.monotonic()
+    clock = asyncio.get_running_loop().time
+    pieces, size, began = request.stream(), 0, clock()
     while True:
-        left = began + seconds + size / limits.SLOWEST - time.monotonic()
+        left = began + seconds + size / limits.SLOWEST - clock()
         try:
             async with asyncio.timeout(min(seconds, left)):
                 piece = await anext(pieces)
