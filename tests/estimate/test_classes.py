@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.statistics import expect_coverage, expect_mean
+from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -32,14 +32,18 @@ def two(n: int = 50) -> dict[str, Estimate]:
 
 
 def test_size_weights_estimate_the_mean_of_the_people(rng: Entropy) -> None:
-    found = [estimate_classes(KINDS, collect(rng), LABELS).overall for _ in range(300)]
-    expect_mean([e.value for e in found], VALUES.mean())
-    expect_coverage([bool(low <= 3.5 <= high) for low, high in (e.interval(0.95) for e in found)], 0.95)
+    found = [estimate_classes(KINDS, collect(rng), LABELS).overall for _ in range(1000)]
+    values, stated = np.array([e.value for e in found]), np.array([e.standard_error for e in found])
+    expect_mean(values, VALUES.mean())
+    expect_standard_error(values - 3.5, stated)
+    for factor in (SHORT, LONG):
+        expect_caught(expect_standard_error, values - 3.5, factor * stated)
 
 
 def test_inverse_variance_weights_estimate_another_number(rng: Entropy) -> None:
     found = [estimate_classes(KINDS, collect(rng), LABELS, weights="inverse_variance").overall for _ in range(300)]
-    assert np.mean([e.value for e in found]) == pytest.approx(2.0, abs=0.2)  # far from the 3.5 of the people
+    assert np.mean([e.value for e in found]) == pytest.approx(2.0, abs=0.2)
+    expect_caught(expect_mean, [e.value for e in found], VALUES.mean())
 
 
 def test_the_errors_add_as_squares() -> None:

@@ -1,8 +1,10 @@
 """Group estimates stay honest when a shuffle has moved reports between groups."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.statistics import expect_coverage, expect_mean
+from tests.statistics import expect_at_least, expect_caught, expect_mean
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -15,7 +17,7 @@ from dovetail.estimate.grouped import (
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 
-GROUPS, SIZE, MOVED, TRIALS = 3, 400, 80, 300
+GROUPS, SIZE, MOVED, TRIALS = 3, 400, 80, 900
 LABELS = np.repeat(np.arange(GROUPS), SIZE)
 SHARE = MOVED / SIZE
 MIXING = (1 - SHARE) * np.eye(GROUPS) + SHARE * np.roll(np.eye(GROUPS), 1, axis=1)  # places of a hear from a + 1
@@ -51,17 +53,19 @@ def test_without_mixing_groups_are_plain_estimates(rng: Entropy) -> None:
 
 @pytest.mark.parametrize("movers", [random_movers, fixed_movers])
 def test_widened_intervals_cover_whoever_moves(movers: object, rng: Entropy) -> None:
-    hits, numeric = [], []
+    hits, naive = [], []
     for _ in range(TRIALS):
         order = cycle(movers(rng))  # type: ignore[operator]
-        estimate = estimate_groups(KRR2, KRR2.randomize(VALUES, rng)[order], LABELS, MIXING)
-        low, high = estimate.interval(0.95)
-        hits.append((low[:, 1] <= TRUTH) & (high[:, 1] >= TRUTH))
-        mean = estimate_group_means(LAPLACE, LAPLACE.randomize(VALUES, rng)[order], LABELS, MIXING)
-        low, high = mean.interval(0.95)
-        numeric.append((low <= TRUTH) & (high >= TRUTH))
-    for column in (*np.transpose(hits), *np.transpose(numeric)):
-        expect_coverage(column, 0.95)
+        shares = estimate_groups(KRR2, KRR2.randomize(VALUES, rng)[order], LABELS, MIXING)
+        means = estimate_group_means(LAPLACE, LAPLACE.randomize(VALUES, rng)[order], LABELS, MIXING)
+        for seen, plain in ((hits, 1.0), (naive, 0.0)):
+            ends = [replace(e, bias_bound=plain * e.bias_bound).interval(0.95) for e in (shares, means)]
+            (low, high), (bottom, top) = ends
+            inside = (low[:, 1] <= TRUTH) & (high[:, 1] >= TRUTH)
+            seen.append([*inside, *((bottom <= TRUTH) & (top >= TRUTH))])
+    for column in np.transpose(hits):
+        expect_at_least(column, 0.95)
+    expect_caught(expect_at_least, np.transpose(naive)[2], 0.95)  # people of the first group speak for the last
 
 
 def test_the_widening_is_the_share_that_left_times_the_span(rng: Entropy) -> None:
@@ -97,9 +101,12 @@ def test_unmixing_is_unbiased_and_covers_when_moves_ignore_values(rng: Entropy) 
     expect_mean([e.value[:, 1] for e in estimates], TRUTH)
     expect_mean([m.value for m in means], TRUTH)
     expect_mean(plain, MIXING @ TRUTH)
+    expect_caught(expect_mean, plain, TRUTH)
     inside = [(low[:, 1] <= TRUTH) & (high[:, 1] >= TRUTH) for low, high in (e.interval(0.95) for e in estimates)]
-    for column in np.transpose(inside):
-        expect_coverage(column, 0.95)
+    for column in np.transpose(inside):  # at least: who moves is drawn without replacement
+        expect_at_least(column, 0.95)
+    tight = [np.abs(e.value[:, 1] - TRUTH) <= 0.6 * 1.96 * e.standard_error[:, 1] for e in estimates]
+    expect_caught(expect_at_least, np.transpose(tight)[0], 0.95)
 
 
 def test_unmixing_propagates_errors_by_the_squared_inverse(rng: Entropy) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from tests.statistics import expect_coverage, expect_mean, rng_of
+from tests.statistics import expect_at_least, expect_caught, expect_mean, rng_of
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
@@ -119,6 +119,7 @@ def test_the_variance_of_the_median_is_exact_for_odd_n_and_a_bound_for_even(n: i
     squares = np.median(draws, axis=1) ** 2
     if n % 2:
         expect_mean(squares, median_variance(n))
+        expect_caught(expect_mean, squares, 1.2 * median_variance(n))
     else:
         assert squares.mean() < median_variance(n)
 
@@ -130,13 +131,14 @@ def test_the_variance_of_the_median_falls_like_one_over_n() -> None:
 
 @pytest.mark.parametrize("n", [25, 400])
 def test_intervals_cover_the_mean_of_a_narrow_crowd(n: int, rng: Entropy) -> None:
+    """Wide by design, for the bias bound holds whatever the crowd; one standard error does not do."""
     values = 40.0 + 2.0 * (np.arange(n) % 5 == 0)
-    batches = NARROW.randomize(np.tile(values, 300), rng).reshape(300, n)
+    batches = NARROW.randomize(np.tile(values, 900), rng).reshape(900, n)
     estimates = [estimate_median(NARROW, batch, spread=1.0) for batch in batches]
-    expect_coverage([bool(low <= values.mean() <= high) for low, high in (e.interval(0.95) for e in estimates)], 0.95)
-    expect_coverage(
-        [bool(low <= values.mean() <= high) for low, high in (e.population_interval(0.95) for e in estimates)], 0.95
-    )
+    for ends in ([e.interval(0.95) for e in estimates], [e.population_interval(0.95) for e in estimates]):
+        expect_at_least([bool(low <= values.mean() <= high) for low, high in ends], 0.95)
+    off = np.array([float(e.value) for e in estimates]) - values.mean()
+    expect_caught(expect_at_least, np.abs(off) <= [float(e.standard_error) for e in estimates], 0.95)
 
 
 def test_the_crossover_is_real(rng: Entropy) -> None:

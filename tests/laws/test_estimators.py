@@ -4,18 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from tests.randomize.chosen import FREQUENCY, NUMERIC
-from tests.statistics import expect_coverage, expect_mean
+from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
-from dovetail.core.estimate import Tally
+from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.estimate.mean import MeanEstimator
 
-TRIALS, PEOPLE = 400, 1000
+TRIALS, PEOPLE = 1500, 400
 RANDOMIZERS = [*FREQUENCY, *NUMERIC]
 
 
@@ -66,29 +67,61 @@ def test_grouped_tallies_add_and_are_the_tallies_of_the_groups(randomizer: Any, 
             np.testing.assert_allclose(getattr(plain, field)[group], getattr(alone, field), rtol=1e-12)
 
 
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
-def test_estimates_are_unbiased_and_their_intervals_cover(randomizer: Any, rng: Entropy) -> None:
-    estimator, values = estimator_of(randomizer), some_values(randomizer, PEOPLE)
-    reports = randomizer.randomize(np.tile(values, TRIALS), rng)
-    estimates = [estimator.solve(estimator.tally(batch)) for batch in np.split(reports, TRIALS)]
-    truth = truth_of(randomizer, values)
-    expect_mean([e.value for e in estimates], truth)
-    for level in (0.5, 0.95):
-        inside = [(low <= truth) & (truth <= high) for low, high in (e.interval(level) for e in estimates)]
-        for hits in np.reshape(inside, (TRIALS, -1)).T:
-            expect_coverage(hits, level)
+def solved(randomizer: Any, values: np.ndarray, rng: Entropy) -> Estimate:
+    """Estimates (trials, ..) of trials on these values (trials, people)."""
+    estimator, reports = estimator_of(randomizer), randomizer.randomize(values.ravel(), rng)
+    tallies = [estimator.tally(batch) for batch in np.split(reports, len(values))]
+    counts = np.array([tally.counts for tally in tallies])
+    return estimator.solve(Tally(counts, np.full(len(values), values.shape[1])))
+
+
+def stated_error(estimate: Estimate, truth: Any, *, population: bool = False) -> np.ndarray:
+    """The standard error on which an interval decides about this truth."""
+    if estimate.spread is None:
+        return estimate.population_error if population else estimate.standard_error
+    spread = estimate.spread.of_population(estimate.n[:, None]) if population else estimate.spread
+    return np.sqrt(spread.at_zero + spread.slope * truth - spread.curvature * truth**2)
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
-def test_population_intervals_cover_under_sampling(randomizer: Any, rng: Entropy) -> None:
-    estimator, pool = estimator_of(randomizer), some_values(randomizer, 64 * 9 * 5)
-    drawn = pool[rng.below(pool.size, TRIALS * PEOPLE)]
-    reports = randomizer.randomize(drawn, rng)
-    estimates = [estimator.solve(estimator.tally(batch)) for batch in np.split(reports, TRIALS)]
+def test_estimates_are_unbiased_with_their_standard_errors(randomizer: Any, rng: Entropy) -> None:
+    values = some_values(randomizer, PEOPLE)
+    found, truth = solved(randomizer, np.tile(values, (TRIALS, 1)), rng), truth_of(randomizer, values)
+    expect_mean(found.value, truth)
+    expect_caught(expect_mean, found.value, truth + 0.5 * found.value.std(axis=0))
+    stated = stated_error(found, truth)
+    expect_standard_error(found.value - truth, stated)
+    off, claimed = (array.reshape(TRIALS, -1)[:, 0] for array in (found.value - truth, found.standard_error))
+    expect_standard_error(off, claimed)  # of the commonest symbol
+    for factor in (SHORT, LONG):
+        expect_caught(expect_standard_error, found.value - truth, factor * stated)
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_population_errors_are_those_of_sampled_people(randomizer: Any, rng: Entropy) -> None:
+    pool = some_values(randomizer, 64 * 9 * 5)
+    found = solved(randomizer, pool[rng.below(pool.size, TRIALS * PEOPLE)].reshape(TRIALS, PEOPLE), rng)
     truth = truth_of(randomizer, pool)
-    inside = [(low <= truth) & (truth <= high) for low, high in (e.population_interval(0.95) for e in estimates)]
-    for hits in np.reshape(inside, (TRIALS, -1)).T:
-        expect_coverage(hits, 0.95)
+    stated = stated_error(found, truth, population=True)
+    expect_standard_error(found.value - truth, stated)
+    for factor in (SHORT, LONG):
+        expect_caught(expect_standard_error, found.value - truth, factor * stated)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+@pytest.mark.parametrize("population", [False, True])
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_intervals_end_where_the_error_is_its_quantile_of_standard_errors(
+    randomizer: Any, population: bool, level: float, rng: Entropy
+) -> None:
+    """But for the bias bound, and half a step of the lattice on which shares lie."""
+    found = solved(randomizer, some_values(randomizer, PEOPLE)[None], rng)
+    half = 0.0 if found.spread is None else found.spread.half_step
+    ends = found.population_interval(level) if population else found.interval(level)
+    for side, end in zip((1, -1), ends, strict=True):
+        truth = end + side * found.bias_bound
+        reach = norm.isf((1 - level) / 2) * stated_error(found, truth, population=population)
+        np.testing.assert_allclose(side * (found.value - truth), half + reach, rtol=1e-9)
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.randomize.chosen import FREQUENCY, KINDS, TABULATED, one_by_one
-from tests.statistics import expect_law, expect_mean
+from tests.statistics import LONG, SHORT, expect_broken, expect_caught, expect_law, expect_mean, expect_standard_error
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
@@ -27,7 +27,9 @@ def test_reports_have_the_law_of_the_channel(randomizer: Any, rng: Entropy) -> N
     law = randomizer.channel().matrix()
     for x in {0, 1, randomizer.k - 1}:
         reports = randomizer.randomize(np.full(DRAWS, x), rng)
-        expect_law(np.bincount(randomizer.columns(reports), minlength=law.shape[1]), law[x])
+        counts = np.bincount(randomizer.columns(reports), minlength=law.shape[1])
+        expect_law(counts, law[x])
+        expect_broken(counts, law[x - 1])  # what is sent for another value
 
 
 @pytest.mark.parametrize("randomizer", HASHING, ids=repr)
@@ -130,7 +132,11 @@ def test_local_hashing_is_unbiased_with_the_published_variance(randomizer: Local
     reports = randomizer.randomize(np.tile(values, trials), rng).reshape(trials, values.size, 3)
     estimates = np.array([randomizer.invert(randomizer.tally(batch), values.size) for batch in reports])
     expect_mean(estimates, shares)
-    expect_mean((estimates - shares) ** 2, randomizer.variance(shares) / values.size)
+    stated = np.sqrt(randomizer.variance(shares) / values.size)
+    expect_standard_error(estimates - shares, stated)
+    expect_caught(expect_mean, estimates, shares + estimates.std(axis=0) / 2)
+    for factor in (SHORT, LONG):
+        expect_caught(expect_standard_error, estimates - shares, factor * stated)
 
 
 @pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)

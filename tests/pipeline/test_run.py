@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 from tests.pipeline.surveys import numeric, rehearsal, release, survey
-from tests.statistics import FALSE_ALARM, expect_coverage, misfit
+from tests.statistics import FALSE_ALARM, expect_broken
 
 import dovetail as dt
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
@@ -67,19 +67,28 @@ def test_a_rehearsal_is_no_release_that_could_be_drawn_anew() -> None:
         go(rehearsal(), new_release=True)
 
 
-@pytest.mark.exhaust
-def test_intervals_cover_the_truth_of_these_people() -> None:
-    hits = []
-    quick = {"attacks": ["majority"], "targets": 1, "trials": 2}
-    for seed in range(120):
-        report = go(rehearsal(seed=seed, shuffle=BY_AGE, estimate={"by": ["age", "town"]}, attack=quick))
-        found = report.evaluation.estimates
-        assert not isinstance(found.groups, Missing)
-        for entry in [found.overall, *found.groups]:
-            assert entry.truth is not None
-            hits.append(entry.interval[1][0] <= entry.truth[1] <= entry.interval[1][1])
-    # entries of one run share reports, so the nominal 95 % is tested at 92 %
-    expect_coverage(hits, 0.92)
+def test_without_noise_every_estimate_is_the_truth_of_its_people() -> None:
+    """At an epsilon of 40 somebody's report is another one with probability 600 e^-40."""
+    loud = rehearsal(shuffle=BY_AGE, randomize={"epsilon": 40.0}, estimate={"by": ["age", "town"]}, attack=QUICK)
+    found, table = go(loud).evaluation.estimates, survey()
+    assert not isinstance(found.groups, Missing) and len(found.groups) == 6
+    for entry in [found.overall, *found.groups]:
+        here = table if entry.by is None else table.filter(pl.col(entry.by).cast(str) == entry.group)
+        shares = [(here["secret"] == answer).mean() for answer in ("no", "yes")]
+        assert entry.truth == pytest.approx(shares) and entry.value == pytest.approx(shares) and entry.n == len(here)
+
+
+def test_estimates_are_those_of_the_library_on_what_is_released(tmp_path: Path) -> None:
+    """Whose intervals cover: `tests/estimate/test_coverage.py`."""
+    report = go(release(shuffle=BY_AGE, estimate={"by": ["age", "town"]}), ledger=tmp_path)
+    found, out = report.evaluation.estimates, sanitized(report)
+    assert not isinstance(found.groups, Missing) and len(found.groups) == 6
+    for entry in [found.overall, *found.groups]:
+        here = out if entry.by is None else out.filter(pl.col(entry.by).cast(str) == entry.group)
+        wanted = dt.estimate_frequencies(dt.KRR(k=2, epsilon=2.0), (here["report"] == "yes").cast(int).to_numpy())
+        assert entry.value == pytest.approx(wanted.value) and entry.n == wanted.n == len(here)
+        assert entry.standard_error == pytest.approx(wanted.standard_error)
+        np.testing.assert_allclose(np.transpose(entry.interval), wanted.interval(0.95))
 
 
 def test_each_metric_applies_where_a_theorem_says_so() -> None:
@@ -327,7 +336,7 @@ def test_sorting_the_input_by_the_secret_changes_nothing_in_distribution(tmp_pat
     tails = np.minimum(binom.cdf(counts, runs, 0.5), binom.sf(counts - 1, runs, 0.5))
     assert 2 * counts.size * tails.min() >= FALSE_ALARM
     leaky = np.array([0] * 6 + [runs] * 6)  # what a release in input order would show
-    assert misfit(np.array([leaky[0], runs - leaky[0]]), np.array([0.5, 0.5])) < FALSE_ALARM
+    expect_broken([leaky[0], runs - leaky[0]], [0.5, 0.5])
 
 
 # --- refusals -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.pipeline.streams import loads, rehearsal, release
-from tests.statistics import expect_coverage
+from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
 
 import dovetail as dt
 from dovetail.account.compose import compose
@@ -44,13 +44,26 @@ def test_without_noise_the_series_is_the_truth_and_windows_are_its_means() -> No
     assert document["estimates"]["overall"]["value"] == pytest.approx([np.mean(means)])
 
 
-def test_intervals_of_rounds_windows_and_the_whole_cover_the_truth() -> None:
+def test_rounds_have_their_standard_errors_and_windows_add_them_as_squares() -> None:
     document = go(rehearsal(data={"grid": 1.0}), loads(rounds=1200)).document()
     series, windows = document["rounds"]["series"], document["windows"]["rows"]
-    expect_coverage(
-        [low <= true <= high for (low, high), true in zip(series["interval"], series["truth"], strict=True)], 0.95
-    )
-    expect_coverage([row["interval"][0] <= row["truth"] <= row["interval"][1] for row in windows], 0.95)
+    value, truth, stated = (np.array(series[name]) for name in ("value", "truth", "standard_error"))
+    expect_mean(value - truth, 0.0)
+    expect_standard_error(value - truth, stated)
+    for factor in (SHORT, LONG):
+        expect_caught(expect_standard_error, value - truth, factor * stated)
+    expect_caught(expect_mean, value - np.roll(truth, 1) + stated / 4, 0.0)
+    bounds = np.array(series["bias_bound"])  # of rounding
+    reach = np.array([-1.0, 1.0]) * (1.959963984540054 * stated + bounds)[:, None]
+    np.testing.assert_allclose(series["interval"], value[:, None] + reach)
+    for row in windows:
+        here = slice(row["from"] - 1, row["to"])
+        assert [row["value"], row["truth"]] == pytest.approx([value[here].mean(), truth[here].mean()])
+        error = np.sqrt((stated[here] ** 2).sum()) / 4
+        assert row["standard_error"] == pytest.approx(error)
+        assert np.array(row["interval"]) - row["value"] == pytest.approx(
+            np.array([-1.0, 1.0]) * (1.959963984540054 * error + bounds[here].max())
+        )
     assert len(windows) == 300 and len(series["t"]) == 1200
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.randomize.chosen import KINDS
-from tests.statistics import expect_coverage, expect_mean, rng_of
+from tests.statistics import expect_at_least, expect_caught, expect_coverage, expect_mean, rng_of
 
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Z95, predict_accuracy
@@ -61,20 +61,20 @@ def test_the_predicted_error_is_the_simulated_one(
 def test_a_prediction_that_is_off_by_a_fifth_is_caught(factor: float) -> None:
     for randomizer, shares, n in LAWS:
         broken = factor * predict_accuracy(randomizer, n=n, shares=shares).standard_error
-        with pytest.raises(AssertionError, match="mean off"):
-            expect_mean((errors(randomizer, shares, n) / broken) ** 2, 1.0)
+        expect_caught(expect_mean, (errors(randomizer, shares, n) / broken) ** 2, 1.0)
 
 
-def test_the_95_percent_error_covers_and_five_sixths_of_it_do_not() -> None:
+def test_the_95_percent_error_covers_and_five_sixths_or_six_fifths_of_it_do_not() -> None:
     # Shares move in steps, here of up to a third of a standard error; a hundredth is granted for that.
-    hits, tight = [], []
+    hits, tight, loose = [], [], []
     for randomizer, shares, n in LAWS:
         reach, found = predict_accuracy(randomizer, n=n, shares=shares).error95, np.abs(errors(randomizer, shares, n))
         hits.append(found <= reach)
         tight.append(found <= reach / 1.2)
-    expect_coverage(np.concatenate(hits), 0.94)
-    with pytest.raises(AssertionError):
-        expect_coverage(np.concatenate(tight), 0.94)
+        loose.append(found <= reach * 1.2)
+    expect_coverage(np.concatenate(hits), 0.95, 0.01)
+    for broken in (tight, loose):
+        expect_caught(expect_coverage, np.concatenate(broken), 0.95, 0.01)
 
 
 @pytest.mark.parametrize("randomizer", [*SHARES, *(Hadamard(k=9, epsilon=2.0), LocalHashing(k=4, epsilon=0.3))])
@@ -92,9 +92,8 @@ def test_the_mean_of_values_between_grid_points_stays_within_the_error_with_roun
     values = np.full(TRIALS * N, 0.74)  # rounds to 0.5: as biased as can be, nearly
     found = coarse.decode(coarse.randomize(values, rng=rng_of("rounding")).reshape(TRIALS, N).mean(axis=1)) - 0.74
     predicted = predict_accuracy(coarse, n=N)
-    expect_coverage(np.abs(found) <= predicted.error95, 0.95)
-    with pytest.raises(AssertionError):
-        expect_coverage(np.abs(found) <= Z95 * predicted.standard_error, 0.95)
+    expect_at_least(np.abs(found) <= predicted.error95, 0.95)
+    expect_caught(expect_at_least, np.abs(found) <= Z95 * predicted.standard_error, 0.95)
 
 
 def test_sampling_is_added_for_the_population() -> None:
