@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from tests.randomize.chosen import Chosen
-from tests.statistics import expect_law
+from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ParameterError
@@ -34,6 +34,7 @@ def test_every_byte_of_a_word_is_uniform_and_neighbours_are_independent(source: 
         expect_law(np.bincount(byte, minlength=256), np.full(256, 1 / 256))
     top = (words >> np.uint64(60)).astype(np.int64)
     expect_law(np.bincount(top[:-1:2] * 16 + top[1::2], minlength=256), np.full(256, 1 / 256))
+    expect_broken(np.bincount(top[::2] * 17, minlength=256), np.full(256, 1 / 256))  # every word twice
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 32767, 32768, 32769, 100_001])
@@ -82,6 +83,8 @@ def test_below_stays_uniform_where_a_quarter_of_the_words_is_rejected(rng: Entro
     bound = 3 << 61
     drawn = rng.below(bound, 60_000) >> 61
     expect_law(np.bincount(drawn, minlength=3), np.full(3, 1 / 3))
+    without = (rng.words(60_000) % np.uint64(bound)) >> np.uint64(61)  # nothing rejected
+    expect_broken(np.bincount(without.astype(np.int64), minlength=3), np.full(3, 1 / 3))
 
 
 def test_below_redraws_exactly_the_words_beyond_the_last_multiple() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.statistics import expect_law
+from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail.randomize.hadamard import Hadamard
@@ -40,7 +40,9 @@ def test_a_million_symbols_work(epsilon: float, rng: Entropy) -> None:
     channel, row, block = randomizer.channel(), (k - 1) // randomizer.blocks + 1, (k - 1) % randomizer.blocks
     odd = np.bitwise_count(reports % randomizer.width & row) % 2
     owned = np.count_nonzero((reports // randomizer.width == block) & (odd == 0))
-    expect_law([owned, n - owned], [channel.keep / channel.total, 1 - channel.keep / channel.total])
+    kept = channel.keep / channel.total
+    expect_law([owned, n - owned], [kept, 1 - kept])
+    expect_broken([owned, n - owned], [0.95 * kept, 1 - 0.95 * kept])
     shares = randomizer.invert(randomizer.tally(reports), n)
     error = np.sqrt(randomizer.variance(np.eye(1, k, k - 1)[0])[-1] / n)
     assert abs(shares[-1] - 1.0) < 7 * error  # false alarm below 1e-9 (normal tail)

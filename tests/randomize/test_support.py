@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from tests.randomize.chosen import TABULATED
-from tests.statistics import expect_mean
+from tests.statistics import expect_caught, expect_mean
 
 from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import Entropy
@@ -42,6 +42,7 @@ def test_the_support_of_a_hash_is_its_likelihood_and_its_indicators_are_unbiased
             law - law.min(), randomizer.support_log_odds * (row.astype(float) - row.min()), atol=1e-9
         )
     expect_mean(randomizer.indicators(reports), np.eye(randomizer.k)[0])
+    expect_caught(expect_mean, randomizer.indicators(reports), np.eye(randomizer.k)[1])  # of another value
 
 
 def test_tables_beyond_memory_are_refused() -> None:

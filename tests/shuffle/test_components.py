@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.statistics import expect_law
+from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy, Words, system_entropy
 from dovetail.core.errors import DataError
@@ -83,6 +83,9 @@ def test_thetas_of_many_sizes_side_by_side_follow_their_own_laws(rng: Entropy) -
         for place, bound in ((0, 3), (1, 2)):
             law = np.exp(-theta * np.arange(bound))
             expect_law(np.bincount(table[:, block, place], minlength=bound), law / law.sum())
+    for block, theta in ((2, 0.2), (3, 1.1)):
+        law = np.exp(-1.2 * theta * np.arange(3))
+        expect_broken(np.bincount(table[:, block, 0], minlength=3), law / law.sum())
 
 
 def test_a_digit_without_an_end_is_geometric(rng: Entropy) -> None:
@@ -102,6 +105,8 @@ def test_blocks_are_permuted_uniformly_and_independently(sizes: list[int], rng: 
     count = math.prod(math.factorial(size) for size in sizes)
     assert codes.size == count
     expect_law(codes, np.full(count, 1 / count))
+    if count > 1:
+        expect_broken(np.bincount(np.zeros(draws, dtype=int), minlength=count), np.full(count, 1 / count))
 
 
 def test_a_line_holds_components_and_atoms_together() -> None:
