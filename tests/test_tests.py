@@ -9,7 +9,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 CLOCKS = {"sleep", "monotonic", "perf_counter", "process_time", "time", "thread_time", "monotonic_ns", "time_ns"}
-WAITS = {"wait", "join", "result", "settimeout"}  # which take their limit by place too
+WAITS = {"wait", "result", "settimeout"}  # which take their limit by place too
 LIMITED = WAITS | {"communicate", "get", "run", "create_connection"}
 LEAST = 60.0  # seconds that a wait for something may last
 ASKS = {"get", "post", "put", "request", "stream", "Client"}
@@ -71,7 +71,7 @@ def test_statistical_tests_show_the_broken_mechanism_that_they_catch(path: Path)
         "begun = time.monotonic()",
         "await asyncio.sleep(0.5)",
         "process.communicate(timeout=20)",
-        "thread.join(5)",
+        "answer.result(5)",
         "httpx.get(url)",
         "subprocess.run(words, timeout=30)",
     ],

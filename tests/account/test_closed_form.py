@@ -123,6 +123,10 @@ def test_formulas_equal_their_displays() -> None:
     assert clones_focs(e0, n=n, delta=d).epsilon == pytest.approx(focs)
     published = log(1 + (p - 1) * (4 * sqrt(2 * log(4 / d) / ((p + 1) * n)) + 4 / n))
     assert stronger_published(e0, n=n, delta=d).epsilon == pytest.approx(published)
+    assert focs < workshop < 4 * focs
+    misplaced = log(1 + (p - 1) * (4 * sqrt(2 * log(4 / d)) / (sqrt(p + 1) * n) + 4 / n))  # n outside of the root
+    assert misplaced < 0.1 * ClonePair(e0, n, "stronger clones").epsilon(d).lower
+    assert -expm1(e0) < 0.0 < -expm1(-e0)  # the rate of clones as a README prints it, and as it is
     check_ins = exp(3 * e0) * expm1(e0) ** 2 / (2 * n) + exp(1.5 * e0) * expm1(e0) * sqrt(2 * log(1 / d) / n)
     assert random_check_ins(e0, n=n, delta=d) == pytest.approx(check_ins)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise, product
+from math import factorial
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ def test_every_cell_equals_its_definition(k: int, r: int, n: int) -> None:
     for x, row, counts in zip(shuffle.inputs, shuffle.cells, count.cells, strict=True):
         alike = [y for y in shuffle.outputs if sorted(y) == sorted(x)]
         assert row.tolist() == [Fraction(y in alike, len(alike)) for y in shuffle.outputs]
+        assert (max(row) == Fraction(1, factorial(n))) == (len(set(x)) == n)  # as printed: where no value repeats
         assert counts.tolist() == [int(title(tuple(x), k) == z) for z in count.outputs]
 
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement
-from math import comb, e, exp, lcm, log
+from itertools import combinations, combinations_with_replacement, pairwise
+from math import comb, e, exp, lcm, log, sqrt
 
 import numpy as np
 import pytest
@@ -23,8 +23,10 @@ from dovetail.account.attack_lower_bound import (
     mixed_laws,
     three_way_blocks,
 )
+from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones import stronger_clones as clones
 from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.randomize.hadamard import Hadamard
 
 SHARES = (0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95)  # epsilon / epsilon0
 Rows = tuple[tuple[int, ...], ...]  # whole weights, every row with the same total
@@ -208,6 +210,24 @@ def test_the_mixed_attack_is_the_worst_exact_delta_of_binary_response(p: int, n:
         found = attack.delta(share * log(p))
         assert found <= exact
         assert found >= float(exact) * (1 - 1e-9)
+
+
+def test_one_rate_of_error_as_in_theorem_2_3_holds_for_light_data_and_not_for_heavy() -> None:
+    """The error of a share, by its exact variance, over sqrt(log k log(1/delta)) / (epsilon n), constant if it held.
+
+    Light: everybody's symbol is held by few. Heavy: half of the people hold one symbol, and those that share its
+    block get the noise of its reports, which falls like 1 / sqrt(n) alone.
+    """
+    k, delta, over = 1 << 16, 1e-6, dict[str, list[float]]()
+    light, heavy = np.full(k, 1.0 / k), np.append(np.full(k - 1, 0.5 / (k - 1)), 0.5)
+    for n in (10**4, 10**5, 10**6):
+        randomizer = Hadamard(k=k, epsilon=max_epsilon(epsilon=1.0, n=n, delta=delta))
+        rate = sqrt(log(k) * log(1.0 / delta)) / n
+        for name, shares in (("light", light), ("heavy", heavy)):
+            error = sqrt(float(randomizer.variance(shares).max()) / n)
+            over.setdefault(name, []).append(error / rate)
+    assert max(over["light"]) < 1.5 * min(over["light"])
+    assert all(after > 2.5 * before for before, after in pairwise(over["heavy"]))
 
 
 def test_everybody_equal_is_not_always_the_worst_dataset() -> None:

@@ -336,6 +336,7 @@ def test_published_values_are_met() -> None:
     assert vulnerability(KRRChannel.of(3, 0.9), n=100).shuffled == pytest.approx(0.3826, abs=5e-5)
     assert vulnerability(KRRChannel.of(3, 0.9), n=1_000).shuffled == pytest.approx(0.3488, abs=5e-5)
     assert vulnerability(KRRChannel.of(2, 0.9), n=200).shuffled == pytest.approx(0.5282, abs=5e-5)
+    assert vulnerability(KRRChannel.of(2, 0.9), n=200).shuffled != pytest.approx(0.5286, abs=3e-4)  # also printed
     assert vulnerability(KRRChannel.of(2, 0.9), n=200).randomized_shuffled == pytest.approx(0.5225, abs=5e-5)
     assert vulnerability(KRRChannel.of(2, 0.6), n=200).randomized_shuffled == pytest.approx(0.5056, abs=5e-5)
 

@@ -1,6 +1,7 @@
 """Order privacy against exhaustive enumeration, closed forms and the worked example of the paper."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, pairwise
@@ -63,6 +64,44 @@ def literal_law(order: np.ndarray, theta: float) -> np.ndarray:
     line, back = everything(len(order)), inverse(order)
     weights = np.array([-theta * naive_inversions(order[pi][back]) for pi in line])  # inv(s pi s^-1)
     return weights - np.log(np.exp(weights).sum())
+
+
+def pairs_in_another_order(sigma: np.ndarray, other: np.ndarray) -> int:
+    """Formula (5): pairs of indices i < j at which the two sequences go opposite ways."""
+    n = len(sigma)
+    return sum((sigma[i] - sigma[j]) * (other[i] - other[j]) < 0 for i in range(n) for j in range(i + 1, n))
+
+
+def law_with(distance: Callable[[np.ndarray, np.ndarray], int], order: np.ndarray) -> np.ndarray:
+    """Log law of the flow shat s^-1 where shat is drawn with probability exp(-distance to s), not normalized."""
+    line, back = everything(len(order)), inverse(order)
+    law = np.empty(len(line))
+    law[index(line[:, back])] = [-float(distance(shat, order)) for shat in line]
+    return law
+
+
+def test_pairs_of_indices_as_in_formula_5_break_the_promise_and_pairs_of_items_keep_it() -> None:
+    """Indices: the reference order cancels, and the group's own labels decide instead of its places."""
+
+    def items(sigma: np.ndarray, other: np.ndarray) -> int:
+        return pairs_in_another_order(inverse(sigma), inverse(other))
+
+    order, group = np.array([0, 2, 1]), (0, 2)  # side by side in the order, and not in the labels
+    promised = kendall(inverse(order)[list(group)])
+    assert promised == 1
+    assert largest_change(law_with(pairs_in_another_order, order), group, 3) == 3.0
+    assert largest_change(law_with(items, order), group, 3) == 1.0
+    broken = 0
+    for n in (3, 4):
+        for order in everything(n):
+            ours = law_with(items, order)
+            shuffler = Mallows.single(everybody(n), alpha=1.0, reference=order)
+            np.testing.assert_allclose(log_law(shuffler) - ours * shuffler.theta, -log_normalizer(n, shuffler.theta))
+            for group in groups_of(n):
+                exact = kendall(inverse(order)[list(group)])
+                assert largest_change(ours, group, n) == exact
+                broken += largest_change(law_with(pairs_in_another_order, order), group, n) > exact
+    assert broken >= 4 + 68
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def test_without_groups_the_promise_is_vacuous_and_the_order_stays() -> None:
     shuffler = Mallows.fit(Groups.from_lists([[1], []], 4), alpha=0.5)
     np.testing.assert_array_equal(shuffler.permutation(system_entropy()), np.arange(4))
     assert shuffler.sensitivity == 0 and "vacuously" in shuffler.guarantee.source
+    with pytest.raises(ZeroDivisionError):
+        0.5 / shuffler.sensitivity  # theta as printed
     assert shuffler.summary()["components"] == 0
 
 

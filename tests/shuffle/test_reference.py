@@ -42,6 +42,15 @@ def test_breadth_first_follows_star_edges(lists: list[list[int]]) -> None:
     assert breadth_first(groups).tolist() == naive_search([(group[0], set(group)) for group in lists], 12)
 
 
+def test_one_search_as_printed_leaves_other_components_out_and_ours_goes_on_at_the_largest_of_them() -> None:
+    lists = [[5, 6], [0, 1, 2], [8, 7, 9, 3], [1, 4]]
+    reached = {8}  # where the largest group begins, and a single breadth-first search with it
+    while more := {member for group in lists if reached & set(group) for member in group} - reached:
+        reached |= more
+    assert reached == {3, 7, 8, 9}
+    assert breadth_first(Groups.from_lists(lists, 10)).tolist() == [8, 3, 7, 9, 0, 1, 2, 4, 5, 6]
+
+
 @given(labels=st.lists(st.integers(0, 12), min_size=1, max_size=25), radius=st.integers(0, 4))
 def test_windows_are_searched_as_if_they_were_listed(labels: list[int], radius: int) -> None:
     owned = [(i, {j for j, b in enumerate(labels) if abs(a - b) <= radius}) for i, a in enumerate(labels)]
