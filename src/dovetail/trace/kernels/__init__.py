@@ -1,0 +1,1 @@
+"""Stationary correlation functions of time, sums and products of them, and their form in files."""

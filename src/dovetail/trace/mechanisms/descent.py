@@ -1,0 +1,178 @@
+r"""The best noise for a list of goals, by descent on a factor of G, with a certificate that trusts no solver.
+
+Each goal k is a regression of a secret under some prior with a weight: make the largest of maxeig J_k(G) / w_k small
+over G >= f I with tr G <= T. The problem is convex in G; G = f I + B B' with few columns has its optima
+(Burer, Monteiro 2003), because an optimal G has the rank of the goals that bind. The lower end holds for any Y_k and
+P_k >= 0 with sum of w_k tr P_k = 1, by weak duality:
+
+.. math:: \mathrm{LB} = \sum_k 2 \langle P_k, \tilde A_k' Y_k \rangle - \langle P_k, Y_k' (D_k + f I) Y_k \rangle
+          - (T - n f) \, \mathrm{maxeig} \sum_k Y_k P_k Y_k'
+
+The gap between it and the value that is reached is published, and decides whether the descent may stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dovetail.core.bracket import Bracket
+from dovetail.core.errors import MissingExtraError
+from dovetail.core.extras import require
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.loss.conditional import Conditional
+from dovetail.trace.mechanisms.design import Budget
+
+SHARPNESS = (5.0, 30.0, 200.0, 1e3, 1e4)  # of the smooth maximum, one stage after the other
+RESTARTS = 6  # of the last stage, with a fresh memory, while the gap is too large
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """One secret under one prior.
+
+    Parameters
+    ----------
+    weights : float array (n, S)
+        Regression of the trace on the secret, or on one direction of it.
+    residual : float array (n, n)
+    weight : float, above 0
+        The goal is to keep maxeig J below weight times the common level.
+    """
+
+    weights: Floats
+    residual: Floats
+    weight: float = 1.0
+
+    @classmethod
+    def of(cls, seen: Conditional, weight: float = 1.0) -> Goal:
+        """A goal from a regression."""
+        return cls(seen.weights, seen.residual, weight)
+
+    def along(self, direction: Floats) -> Goal:
+        """The same goal for one move of the secret."""
+        return Goal(self.weights @ direction[:, None], self.residual, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Everything that the objective knows at one G; k goals, r columns."""
+
+    solved: Floats  # (k, n, S), (D + G)^-1 A
+    losses: Floats  # (k, S, S), J / w
+    factor: Floats  # (n, r)
+    squares: float
+
+    @property
+    def largest(self) -> float:
+        """The level that is reached."""
+        return float(np.linalg.eigvalsh(self.losses)[:, -1].max())
+
+
+class Descent:
+    """The problem: goals and a budget."""
+
+    def __init__(self, goals: Sequence[Goal], budget: Budget) -> None:
+        self._budget = budget
+        widest = max(goal.weights.shape[1] for goal in goals)
+        self._weights = np.zeros((len(goals), budget.n, widest))  # a column of zeros is a move that tells nothing
+        for row, goal in zip(self._weights, goals, strict=True):
+            row[:, : goal.weights.shape[1]] = goal.weights
+        self._residuals = np.array([goal.residual for goal in goals])
+        self._shares = np.array([goal.weight for goal in goals])
+        self._directions = sum(goal.weights.shape[1] for goal in goals)
+
+    def run(
+        self, start: Floats, *, rank: int | None = None, gap: float = 1e-4, warm: bool = False
+    ) -> tuple[Floats, Bracket]:
+        """A noise covariance and the bracket of the optimum.
+
+        Parameters
+        ----------
+        start : float array (n, n)
+            A covariance to begin with.
+        rank : int
+            Columns of the factor; by default two more than the directions of all goals, at most 14.
+        gap : float
+            Relative gap at which the descent stops.
+        warm : bool
+            Whether `start` is nearly the optimum.
+        """
+        n, white = self._budget.n, self._budget.white
+        columns = min(n, rank or min(14, self._directions + 2))
+        values, vectors = np.linalg.eigh(start - white * np.eye(n))
+        least = 1e-6 * self._budget.free / n
+        point = (vectors[:, -columns:] * np.sqrt(np.maximum(values[-columns:], least))).ravel()
+        best, lower = self._at(point), 0.0
+        stages = SHARPNESS[2:] if warm else SHARPNESS
+        for sharpness in (*stages, *(SHARPNESS[-1],) * RESTARTS):
+            with one_thread():
+                point = minimize(
+                    self._smooth,
+                    point,
+                    args=(sharpness,),
+                    jac=True,
+                    method="L-BFGS-B",
+                    options={"maxiter": 300, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-10},
+                ).x
+            state = self._at(point)
+            best = min(best, state, key=lambda one: one.largest)
+            lower = max(lower, self._certificate(state, sharpness))
+            if best.largest <= lower * (1.0 + gap):
+                break
+        noise = best.factor @ best.factor.T + white * np.eye(n)
+        return noise, Bracket(min(lower, best.largest) * (1.0 - 1e-9), best.largest * (1.0 + 1e-9))
+
+    def _at(self, point: Floats) -> _State:
+        raw = point.reshape(self._budget.n, -1)
+        squares = float((raw * raw).sum())
+        factor = raw * np.sqrt(self._budget.free / squares)
+        noise = factor @ factor.T + self._budget.white * np.eye(self._budget.n)
+        solved = np.linalg.solve(self._residuals + noise, self._weights)
+        matrices = np.swapaxes(self._weights, 1, 2) @ solved / self._shares[:, None, None]
+        return _State(solved, 0.5 * (matrices + np.swapaxes(matrices, 1, 2)), factor, squares)
+
+    def _pressures(self, losses: Floats, sharpness: float) -> tuple[float, Floats]:
+        """Log of the smooth maximum of all eigenvalues, and its derivative by each J (k, S, S)."""
+        values, vectors = np.linalg.eigh(losses)
+        values = np.maximum(values, 1e-300)
+        logs = np.log(values)
+        top = float(logs.max())
+        powers = np.exp(sharpness * (logs - top))
+        total = float(powers.sum())
+        slopes = (vectors * (powers / total / values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+        return top + float(np.log(total)) / sharpness, slopes / self._shares[:, None, None]
+
+    def _smooth(self, point: Floats, sharpness: float) -> tuple[float, Floats]:
+        state = self._at(point)
+        value, slopes = self._pressures(state.losses, sharpness)
+        # dJ/dG = - y . y': each goal pulls the noise towards its own smoother's weights
+        inner = slopes @ (np.swapaxes(state.solved, 1, 2) @ state.factor)
+        pull = -2.0 * np.einsum("kns,ksr->nr", state.solved, inner)
+        raw = point.reshape(self._budget.n, -1)
+        scale = np.sqrt(self._budget.free / state.squares)
+        gradient = scale * (pull - float((pull * raw).sum()) / state.squares * raw)
+        return value, gradient.ravel()
+
+    def _certificate(self, state: _State, sharpness: float) -> float:
+        """The lower end: weak duality at the multipliers that the smooth maximum names."""
+        slopes = self._pressures(state.losses, sharpness)[1]
+        p = slopes / float((self._shares * np.trace(slopes, axis1=1, axis2=2)).sum())
+        y, turned = state.solved, np.swapaxes(state.solved, 1, 2)
+        value = 2.0 * float((p * (np.swapaxes(self._weights, 1, 2) @ y)).sum())
+        value -= float((p * (turned @ (self._residuals @ y) + self._budget.white * (turned @ y))).sum())
+        spread = (y @ p @ turned).sum(axis=0)
+        return value - self._budget.free * float(np.linalg.eigvalsh(spread)[-1])
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Small matrices are faster on one thread, ten times in processor time; without threadpoolctl as it comes."""
+    try:
+        limits: AbstractContextManager[object] = require("threadpoolctl", extra="trace").threadpool_limits(1)
+    except MissingExtraError:
+        return nullcontext()
+    return limits

@@ -1,0 +1,26 @@
+"""Random priors, secrets and noise for the laws of traces."""
+
+import numpy as np
+from numpy.random import Generator, default_rng
+
+from dovetail.trace.kernels.kernel import Floats, Kernel
+from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52, Periodic
+
+KERNELS: list[Kernel] = [
+    RBF(length=2.0),
+    Matern32(length=4.0),
+    Matern52(length=3.0),
+    Periodic(length=1.1, period=7.3),
+]
+STEPS = np.arange(10.0)
+
+
+def covariance(n: int, rng: Generator) -> Floats:
+    """A random well-conditioned covariance."""
+    root = rng.standard_normal((n, n))
+    return np.asarray(root @ root.T / n + 0.05 * np.eye(n))
+
+
+def generator(name: str) -> Generator:
+    """Draws that belong to a test's name."""
+    return default_rng(list(name.encode()))

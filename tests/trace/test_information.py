@@ -1,0 +1,245 @@
+"""J is the information of the release about the secret, for any noise; what follows from it is exact."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+from tests.trace.priors import KERNELS, STEPS, covariance, generator
+
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.trace.kernels.kernel import Floats, Kernel
+from dovetail.trace.kernels.stationary import RBF
+from dovetail.trace.loss.adversaries import adversaries, sightings, with_sighting
+from dovetail.trace.loss.composition import PastRelease, composed
+from dovetail.trace.loss.conditional import condition
+from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, mu_of, mu_of_loss, posterior_odds
+from dovetail.trace.loss.information import Information, information, posterior_width
+from dovetail.trace.loss.moves import diagonal_bound, worst_move
+
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+def by_hand(prior: Floats, noise: Floats, secret: list[int]) -> Floats:
+    """Posterior precision of the secret less its prior precision, from the joint covariance of secret and release."""
+    cross = prior[secret]
+    posterior = prior[np.ix_(secret, secret)] - cross @ np.linalg.solve(prior + noise, cross.T)
+    return np.asarray(np.linalg.inv(posterior) - np.linalg.inv(prior[np.ix_(secret, secret)]))
+
+
+@pytest.mark.parametrize("secret", [[3], [0, 5], [2, 3, 6]], ids=str)
+def test_j_is_what_bayes_rule_adds_to_the_prior_precision(secret: list[int]) -> None:
+    rng = generator(f"bayes {secret}")
+    for _ in range(20):
+        prior, noise = covariance(8, rng), covariance(8, rng)
+        found = information(condition(prior, secret), noise)
+        assert np.allclose(found.matrix, by_hand(prior, noise, secret), rtol=1e-8)
+        posterior = found.posterior(prior[np.ix_(secret, secret)])
+        assert np.allclose(np.linalg.inv(posterior), np.linalg.inv(prior[np.ix_(secret, secret)]) + found.matrix)
+
+
+def test_j_is_the_fisher_information_of_the_release_about_the_secret() -> None:
+    rng = generator("fisher")
+    prior, noise, secret = covariance(6, rng), covariance(6, rng), [1, 4]
+    seen = condition(prior, secret)
+    # the release given the secret, without the module's own identity: conditional moments of (X_U | X_S)
+    others = [0, 2, 3, 5]
+    regression = prior[np.ix_(others, secret)] @ np.linalg.inv(prior[np.ix_(secret, secret)])
+    mean = np.zeros((6, 2))
+    mean[secret], mean[others] = np.eye(2), regression
+    spread = noise.copy()
+    spread[np.ix_(others, others)] += prior[np.ix_(others, others)] - regression @ prior[np.ix_(secret, others)]
+    assert np.allclose(information(seen, noise).matrix, mean.T @ np.linalg.solve(spread, mean), rtol=1e-9)
+
+
+def test_more_noise_tells_less_and_scaling_is_homogeneous() -> None:
+    rng = generator("loewner")
+    for _ in range(30):
+        prior, noise, more = covariance(7, rng), covariance(7, rng), covariance(7, rng)
+        seen = condition(prior, [2, 5])
+        before, after = information(seen, noise).matrix, information(seen, noise + more).matrix
+        assert np.linalg.eigvalsh(before - after)[0] >= -1e-9
+        assert np.allclose(information(condition(3.0 * prior, [2, 5]), 3.0 * noise).matrix, before / 3.0)
+
+
+def test_the_stated_error_covers_what_doubles_lose() -> None:
+    from fractions import Fraction
+
+    prior, noise = RBF(length=6.0).matrix(np.arange(8.0)), 1e-5 * np.eye(8)
+    found = information(condition(prior, [3]), noise)
+
+    def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+        rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+        for i in range(len(rows)):
+            rows[i] = [each / rows[i][i] for each in rows[i]]
+            for j in range(len(rows)):
+                if j != i:
+                    rows[j] = [a - rows[j][i] * b for a, b in zip(rows[j], rows[i], strict=True)]
+        return [row[-1] for row in rows]
+
+    exact = [[Fraction(float(each)) for each in row] for row in prior]
+    with_noise = [
+        [value + (Fraction(1e-5) if i == j else 0) for j, value in enumerate(row)] for i, row in enumerate(exact)
+    ]
+    posterior = exact[3][3] - sum(a * b for a, b in zip(exact[3], solve(with_noise, exact[3]), strict=True))
+    assert found.largest.contains(float(1 / posterior - 1 / exact[3][3]))
+
+
+def test_without_a_floor_a_smooth_prior_is_refused_and_not_guessed() -> None:
+    prior = RBF(length=6.103).matrix(np.arange(50.0))
+    with pytest.raises(UnsupportedError, match="white floor"):
+        information(condition(prior, [24]), 1e-18 * np.eye(50))
+
+
+@pytest.mark.parametrize(
+    ("secret", "word"),
+    [([], "at least one"), ([10], "inside the trace"), ([1, 1], "once"), ([-1], "inside the trace")],
+)
+def test_a_secret_outside_the_trace_is_refused(secret: list[int], word: str) -> None:
+    with pytest.raises(ParameterError, match=word):
+        condition(KERNELS[0].matrix(STEPS), secret)
+
+
+def test_secret_times_that_the_kernel_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="nearly the same location"):
+        condition(RBF(length=1e6).matrix(STEPS), [3, 4])
+
+
+# --- the worst move -------------------------------------------------------------------------------------------------
+
+
+def test_the_diagonal_bound_lies_between_every_move_and_the_printed_bound() -> None:
+    rng = generator("moves")
+    for size in (2, 3, 5):
+        for _ in range(10):
+            matrices = [covariance(size, rng) for _ in range(2)]
+            weights = diagonal_bound(matrices)
+            assert all(np.linalg.eigvalsh(np.diag(weights) - one)[0] >= -1e-9 for one in matrices)
+            assert weights.sum() <= size * max(np.linalg.eigvalsh(one)[-1] for one in matrices) * (1 + 1e-9)
+            angles = rng.uniform(0, 2 * np.pi, (500, size))
+            moves = np.cos(angles), np.sin(angles)  # every secret location moves by 1, in any direction
+            values = sum(np.einsum("ti,ij,tj->t", m, one, m) for m, one in zip(moves, matrices, strict=True))
+            assert values.max() <= weights.sum() * (1 + 1e-9)
+
+
+def test_two_secret_times_in_one_coordinate_have_an_exact_bound() -> None:
+    rng = generator("two times")
+    for _ in range(20):
+        matrix = covariance(2, rng)
+        exact = worst_move([Information(matrix, 0.0)]).upper
+        assert (
+            diagonal_bound([matrix]).sum() == pytest.approx(exact, rel=1e-4)
+            and diagonal_bound([matrix]).sum() >= exact
+        )
+
+
+@each_kernel
+def test_a_basic_secret_costs_no_more_than_a_compound_one_that_holds_it(kernel: Kernel) -> None:
+    rng, prior = generator("covers"), kernel.matrix(STEPS)
+    for _ in range(10):
+        noise = covariance(10, rng)
+        compound = worst_move([information(condition(prior, [3, 6]), noise)])
+        assert information(condition(prior, [3]), noise).largest.upper <= compound.upper * (1 + 1e-9)
+
+
+def test_a_compound_secret_does_not_cover_a_basic_one_for_every_prior() -> None:
+    # y = 10 u of the step before: the other secret coordinate says ten times as much as the location itself
+    prior = np.array([[1.0, 10.0], [10.0, 100.5]])
+    noise = np.diag([1.0, 100.0])
+    basic = information(condition(prior, [0]), noise).largest.upper
+    together = worst_move([information(condition(prior, [0, 1]), noise)]).lower
+    assert basic > together  # |Sigma_js / Sigma_ss| = 10 moves the other location by more than the radius
+
+
+# --- Gaussian differential privacy ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 4.0])
+def test_the_curve_is_the_integral_of_the_hockey_stick(mu: float) -> None:
+    def stick_at(z: float, epsilon: float) -> float:
+        return max(0.0, float(norm.pdf(z, mu) - np.exp(epsilon) * norm.pdf(z)))
+
+    for epsilon in (0.0, 0.5, 2.0):
+        stick = quad(stick_at, -12, 12 + mu, args=(epsilon,), limit=400)[0]
+        assert delta_of(epsilon, mu=mu) == pytest.approx(stick, abs=1e-8)
+    assert delta_of(epsilon_of(1e-6, mu=mu), mu=mu) <= 1e-6
+    assert mu_of(epsilon_of(1e-6, mu=mu), delta=1e-6) == pytest.approx(mu, rel=1e-6)
+
+
+def test_exact_posterior_odds_are_smaller_than_the_printed_ones() -> None:
+    mu = mu_of_loss(0.1, order=5.0)
+    assert round(posterior_odds(0.01, mu=mu), 3) == 1.678 and round(posterior_odds(0.1, mu=mu), 3) == 1.392
+    # theorem 5.3.1 as printed: odds of e^eps' with probability delta = e^((1 - lambda)(eps' - eps)) ... 3.5 and 2
+    printed = [np.exp(0.1 + np.log(1 / chance) / 4.0) for chance in (0.01, 0.1)]
+    assert printed[0] == pytest.approx(3.495, abs=1e-3) and printed[1] == pytest.approx(1.965, abs=1e-3)
+
+
+# --- adversaries and composition ------------------------------------------------------------------------------------
+
+
+@each_kernel
+def test_a_sighting_is_the_prior_given_that_location(kernel: Kernel) -> None:
+    prior, noise = kernel.matrix(STEPS), covariance(10, generator("sighting"))
+    for secret in ([4], [4, 7]):
+        seen = condition(prior, secret)
+        found = sightings(seen, prior, noise)
+        for t in set(range(10)) - set(secret):
+            known = prior - np.outer(prior[t], prior[t]) / prior[t, t]
+            expected = np.linalg.eigvalsh(by_hand(known, noise, secret))[-1]
+            assert found[t] == pytest.approx(expected, rel=1e-6)
+            again = with_sighting(seen, prior, t)
+            assert again is not None and information(again, noise).largest.upper == pytest.approx(expected, rel=1e-6)
+        assert (found[secret] == 0.0).all()
+
+
+def test_a_sighting_that_tells_the_secret_has_an_infinite_loss() -> None:
+    prior = KERNELS[3].matrix(np.arange(10) * 7.3)  # one period apart: the same location
+    assert np.isinf(sightings(condition(prior, [4]), prior, np.eye(10))[5])
+
+
+def test_the_numbers_of_the_second_reading_hold() -> None:
+    kernel, n = RBF(length=6.103), 50
+    known = adversaries(kernel, np.arange(float(n)))
+    prior = known[0].prior
+    scaled = information(condition(prior, [24]), 0.02 * prior + 1e-7 * np.eye(n)).largest.upper
+    assert scaled == pytest.approx(50.0, rel=1e-2)  # J = 1 / o_t
+    seen = condition(prior, [24])
+    assert sightings(seen, prior, 0.02 * np.eye(n))[18] == pytest.approx(267, abs=0.5)
+    assert [one.name for one in known][:1] == ["the kernel itself"] and known[-1].name == "unknown mean"
+
+
+def test_releases_of_one_trace_are_one_release_with_the_parallel_sum_of_their_noise() -> None:
+    rng, kernel = generator("composition"), RBF(length=2.0)
+    noises = [covariance(10, rng) for _ in range(2)]
+    together = composed(kernel, STEPS, noises[0], [4], [PastRelease(STEPS, noises[1])])
+    parallel = np.linalg.inv(sum(np.linalg.inv(one) for one in noises))
+    alone = information(condition(kernel.matrix(STEPS), [4]), parallel)
+    assert together.largest.upper == pytest.approx(alone.largest.upper, rel=1e-6)
+
+
+def test_a_trace_far_away_in_time_adds_nothing_and_one_independent_given_the_secret_adds_its_own() -> None:
+    rng, kernel = generator("far"), RBF(length=2.0)
+    noise = covariance(10, rng)
+    alone = information(condition(kernel.matrix(STEPS), [4]), noise).largest.upper
+    far = composed(kernel, STEPS, noise, [4], [PastRelease(STEPS + 1e4, noise)])
+    assert far.largest.upper == pytest.approx(alone, rel=1e-9)
+    # x_1, x_2 independent given x_0: a star with the secret in the middle
+    star = np.array([[1.0, 0.8, 0.6], [0.8, 1.0, 0.48], [0.6, 0.48, 1.0]])
+    parts = [
+        information(condition(star[np.ix_([0, i], [0, i])], [0]), np.diag([1e9, 0.5])).matrix[0, 0] for i in (1, 2)
+    ]
+    both = information(condition(star, [0]), np.diag([1e9, 0.5, 0.5])).matrix[0, 0]
+    assert both == pytest.approx(sum(parts), rel=1e-6)
+
+
+def test_two_releases_may_tell_more_than_the_sum_of_their_losses() -> None:
+    # x_0 the secret, x_1 = x_0 + v, x_2 = v: one release shows x_1, the other x_2; alone each says little
+    prior = np.array([[1.0, 1.0, 0.0], [1.0, 101.0, 100.0], [0.0, 100.0, 100.0]])
+    first, second = np.diag([1e6, 0.01, 1e6]), np.diag([1e6, 1e6, 0.01])
+    seen = condition(prior, [0])
+    parts = [information(seen, one).matrix[0, 0] for one in (first, second)]
+    both = information(seen, np.linalg.inv(np.linalg.inv(first) + np.linalg.inv(second))).matrix[0, 0]
+    assert both > 100.0 * sum(parts)
+
+
+def test_the_width_is_twice_the_smallest_standard_deviation() -> None:
+    assert posterior_width(np.diag([4.0, 0.25])) == 1.0
