@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dovetail.cli.trace import loss
+from dovetail.cli.trace import attack, fit, loss, plan, protect
 
 app = typer.Typer(
     name="trace",
@@ -19,7 +19,7 @@ app = typer.Typer(
     (numbers alone). Verbs that print facts take --json.
     """,
 )
-for verb in (loss,):
+for verb in (fit, plan, protect, attack, loss):
     verb.register(app)
 
 

@@ -10,7 +10,7 @@ from dovetail.core.checks import nearest
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.adversaries import STRETCHES, adversaries
-from dovetail.trace.loss.conditional import condition
+from dovetail.trace.loss.conditional import check_secret, condition
 from dovetail.trace.mechanisms.closed_form import block, from_prior, full
 from dovetail.trace.mechanisms.descent import Descent, Goal
 from dovetail.trace.mechanisms.design import Budget, Design
@@ -64,6 +64,7 @@ def design_noise(
     """
     if name not in NOISES:
         raise ParameterError(f"`noise` must be one of {', '.join(NOISES)}, got {name!r}{nearest(name, NOISES)}")
+    secrets = [check_secret(secret, len(times)) for secret in secrets]
     if name == "uniform":
         return uniform(budget)
     if name == "concentrated":

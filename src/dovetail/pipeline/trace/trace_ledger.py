@@ -1,0 +1,179 @@
+"""The private ledger of traces: a repeat replays its release, and another release of the same person composes.
+
+It holds what was released anyway, when, and with which noise (all of it functions of public times), beside keyed
+fingerprints of points and people, under a key that never leaves the folder. Losses of several releases do not
+add: the ledger gives the noise of the earlier ones, and the joint loss is computed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.errors import OutputError, StorageError
+from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.trace import Trace
+
+_KEY, _RECORD, _ARRAYS = "key", "record.json", "release.npz"
+_KEY_BYTES = 32
+
+Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
+
+
+@dataclass(frozen=True)
+class TraceEntry:
+    """One release: what it answered and what it cost by itself; no locations but released ones."""
+
+    number: int
+    terms: str
+    mu: float
+    n: int
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRelease:
+    """A release as the ledger holds it.
+
+    Parameters
+    ----------
+    entry : TraceEntry
+    times : float array (n,), seconds
+    points : float array (n, d), metres: what was released
+    noise : float array (n d, n d), square metres: its covariance, coordinates of a point side by side
+    """
+
+    entry: TraceEntry
+    times: Floats
+    points: Floats
+    noise: Floats
+
+
+@dataclass(frozen=True)
+class TraceLedger:
+    """A folder of releases, readable by its owner only.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    folder: Path
+
+    @classmethod
+    def default(cls) -> TraceLedger:
+        """A room of the release ledger: DOVETAIL_LEDGER, or the user's application folder."""
+        return cls(ReleaseLedger.default().folder / "traces")
+
+    def earlier(self, trace: Trace, person: str | None) -> list[StoredRelease]:
+        """Every release about the same person, or with a point of this trace."""
+        entries = self._entries()
+        mine = self._prints(trace, person, fresh=not entries)
+        return [self._read(entry) for entry in entries if np.isin(mine, self._load(entry, "prints")).any()]
+
+    def same(self, found: list[StoredRelease], trace: Trace, terms: str) -> StoredRelease | None:
+        """The release that answers exactly this request."""
+        wanted = self.print_of_terms(trace, terms)
+        return next((one for one in reversed(found) if one.entry.terms == wanted), None)
+
+    def record(
+        self, trace: Trace, person: str | None, *, terms: str, mu: float, points: Floats, noise: Floats
+    ) -> TraceEntry:
+        """Keep a release before anybody sees it; the entry."""
+        entries = self._entries()
+        prints = self._prints(trace, person, fresh=not entries)
+        number = max((entry.number for entry in entries), default=0) + 1
+        entry = TraceEntry(number, self.print_of_terms(trace, terms), mu, trace.n)
+        try:
+            scratch = Path(tempfile.mkdtemp(dir=self.folder))
+            try:
+                np.savez(scratch / _ARRAYS, prints=prints, times=trace.times, points=points, noise=noise)
+                (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
+                if self._home(entry).exists():
+                    raise FileExistsError("another run has just recorded a release; run again")
+                scratch.rename(self._home(entry))
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        except OSError as error:
+            raise StorageError(
+                f"{self.folder}: the release could not be recorded ({error}); nothing was released."
+            ) from None
+        return entry
+
+    def print_of_terms(self, trace: Trace, terms: str) -> str:
+        """Keyed fingerprint of a request: the trace and everything that shapes its release."""
+        content = np.column_stack([trace.times, trace.points]).tobytes() + terms.encode()
+        return blake2b(content, key=self._key(fresh=False), digest_size=20).hexdigest()
+
+    def _prints(self, trace: Trace, person: str | None, *, fresh: bool) -> Prints:
+        key = self._key(fresh=fresh)
+        contents = [row.tobytes() for row in np.column_stack([trace.times, trace.points])]
+        contents += [] if person is None else [b"person " + person.encode()]
+        digests = b"".join(blake2b(content, key=key, digest_size=8).digest() for content in contents)
+        return np.sort(np.frombuffer(digests, dtype=np.uint64))
+
+    def _key(self, *, fresh: bool) -> bytes:
+        place = self.folder / _KEY
+        if not fresh and not place.exists():
+            raise OutputError(f"{self.folder}: the ledger of traces has lost its key; restore it from a backup.")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not place.exists():
+                self._create(place, os.urandom(_KEY_BYTES))
+            key = place.read_bytes()
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder}: the ledger of traces cannot be used ({error.strerror}); nothing was released. "
+                "Name a private folder with --ledger or DOVETAIL_LEDGER."
+            ) from None
+        if len(key) != _KEY_BYTES:
+            raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
+        return key
+
+    def _create(self, place: Path, content: bytes) -> None:
+        """Create a file at once and completely; whoever comes second keeps the first one's."""
+        handle, scratch = tempfile.mkstemp(dir=self.folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        try:
+            os.link(scratch, place)
+        except FileExistsError:
+            pass
+        finally:
+            Path(scratch).unlink()
+
+    def _entries(self) -> list[TraceEntry]:
+        try:
+            places = sorted(self.folder.glob(f"[0-9]*/{_RECORD}"))
+            return [TraceEntry(**json.loads(place.read_text())) for place in places]
+        except (OSError, ValueError, TypeError) as error:
+            raise self._damaged(error) from None
+
+    def _load(self, entry: TraceEntry, name: str) -> NDArray[np.uint64] | Floats:
+        try:
+            with np.load(self._home(entry) / _ARRAYS, allow_pickle=False) as arrays:
+                return np.asarray(arrays[name])
+        except (OSError, ValueError, KeyError) as error:
+            raise self._damaged(error) from None
+
+    def _read(self, entry: TraceEntry) -> StoredRelease:
+        names = ("times", "points", "noise")
+        times, points, noise = (np.asarray(self._load(entry, name), dtype=np.float64) for name in names)
+        if len(times) != entry.n or len(points) != entry.n:
+            raise self._damaged(ValueError(f"{len(points)} points instead of {entry.n} in release {entry.number}"))
+        return StoredRelease(entry, times, points, noise)
+
+    def _home(self, entry: TraceEntry) -> Path:
+        return self.folder / f"{entry.number:06d}"
+
+    def _damaged(self, error: Exception) -> OutputError:
+        return OutputError(f"{self.folder}: the ledger of traces is damaged ({error}); restore it from a backup.")

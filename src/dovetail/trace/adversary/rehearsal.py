@@ -1,0 +1,183 @@
+"""Rehearse an attack: release known traces many times, and measure how near each adversary comes to a secret place.
+
+Beside every measured number stands what the model predicts, and the same attack on independent noise of equal error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from dovetail.core.entropy import Entropy
+from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
+from dovetail.trace.kernels.kernel import Floats, Kernel
+from dovetail.trace.loss.adversaries import sightings
+from dovetail.trace.loss.conditional import condition
+from dovetail.trace.mechanisms.design import Budget
+from dovetail.trace.mechanisms.uniform import uniform
+from dovetail.trace.plan import TraceDesign, TracePlan, design_trace
+from dovetail.trace.release import draw_noise
+from dovetail.trace.sampler import correlated_noise
+from dovetail.trace.trace import Trace
+
+RIGHT, WRONG, WALK = "knows the kernel", "knows another kernel", "random walk"
+SEEN = " and one sighting"
+WRONG_FACTOR = 2.0  # of the length-scale, what the second adversary believes
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """One adversary against one mechanism, over traces and draws.
+
+    Parameters
+    ----------
+    mechanism, adversary : str
+    success : float
+        Share of guesses within the radius of the true place.
+    interval : (float, float)
+        Two standard errors over traces.
+    predicted : float or None
+        Success if the adversary's prior is right.
+    error : float, metres
+        Root mean squared distance of the guess.
+    width_ratio : float or None
+        Measured over predicted posterior standard deviation; 1 where the adversary's prior is right.
+    width_ratio_error : float or None
+        Its standard error over traces.
+    """
+
+    mechanism: str
+    adversary: str
+    success: float
+    interval: tuple[float, float]
+    predicted: float | None
+    error: float
+    width_ratio: float | None
+    width_ratio_error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Guesses:
+    """Squared distances (draws, secrets) of one trace, and posterior variances (secrets, d) where there are some."""
+
+    squares: Floats
+    variances: Floats | None
+
+
+def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng: Entropy) -> list[AttackResult]:
+    """Attack `draws` releases of every trace, under the plan and under independent noise of the same error.
+
+    Parameters
+    ----------
+    plan : TracePlan
+    traces : list of Trace
+        Their true locations are known: a rehearsal.
+    draws : int
+    rng : Entropy
+    """
+    found: dict[tuple[str, str], list[_Guesses]] = {}
+    for trace in traces:
+        ours = design_trace(plan, trace.times)
+        for name, design in ((ours.guarantee.noise, ours), ("uniform", independent_noise(plan, ours))):
+            if name == "uniform" and ours.guarantee.noise == "uniform" and design is not ours:
+                continue  # the plan itself is the baseline
+            noises = np.stack([draw_noise(design, rng=rng) for _ in range(draws)], axis=2)
+            released = trace.points[:, :, None] + noises
+            for who, guesses in _attacks(plan, design, trace, released).items():
+                found.setdefault((name, who), []).append(guesses)
+    return [_result(*key, guesses, plan.radius) for key, guesses in found.items()]
+
+
+def synthetic_traces(plan: TracePlan, like: Sequence[Trace], rng: Entropy) -> list[Trace]:
+    """Traces drawn from the prior itself, with the time stamps of others: the kernel is right for them."""
+    variances, axes = plan.prior.axes()
+    made = []
+    for trace in like:
+        prior = plan.prior.kernel.matrix(trace.times) + 1e-9 * np.eye(trace.n)
+        drawn = [np.sqrt(variance) * correlated_noise(prior, rng) for variance in variances]
+        made.append(Trace(trace.name, trace.times, np.column_stack(drawn) @ axes))
+    return made
+
+
+def independent_noise(plan: TracePlan, design: TraceDesign) -> TraceDesign:
+    """Independent noise of the same error on every point."""
+    n, d = len(design.times), plan.prior.dimensions
+    noises = [uniform(Budget(n, plan.error**2 / d / variance)).noise for variance in design.variances]
+    return TraceDesign(design.times, design.axes, design.variances, tuple(noises), design.guarantee)
+
+
+def _attacks(plan: TracePlan, design: TraceDesign, trace: Trace, released: Floats) -> dict[str, _Guesses]:
+    """Every adversary's guesses at every secret of one trace; released (n, d, draws)."""
+    places = sorted({place for secret in plan.secrets.places(trace.times) for place in secret})
+    kernel, found = plan.prior.kernel, {}
+    spot = _worst_sighting(kernel, design, places)
+    for name, model in ((RIGHT, kernel), (WRONG, kernel.stretched(WRONG_FACTOR))):
+        for seen in (None, spot):
+            guesses = _smoothed(model, design, trace, released, places, seen)
+            found[name + (SEEN if seen is not None else "")] = guesses
+    walked = np.stack(
+        [random_walk_estimate(trace.times, released[:, :, i], places) for i in range(released.shape[2])], axis=2
+    )
+    found[WALK] = _Guesses(((walked - trace.points[places][:, :, None]) ** 2).sum(axis=1).T, None)
+    return found
+
+
+def _worst_sighting(kernel: Kernel, design: TraceDesign, places: list[int]) -> int:
+    """The time, outside the secret, at which a sighting tells most about the first secret place."""
+    prior = kernel.matrix(design.times)
+    values = sightings(condition(prior, [places[0]]), prior, design.noises[0])
+    values[places] = 0.0
+    return int(np.argmax(values))
+
+
+def _smoothed(
+    kernel: Kernel, design: TraceDesign, trace: Trace, released: Floats, places: list[int], seen: int | None
+) -> _Guesses:
+    prior = kernel.matrix(trace.times)
+    turned = np.einsum("ed,ndr->ner", design.axes, released)
+    truth = trace.points @ design.axes.T
+    squares, variances = np.zeros((len(places), released.shape[2])), []
+    for k, (noise, variance) in enumerate(zip(design.noises, design.variances, strict=True)):
+        reader = smoother(prior, noise, places, known=seen)
+        guess = reader.estimate(turned[:, k], 0.0 if seen is None else float(truth[seen, k]))
+        squares = squares + (guess - truth[places, k][:, None]) ** 2
+        variances.append(variance * reader.variance)
+    return _Guesses(squares.T, np.stack(variances, axis=1))
+
+
+def _result(mechanism: str, adversary: str, guesses: list[_Guesses], radius: float) -> AttackResult:
+    each = np.array([np.mean(one.squares <= radius**2) for one in guesses])
+    spread = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else 0.5
+    success = float(each.mean())
+    ends = max(0.0, success - 2 * spread), min(1.0, success + 2 * spread)
+    error = float(np.sqrt(np.mean([one.squares.mean() for one in guesses])))
+    known = [one.variances for one in guesses if one.variances is not None]
+    if len(known) < len(guesses):
+        return AttackResult(mechanism, adversary, success, ends, None, error, None, None)
+    predicted = float(np.mean([np.mean([chance_within(radius, v) for v in one]) for one in known]))
+    ratios = np.array(
+        [np.mean(one.squares.mean(axis=0) / v.sum(axis=1)) for one, v in zip(guesses, known, strict=True)]
+    )
+    ratio = float(np.sqrt(ratios.mean()))
+    ratio_error = float(ratios.std(ddof=1) / np.sqrt(len(ratios)) / (2.0 * ratio)) if len(ratios) > 1 else None
+    return AttackResult(mechanism, adversary, success, ends, predicted, error, ratio, ratio_error)
+
+
+def chance_within(radius: float, variances: Floats) -> float:
+    """Chance that a centred Gaussian with these variances along its axes lies within a disc, by quadrature.
+
+    >>> round(chance_within(1.0, np.array([1.0, 1.0])), 6)
+    0.393469
+    """
+    if (variances <= 0.0).all():
+        return 1.0
+    if len(variances) == 1:
+        return float(2.0 * ndtr(radius / np.sqrt(variances[0])) - 1.0)
+    angles = (np.arange(64) + 0.5) * (np.pi / 128)  # a quarter turn; smooth and periodic: midpoints converge fast
+    first, second = np.maximum(variances, 1e-12 * variances.max())
+    rate = np.cos(angles) ** 2 / first + np.sin(angles) ** 2 / second
+    inside = (1.0 - np.exp(-0.5 * radius**2 * rate)) / rate
+    return float(inside.mean() / np.sqrt(first * second))

@@ -1,0 +1,69 @@
+"""From a wanted guarantee to the smallest budget that reaches it."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+
+from dovetail.core.checks import positive
+from dovetail.core.errors import UnsupportedError
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.prior import TracePrior
+from dovetail.trace.secrets import SecretTimes
+
+_CLOSE, _STEPS, _FARTHEST = 0.005, 40, 1e4
+
+
+def error_for(
+    mu: float,
+    prior: TracePrior,
+    secrets: SecretTimes,
+    times: Floats,
+    *,
+    radius: float,
+    noise: str = "",
+    floor: float = 0.01,
+    step: float = 0.0,
+) -> TracePlan:
+    """The plan of least error, within half a percent, whose worst secret keeps `mu`.
+
+    Raises
+    ------
+    UnsupportedError
+        No budget up to ten thousand times what traces move reaches it.
+    """
+    positive("mu", mu)
+    scale = sqrt(float(np.trace(prior.covariance)))
+
+    def plan(error: float) -> TracePlan:
+        return TracePlan(prior, secrets, radius, error, noise, floor, step)
+
+    def reached(error: float) -> float:
+        return design_trace(plan(error), times).guarantee.mu
+
+    most = _FARTHEST * scale
+    # white noise on one point alone would need sqrt(2) radius / mu
+    low, high = None, min(0.5 * radius / mu, most)
+    while (found := reached(high)) > mu:
+        low, high = high, min(most, high * max(1.3, min(4.0, found / mu)))
+        if low == most:
+            raise UnsupportedError(
+                f"`mu` {mu:g} within {radius:g} m is out of reach: even {_FARTHEST:g} times what traces move is not "
+                "enough; ask for a larger mu or a smaller radius."
+            )
+    while low is None:
+        smaller = high / 2.0
+        if reached(smaller) > mu:
+            low = smaller
+        else:
+            high = smaller
+            if high < 1e-6 * scale:
+                return plan(high)
+    for _ in range(_STEPS):
+        if high / low <= 1.0 + _CLOSE:
+            break
+        middle = low * (high / low) ** 0.5 if log(high / low) > 0.05 else (low + high) / 2.0
+        low, high = (middle, high) if reached(middle) > mu else (low, middle)
+    return plan(high)

@@ -1,0 +1,39 @@
+"""Release one trace: rounded, noise added along the principal axes, rounded again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.entropy import entropy_or_system
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.plan import TraceDesign, TracePlan
+from dovetail.trace.sampler import correlated_noise, on_grid
+from dovetail.trace.trace import Trace
+
+
+def release_trace(trace: Trace, plan: TracePlan, design: TraceDesign, *, rng: Any = None) -> Floats:
+    """Released points (n, d), metres, of a trace under a design for its times.
+
+    Parameters
+    ----------
+    trace : Trace
+    plan : TracePlan
+    design : TraceDesign
+        `design_trace(plan, trace.times)`.
+    rng : Entropy
+        The operating system's by default.
+    """
+    plan.prior.refuse_own(trace)
+    return on_grid(on_grid(trace.points, plan.grid) + draw_noise(design, rng=rng), plan.grid)
+
+
+def draw_noise(design: TraceDesign, *, rng: Any = None) -> Floats:
+    """One draw of the noise (n, d), metres; every axis has its own stream of words."""
+    entropy = entropy_or_system(rng)
+    drawn = [
+        np.sqrt(variance) * correlated_noise(noise, entropy)
+        for noise, variance in zip(design.noises, design.variances, strict=True)
+    ]
+    return np.column_stack(drawn) @ design.axes

@@ -1,0 +1,70 @@
+"""Noise that is released: normal numbers from the operating system's entropy, on a public grid.
+
+Locations are rounded to a public step before the noise is added and afterwards, so that the last bits of a
+double tell nothing about them. That is not proved to make a floating-point Gaussian private; the guarantee says so.
+"""
+
+from __future__ import annotations
+
+from math import floor, log2, sqrt
+
+import numpy as np
+from scipy.special import ndtri
+
+from dovetail.core.checks import positive
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.loss.conditional import positive_factor
+from dovetail.trace.mechanisms.design import LEAST_FLOOR
+
+_FINEST = 1e-6  # step, as a share of the floor's standard deviation
+_DEFAULT = 1e-2
+
+
+def standard_normals(count: int, rng: Entropy) -> Floats:
+    """`count` normal numbers from 64-bit words: a sign, and a tail probability of 63 bits, which reaches 9 sigma."""
+    words = rng.words(count)
+    tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2)
+    return np.asarray(np.where(words & np.uint64(1), ndtri(tails), -ndtri(tails)))
+
+
+def correlated_noise(covariance: Floats, rng: Entropy) -> Floats:
+    """One draw (n,) of N(0, covariance)."""
+    return positive_factor(covariance, "The noise") @ standard_normals(len(covariance), rng)
+
+
+def default_step(white: float) -> float:
+    """A public step in metres, a power of two: a hundredth of the floor's standard deviation or less.
+
+    >>> default_step(12.5)
+    0.03125
+    """
+    return 2.0 ** floor(log2(_DEFAULT * sqrt(positive("white", white))))
+
+
+def check_step(step: float, *, white: float, floor_share: float) -> None:
+    """Refuse a floor or a step that rounding would spoil.
+
+    Parameters
+    ----------
+    step : float, metres
+    white : float, square metres
+        Variance of the white part of the noise on every coordinate.
+    floor_share : float
+        White part as a share of the budget.
+    """
+    if floor_share < LEAST_FLOOR:
+        raise UnsupportedError(
+            f"`floor` must be at least {LEAST_FLOOR:g} of the budget for a release, got {floor_share:g}."
+        )
+    if not _FINEST * sqrt(white) <= step <= sqrt(white):
+        raise ParameterError(
+            f"`step` must lie between {_FINEST * sqrt(white):.3g} and {sqrt(white):.3g} m for this noise, got "
+            f"{step:g}."
+        )
+
+
+def on_grid(points: Floats, step: float) -> Floats:
+    """Points rounded to the public grid."""
+    return np.asarray(np.rint(points / step) * step)

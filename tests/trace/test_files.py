@@ -1,0 +1,261 @@
+"""Traces in files, the private ledger and the verbs: only names, times and places come out, repeats replay."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dovetail.cli.main import invoke
+from dovetail.core.entropy import system_entropy
+from dovetail.core.errors import DataError, OutputError, UnsupportedError
+from dovetail.pipeline.trace.protect import Protection, composed_guarantee, joint_noise, joint_prior
+from dovetail.pipeline.trace.trace_ledger import TraceLedger
+from dovetail.pipeline.trace.trace_table import read_traces, write_traces
+from dovetail.trace.kernels.stationary import Matern32
+from dovetail.trace.loss.conditional import condition
+from dovetail.trace.loss.information import information
+from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.prior import TracePrior
+from dovetail.trace.secrets import SecretTimes
+from dovetail.trace.trace import Trace
+
+PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))
+PLAN = TracePlan(PRIOR, SecretTimes(((60.0, 60.0),)), radius=50.0, error=20.0, noise="mixed")
+TIMES = np.arange(10.0) * 15.0
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a ledger of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOVETAIL_LEDGER", str(tmp_path / "ledger"))
+    return tmp_path
+
+
+def walks(count: int, seed: int, *, n: int = 30) -> pl.DataFrame:
+    """Random walks around Porto, 15 s between points."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for number in range(count):
+        steps = (
+            np.cumsum(rng.normal(0, 1e-4, (n, 2)), axis=0) + np.cumsum(rng.normal(0, 3e-4, 2)) * np.arange(n)[:, None]
+        )
+        places = np.array([41.15, -8.6]) + rng.normal(0, 0.01, 2) + steps
+        stamps = 1_372_636_800 + 10_000 * number + 15 * np.arange(n)
+        columns = {"trace": f"t{number}", "person": f"p{number % 3}", "time": stamps, "speed": 1.0}
+        parts.append(pl.DataFrame({**columns, "latitude": places[:, 0], "longitude": places[:, 1]}, strict=False))
+    return pl.concat(parts)
+
+
+def trace(seed: int = 1, start: float = 0.0) -> Trace:
+    """A trace in metres."""
+    return Trace.of(f"t{seed}", TIMES + start, np.cumsum(np.random.default_rng(seed).normal(0, 20, (10, 2)), axis=0))
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The JSON that a verb prints."""
+    assert invoke(["trace", *arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The single line of a refusal."""
+    assert invoke(["trace", *arguments]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and len(told.err.strip().splitlines()) == 1, told
+    return told.err
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".gpx"])
+def test_traces_survive_every_format(suffix: str) -> None:
+    walks(2, 1).write_csv("in.csv")
+    table = read_traces(Path("in.csv"))
+    plane = PRIOR.plane
+    assert plane is None and table.geographic and table.names() == ["t0", "t1"] and table.person("t1") == "p1"
+    write_traces(table.rows.select("trace", "time", "latitude", "longitude"), Path("out" + suffix), suffix)
+    again = read_traces(Path("out" + suffix))
+    assert np.allclose(again.rows["latitude"], table.rows["latitude"], atol=1e-6)
+    assert np.array_equal(again.rows["stamp"], table.rows["stamp"])
+
+
+def test_times_may_be_seconds_or_iso_text() -> None:
+    Path("a.csv").write_text("time,x,y\n2013-07-01T00:00:00Z,0,0\n2013-07-01 00:00:15,1,1\n")
+    assert read_traces(Path("a.csv")).rows["stamp"].to_list() == [1372636800.0, 1372636815.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("time,lat,longitude\n1,2,3\n", "latitude and longitude"),
+        ("stamp,x,y\n1,2,3\n", "time is missing"),
+        ("time,x,y\n", "holds no points"),
+        ("time,x,y\n1,NaN,3\n2,1,1\n", "no numbers"),
+        ("time,x,y\nnoon,1,3\n", "neither seconds nor ISO"),
+        ("trace,time,x,y\n,1,1,3\n", "name no trace"),
+    ],
+)
+def test_a_table_that_holds_no_traces_is_refused(text: str, word: str) -> None:
+    Path("bad.csv").write_text(text)
+    with pytest.raises(DataError, match=word):
+        read_traces(Path("bad.csv"))
+
+
+def test_a_damaged_gpx_is_refused() -> None:
+    Path("bad.gpx").write_text("<gpx><trk>")
+    with pytest.raises(DataError, match="not readable as GPX"):
+        read_traces(Path("bad.gpx"))
+    Path("bad.gpx").write_text('<gpx><trk><trkseg><trkpt lat="1" lon="2"/></trkseg></trk></gpx>')
+    with pytest.raises(DataError, match="point 1 lacks one"):
+        read_traces(Path("bad.gpx"))
+
+
+# --- the ledger -----------------------------------------------------------------------------------------------------
+
+
+def test_a_repeat_replays_the_stored_noise_and_other_terms_are_refused(place: Path) -> None:
+    job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
+    first, again = (job.protect([trace()], [None])[0] for _ in range(2))
+    assert not first.reproduced and again.reproduced and np.array_equal(first.points, again.points)
+    assert again.guarantee.releases == 1
+    other = TracePlan(PRIOR, PLAN.secrets, radius=50.0, error=25.0, noise="mixed")
+    with pytest.raises(UnsupportedError, match="released before"):
+        Protection(other, system_entropy(), job.ledger).protect([trace()], [None])
+    part = Trace.of("part", TIMES[:8], trace().points[:8])  # a piece of it is the same person
+    with pytest.raises(UnsupportedError, match="released before"):
+        job.protect([part], [None])
+
+
+def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
+    ledger = TraceLedger(place / "private")
+    first = Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])[0]
+    again = Protection(PLAN, system_entropy(), ledger, new_release=True).protect([trace()], [None])[0]
+    assert again.guarantee.releases == 2 and not again.reproduced
+    # two independent draws with covariance G are one with G / 2
+    design = design_trace(PLAN, TIMES)
+    whole = joint_prior(PRIOR, TIMES)
+    found = information(condition(whole, [8, 9]), joint_noise(design) / 2).largest.upper
+    reach = PLAN.radius + np.sqrt(2) * PLAN.grid
+    assert again.guarantee.mu == pytest.approx(reach * np.sqrt(found), rel=1e-5)
+    assert again.guarantee.mu > first.guarantee.mu and set(again.guarantee.by_adversary.values()) == {np.inf}
+
+
+def test_traces_of_one_person_in_one_table_are_counted_together(place: Path) -> None:
+    job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
+    near, far, other = job.protect([trace(1), trace(2, 160.0), trace(3)], ["ann", "ann", "bob"])
+    assert [one.guarantee.releases for one in (near, far, other)] == [2, 2, 1]
+    assert near.guarantee.mu > other.guarantee.mu
+    again = job.protect([trace(1), trace(2, 160.0), trace(3)], ["ann", "ann", "bob"])
+    assert all(one.reproduced for one in again) and again[0].guarantee.mu == near.guarantee.mu
+
+
+def test_releases_that_are_far_apart_in_time_add_nothing(place: Path) -> None:
+    job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
+    found = job.protect([trace(1), trace(2, 1e6)], ["ann", "ann"])
+    alone = design_trace(PLAN, TIMES).guarantee.mu
+    assert found[0].guarantee.mu == pytest.approx(alone, rel=1e-6) and found[0].guarantee.releases == 2
+
+
+def test_the_ledger_holds_no_true_location_and_needs_its_key(place: Path) -> None:
+    ledger = TraceLedger(place / "private")
+    Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])
+    with np.load(place / "private" / "000001" / "release.npz") as arrays:
+        assert set(arrays) == {"prints", "times", "points", "noise"}
+        assert not np.isin(arrays["points"], trace().points).any()
+    (place / "private" / "key").unlink()
+    with pytest.raises(OutputError, match="lost its key"):
+        ledger.earlier(trace(), None)
+
+
+def test_a_damaged_ledger_is_refused(place: Path) -> None:
+    ledger = TraceLedger(place / "private")
+    Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])
+    (place / "private" / "000001" / "record.json").write_text("{}")
+    with pytest.raises(OutputError, match="damaged"):
+        ledger.earlier(trace(), None)
+
+
+def test_composition_without_the_joint_prior_would_be_caught() -> None:
+    # the days' noise is independent, yet one place visited twice is read twice
+    design = design_trace(PLAN, TIMES)
+    stored = [type("Stored", (), {"times": TIMES + 1.0, "noise": joint_noise(design)})()]
+    found = composed_guarantee(PLAN, TIMES, design, stored)  # type: ignore[arg-type]
+    assert found.mu > 1.2 * design.guarantee.mu
+
+
+# --- verbs ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_way_from_public_traces_to_a_release_and_an_attack(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walks(8, 2).write_csv("public.csv")
+    walks(3, 3).write_csv("mine.csv")
+    fitted = document(capsys, "fit", "public.csv", "--out", "prior.json", "--isotropic")
+    assert fitted["length"] > 0 and fitted["goodness"]["traces"] == 4
+    common = ("--secret", "150..150", "--radius", "100", "--times", "mine.csv", "--noise", "mixed")
+    planned = document(capsys, "plan", "prior.json", *common, "--error", "60", "--out", "plan.json")
+    wanted = document(capsys, "plan", "prior.json", *common, "--mu", str(planned["mu"]), "--out", "solved.json")
+    assert wanted["error"] == pytest.approx(60.0, rel=0.01) and wanted["mu"] <= planned["mu"]
+    released = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "out.csv")
+    assert released["mu"] >= planned["mu"] * 0.999 and released["reproduced"] == 0 and released["caveats"] == []
+    out, mine = pl.read_csv("out.csv"), pl.read_csv("mine.csv")
+    assert out.columns == ["trace", "time", "latitude", "longitude"]  # no speed, no person
+    assert out["time"].equals(mine["time"])
+    assert 20 < np.hypot(*((out[c] - mine[c]).to_numpy() * 111e3 for c in ("latitude", "longitude"))).mean() < 110
+    again = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "again.csv")
+    assert again["reproduced"] == 3 and Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
+    assert "released before" in refused(capsys, "protect", "mine.csv", "--plan", "solved.json", "--out", "x.csv")
+    assert "this very trace" in refused(capsys, "protect", "public.csv", "--plan", "plan.json", "--out", "x.csv")
+    assert not Path("x.csv").exists()
+    simulated = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "s.gpx", "--seed", "1")
+    assert "protects nobody" in simulated["caveats"][0]
+    attacked = document(capsys, "attack", "mine.csv", "--plan", "plan.json", "--draws", "3", "--report", "r.html")
+    assert {row["adversary"] for row in attacked["attacks"]} >= {"knows the kernel", "random walk"}
+    page = Path("r.html").read_text()
+    assert page.count("<svg") == 2 and "http" not in page.replace("http://www.w3.org", "") and "<script" not in page
+
+
+def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "loss --length 6.103 --n 50 --secret 24 --mse 0.02 --noise full --floor 0"
+    found = document(capsys, *options.split())
+    assert found["loss"]["lower"] <= 7.7243026 <= found["loss"]["upper"] + 1e-7
+    assert found["posterior_width"] == pytest.approx(0.6771, abs=5e-5)
+    assert found["mu"] ** 2 == pytest.approx(found["box_loss"])
+    assert found["by_adversary"]["value"] is None and "floor" in found["by_adversary"]["reason"]
+    options = "loss --kernel matern32 --length 4 --n 20 --secret 5,9 --mse 0.1 --noise mixed"
+    found = document(capsys, *options.split())
+    assert found["box_loss"] <= 2 * found["loss"]["upper"] * (1 + 1e-9)
+    assert {"length x 0.5", "length x 3", "unknown mean", "one sighting"} <= set(found["by_adversary"])
+    for word in ("lower", "upper"):
+        assert found["by_adversary"]["the kernel itself"]["loss"][word] == pytest.approx(found["loss"][word])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ("loss --length 2 --n 1 --secret 0 --mse 1", "`n` must be"),
+        ("loss --length 2 --n 9 --secret 9 --mse 1", "inside the trace"),
+        ("loss --length 2 --n 9 --secret x --mse 1", "--secret must be"),
+        ("loss --length 2 --n 9 --secret 3 --mse 0", "`mse` must be"),
+        ("loss --length 2 --n 9 --secret 3 --mse 1e99", "hides all"),
+        ("loss --length nan --n 9 --secret 3 --mse 1", "`length` must be"),
+        ("loss --kernel periodic --length 1 --n 9 --secret 3 --mse 1", "`period` must be"),
+        ("loss --length 2 --n 9 --secret 3 --mse 1 --floor 0", "`floor` must be at least"),
+        ("loss --length 1e9 --n 9 --secret 3,4 --mse 1", "nearly the same location"),
+        ("loss --length 2 --n 9 --secret 3 --mse 1 --solver magic", "--solver must be"),
+        ("plan nowhere.json --secret 1..2 --radius 1 --error 1 --points 9 --gap 1 --out p.json", "cannot be read"),
+        ("plan nowhere.json --radius 1 --error 1 --mu 1 --points 9 --gap 1 --out p.json", "give one of"),
+        ("fit nowhere.csv --out p.json", "no such file"),
+        ("protect nowhere.csv --plan p.json --out x.txt", "are written as"),
+        ("protect nowhere.csv --plan p.json --out x.csv", "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert word in refused(capsys, *arguments.split())

@@ -1,0 +1,179 @@
+"""Releases: the sampler has its law, the grid is public, leaking plans are refused, conditions are printed."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+from tests.statistics import FALSE_ALARM, rng_of
+from tests.trace.priors import KERNELS
+
+from dovetail.core.entropy import simulation, system_entropy
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.trace.guarantee import CONDITIONS
+from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.kernels.stationary import Matern32
+from dovetail.trace.loss.conditional import condition
+from dovetail.trace.loss.information import information
+from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.plan_search import error_for
+from dovetail.trace.prior import TracePrior
+from dovetail.trace.release import draw_noise, release_trace
+from dovetail.trace.sampler import correlated_noise, standard_normals
+from dovetail.trace.secrets import SecretTimes
+from dovetail.trace.trace import Trace
+
+TIMES = np.arange(12.0) * 15.0
+PRIOR = TracePrior(Matern32(120.0), np.array([[900.0, 200.0], [200.0, 400.0]]))
+SECRET = SecretTimes(((60.0, 75.0),))
+PLAN = TracePlan(PRIOR, SECRET, radius=50.0, error=20.0, noise="mixed")
+TRACE = Trace.of("a", TIMES, np.column_stack([TIMES, 2.0 * TIMES]))
+
+
+def mahalanobis_p_value(draws: Floats, covariance: Floats) -> float:
+    """Chance of a sum of squared whitened draws (m, n) this far from its mean, both sides."""
+    white = np.linalg.solve(np.linalg.cholesky(covariance), draws.T)
+    total = float((white**2).sum())
+    return 2.0 * float(min(chi2.cdf(total, draws.size), chi2.sf(total, draws.size)))
+
+
+def test_normal_numbers_are_normal_in_the_middle_and_in_the_tail() -> None:
+    drawn = standard_normals(200_000, rng_of("normal numbers"))
+    assert kstest(drawn, "norm").pvalue > FALSE_ALARM
+    assert kstest(drawn * 1.04, "norm").pvalue < FALSE_ALARM  # the test would see four percent
+
+
+def test_the_noise_has_the_covariance_of_the_design() -> None:
+    covariance = 0.5 * KERNELS[0].matrix(np.arange(10.0)) + 0.01 * np.eye(10)
+    rng = rng_of("covariance of noise")
+    draws = np.array([correlated_noise(covariance, rng) for _ in range(4000)])
+    assert mahalanobis_p_value(draws, covariance) > FALSE_ALARM
+    independent = np.array([np.sqrt(0.51) * standard_normals(10, rng) for _ in range(4000)])
+    assert mahalanobis_p_value(independent, covariance) < FALSE_ALARM  # the same variances, no correlation: caught
+
+
+def test_a_release_differs_from_the_trace_by_the_stated_noise_along_turned_axes() -> None:
+    design, rng = design_trace(PLAN, TIMES), rng_of("turned axes")
+    draws = np.array([draw_noise(design, rng=rng) for _ in range(3000)])
+    for k, axis in enumerate(design.axes):
+        along = draws @ axis
+        assert mahalanobis_p_value(along, design.noises[k] * design.variances[k]) > FALSE_ALARM
+    budget = sum(np.trace(noise) * v for noise, v in zip(design.noises, design.variances, strict=True)) / len(TIMES)
+    assert budget == pytest.approx(PLAN.error**2, rel=1e-9)
+
+
+def test_what_is_released_lies_on_the_public_grid() -> None:
+    design = design_trace(PLAN, TIMES)
+    points = release_trace(TRACE, PLAN, design)
+    assert np.array_equal(points, np.rint(points / PLAN.grid) * PLAN.grid) and PLAN.grid == 2.0**-7
+    assert not np.array_equal(points, release_trace(TRACE, PLAN, design))
+
+
+def test_the_noise_of_a_plan_does_not_depend_on_the_trace() -> None:
+    design = design_trace(PLAN, TIMES)
+    moved = Trace.of("b", TIMES, 1e3 * TRACE.points + 5.0)
+    first, second = (release_trace(each, PLAN, design, rng=simulation(3)) - each.points for each in (TRACE, moved))
+    assert np.abs(first - second).max() <= 2 * PLAN.grid
+
+
+@pytest.mark.parametrize("name", ["robust", "mixed", "full", "all", "uniform"])
+def test_the_stated_mu_is_that_of_the_joint_covariance_in_the_plane(name: str) -> None:
+    plan = replace(PLAN, noise=name, secrets=SecretTimes(((60.0, 60.0),)))
+    design = design_trace(plan, TIMES)
+    whole = np.kron(PRIOR.kernel.matrix(TIMES), PRIOR.covariance)
+    noise: Any = sum(
+        np.kron(g * v, np.outer(axis, axis))
+        for g, v, axis in zip(design.noises, design.variances, design.axes, strict=True)
+    )
+    found = information(condition(whole, [8, 9]), noise).largest.upper
+    exact = PLAN.radius * np.sqrt(found)
+    assert exact <= design.guarantee.mu <= exact * (1 + 2 * PLAN.grid / PLAN.radius)
+
+
+def test_the_axes_share_the_budget_so_that_neither_is_weaker() -> None:
+    plan = replace(PLAN, noise="full", secrets=SecretTimes(((60.0, 60.0),)))
+    design = design_trace(plan, TIMES)
+    seen = condition(PRIOR.kernel.matrix(TIMES), [4])
+    losses = [information(seen, g).matrix[0, 0] / v for g, v in zip(design.noises, design.variances, strict=True)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+def test_every_condition_is_printed_and_a_simulation_says_that_it_protects_nobody() -> None:
+    guarantee = design_trace(PLAN, TIMES).guarantee
+    assert set(CONDITIONS) <= set(guarantee.lines()) and len(CONDITIONS) >= 10
+    assert any("one sighting" in line for line in guarantee.lines())
+    assert "protects nobody" in guarantee.drawn_from("simulation").caveats[0]
+    assert guarantee.drawn_from(system_entropy().provenance).caveats == ()
+    assert guarantee.delta(guarantee.epsilon(1e-5)) <= 1e-5 and guarantee.renyi(2.0) == guarantee.mu**2
+
+
+def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
+    prior = replace(PRIOR, salt="00" * 16)
+    seen = replace(prior, fitted_on=frozenset({prior.digest(TRACE)}))
+    plan = replace(PLAN, prior=seen)
+    with pytest.raises(UnsupportedError, match="this very trace"):
+        release_trace(TRACE, plan, design_trace(plan, TIMES))
+    other = Trace.of("c", TIMES, TRACE.points + 1.0)
+    assert release_trace(other, plan, design_trace(plan, TIMES)).shape == (12, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"floor": 1e-7}, "`floor` must be at least"),
+        ({"step": 1e-9}, "`step` must lie between"),
+        ({"step": 100.0}, "`step` must lie between"),
+        ({"error": 1e9}, "`error` must be at most"),
+        ({"error": 0.0}, "`error` must be"),
+        ({"radius": -1.0}, "`radius` must be"),
+        ({"noise": "magic"}, "`noise` must be"),
+    ],
+)
+def test_a_plan_that_would_leak_or_is_absurd_is_refused(change: dict[str, Any], word: str) -> None:
+    with pytest.raises((ParameterError, UnsupportedError), match=word):
+        replace(PLAN, **change)
+
+
+def test_secrets_are_times_and_lie_inside_the_trace() -> None:
+    assert SECRET.places(TIMES) == [(4,), (5,)]
+    assert replace(SECRET, together=True).places(TIMES) == [(4, 5)]
+    assert SecretTimes().places(TIMES) == [(i,) for i in range(12)]
+    assert SECRET.places(TIMES + 1e9) == SECRET.places(TIMES)
+    clock = SecretTimes.parse(["1970-01-01T00:01:00..1970-01-01T00:01:10"], together=False)
+    assert clock.places(TIMES) == [(4,)] and not clock.from_start
+    for text, word in (
+        ("5", "START..END"),
+        ("9..1", "end before"),
+        ("a..b", "two numbers or two ISO"),
+        ("stops..x", "two numbers"),
+    ):
+        with pytest.raises(ParameterError, match=word):
+            SecretTimes.parse([text], together=False)
+    with pytest.raises(ParameterError, match="holds no time stamp"):
+        SecretTimes(((500.0, 600.0),)).places(TIMES)
+    with pytest.raises(ParameterError, match="got both"):
+        SecretTimes.parse(["1..2", "2013-07-01T00:10..2013-07-01T00:11"], together=False)
+
+
+def test_the_budget_for_a_wanted_guarantee_is_the_smallest() -> None:
+    plan = error_for(1.5, PRIOR, SECRET, TIMES, radius=50.0, noise="mixed")
+    assert design_trace(plan, TIMES).guarantee.mu <= 1.5
+    assert design_trace(replace(plan, error=plan.error / 1.01), TIMES).guarantee.mu > 1.5
+
+
+def test_a_guarantee_out_of_reach_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="out of reach"):
+        error_for(1e-9, PRIOR, SECRET, TIMES, radius=50.0, noise="uniform")
+
+
+def test_priors_and_plans_survive_their_files() -> None:
+    again = TracePlan.from_dict(PLAN.as_dict())
+    assert again.as_dict() == PLAN.as_dict()
+    for broken in ({}, {**PLAN.as_dict(), "schema_version": 2}, {**PLAN.as_dict(), "radius": None}, []):
+        with pytest.raises((DataError, ParameterError)):
+            TracePlan.from_dict(broken)
+    with pytest.raises(DataError, match="positive definite"):
+        TracePrior(Matern32(1.0), np.array([[1.0, 0.0], [0.0, 0.0]]))
+    with pytest.raises(DataError, match="trace 'x': has 2 time stamps"):
+        Trace.of("x", [0.0, 1.0], [[1.0, 2.0]])
