@@ -10,7 +10,8 @@ import typer
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.errors import ParameterError
 
-MOST_POINTS = 1000
+MOST_POINTS = 1000  # as matrices; beyond it products by Fourier transforms, for one secret location
+MOST_LONG = 10_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -53,10 +54,14 @@ def _loss(
     from dovetail.trace.mechanisms.choose import default_noise, design_noise
     from dovetail.trace.mechanisms.design import Budget
 
-    points = whole("n", n, least=2, most=MOST_POINTS)
+    points = whole("n", n, least=2, most=MOST_LONG)
     if solver is not None and (solver not in ("clarabel", "scs") or noise != "full"):
         raise ParameterError("--solver must be clarabel or scs, and goes with --noise full.")
     model = with_nugget(kernel_of(kernel, length=length, period=period), nugget)
+    if points > MOST_POINTS:
+        document = _long(model, points, _places(secret), mse, noise or default_noise(points), floor)
+        print_json(document) if as_json else _show(document)
+        return
     places, times = _places(secret), np.arange(points, dtype=np.float64)
     budget = Budget(points, mse, floor)
     design = design_noise(noise or default_noise(points), model, times, [places], budget, solver=solver)
@@ -73,6 +78,44 @@ def _loss(
         print_json(document)
         return
     _show(document)
+
+
+def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, floor: float) -> dict[str, Any]:
+    """The loss of one secret location in a trace that is too long for matrices."""
+    from dovetail.trace.loss.adversaries import STRETCHES
+    from dovetail.trace.mechanisms.design import Budget
+    from dovetail.trace.mechanisms.regular_grid import RegularPrior, design_regular, regular_loss
+
+    if len(places) != 1:
+        raise ParameterError(
+            f"--secret must be one point in a trace of more than {MOST_POINTS:,}, got {len(places)}."
+        )
+    design = design_regular(RegularPrior.of(model, n), places[0], Budget(n, mse, floor), name=noise)
+    rows: dict[str, Any] = {}
+    for factor in STRETCHES if floor > 0.0 else ():
+        loss = regular_loss(RegularPrior.of(model.stretched(factor), n), design)
+        name = "the kernel itself" if factor == 1.0 else f"length x {factor:g}"
+        rows[name] = {"loss": {"lower": loss.lower, "upper": loss.upper}, "posterior_width": _width(loss.upper)}
+    none = {"value": None, "reason": f"not computed above {MOST_POINTS:,} points"}
+    return {
+        "kernel": model.as_dict(),
+        "n": n,
+        "secret": list(places),
+        "mse": mse,
+        "noise": noise,
+        "floor": floor,
+        "loss": {"lower": design.loss.lower, "upper": design.loss.upper},
+        "box_loss": design.loss.upper,
+        "posterior_width": _width(design.loss.upper),
+        "mu": sqrt(design.loss.upper),
+        "optimum": none,
+        "by_adversary": {**rows, "unknown mean": none, "one sighting": none},
+    }
+
+
+def _width(loss: float) -> float:
+    """Twice the posterior standard deviation of one location of prior variance 1."""
+    return 2.0 / sqrt(1.0 + loss)
 
 
 def _places(text: str) -> tuple[int, ...]:
