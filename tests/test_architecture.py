@@ -182,7 +182,7 @@ def mechanisms_by_hand(tree: ast.AST, names: set[str]) -> list[set[str]]:
 
 def entries(folder: Path) -> list[str]:
     """What one sees on entering: files and folders, less what Python needs."""
-    hidden = {"__init__.py", "__init__.pyi", "py.typed", "__pycache__"}
+    hidden = {"__init__.py", "__init__.pyi", "__main__.py", "py.typed", "__pycache__"}
     return sorted(path.name for path in folder.iterdir() if path.name not in hidden)
 
 
