@@ -101,6 +101,7 @@ def test_the_axes_share_the_budget_so_that_neither_is_weaker() -> None:
 
 def test_every_condition_is_printed_and_a_simulation_says_that_it_protects_nobody() -> None:
     guarantee = design_trace(PLAN, TIMES).guarantee
+    assert len(guarantee.secrets) == 2 and guarantee.mu == max(one.mu for one in guarantee.secrets)
     assert set(CONDITIONS) <= set(guarantee.lines()) and len(CONDITIONS) >= 10
     assert any("one sighting" in line for line in guarantee.lines())
     assert "protects nobody" in guarantee.drawn_from("simulation").caveats[0]

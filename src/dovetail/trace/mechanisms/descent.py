@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dovetail.core.bracket import Bracket
-from dovetail.core.errors import MissingExtraError
+from dovetail.core.errors import MissingExtraError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.conditional import Conditional
@@ -124,6 +124,8 @@ class Descent:
             lower = max(lower, self._certificate(state, sharpness))
             if best.largest <= lower * (1.0 + gap):
                 break
+        if lower > best.largest * (1.0 + 1e-6):
+            raise UnsupportedError("the certificate of this noise contradicts its loss: ask for a larger floor.")
         noise = best.factor @ best.factor.T + white * np.eye(n)
         return noise, Bracket(min(lower, best.largest) * (1.0 - 1e-9), best.largest * (1.0 + 1e-9))
 
