@@ -55,7 +55,7 @@ class SystemClock:
 class Receipt:
     """What became of the report of one round.
 
-    state : "accepted", by the shuffler over HTTP and by the broker over MQTT; "waiting", stored and sent again by
+    state : "accepted", by the shuffler and nobody in between; "waiting", stored and sent again by
     `flush`; or "refused" for good. reason : the kind of the last refusal, empty if there was none. wait : seconds
     until `flush` sends it. drawn : whether this call drew the report; if not, one that was drawn before stands, for
     this round or for an earlier one that has not arrived, or has only just.
@@ -316,7 +316,7 @@ class Device:
         if effect == "send":
             return self._send(entry)
         if effect == "fetch":
-            return entry, self._renew(entry)
+            return entry, self._renew(entry, sender.reason)
         if effect == "reseal":
             return self._seal(entry), None
         if effect == "wait":
@@ -332,13 +332,13 @@ class Device:
             return entry, DeliveryEvent("outdated", "campaign")
         return entry, self._transport.send(entry.wire)
 
-    def _renew(self, entry: LedgerEntry) -> DeliveryEvent:
-        """Whether there is a version of the campaign for which the same report can be sealed again."""
+    def _renew(self, entry: LedgerEntry, why: str) -> DeliveryEvent:
+        """Whether there is a version of the campaign for which the same report can be sealed again; else it waits."""
         if entry.digest == self._campaign.digest:
             self._follow()
         if entry.form != terms_of(self._campaign) or self._outbox.is_superseded(self._campaign):
             return DeliveryEvent("final", "changed")
-        return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", "campaign")
+        return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", why)
 
     def _seal(self, entry: LedgerEntry) -> LedgerEntry:
         campaign, key = self._campaign, self._key

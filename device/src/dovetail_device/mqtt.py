@@ -1,7 +1,8 @@
 """Sending over MQTT 5 with QoS 1: a random client id for every session, nothing retained, no user properties.
 
-The broker acknowledges, not the shuffler: `accepted` means that the broker has taken the report over. It says nothing
-about refusals, so campaigns and rounds are asked over HTTP where there is `questions`.
+The broker's acknowledgement says nothing: a report counts as accepted, or as refused for good, when the shuffler's
+signed answer arrives on the topic of this session, whose name is the session's client id. Campaigns and rounds are
+asked over HTTP where there is `questions`.
 """
 
 from __future__ import annotations
@@ -9,37 +10,54 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from dovetail_device.http import HttpTransport
-from dovetail_device.sender import ACCEPTED, UNAUTHORIZED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
-from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
-from dovetail_protocol.errors import MissingExtraError
+from dovetail_device.sender import (
+    ACCEPTED,
+    UNANSWERED,
+    UNAUTHORIZED,
+    UNREACHABLE,
+    UNSUBSCRIBED,
+    UNTRUSTED,
+    DeliveryEvent,
+    refusal_event,
+)
+from dovetail_protocol.answer import Answer, read_answer
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, topic
+from dovetail_protocol.errors import DovetailError, MissingExtraError
+from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.message import read_head
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client
 
-_ANSWERS = {
-    0: ACCEPTED,
+_REFUSALS = {
+    16: UNSUBSCRIBED,  # PUBACK: nobody has subscribed, and the broker keeps nothing
     134: UNAUTHORIZED,  # CONNACK of MQTT 5: bad user name or password
-    135: UNAUTHORIZED,  # CONNACK and PUBACK: not authorized
+    135: UNAUTHORIZED,  # CONNACK, SUBACK and PUBACK: not authorized
 }
-"""What reason codes mean; with any other the broker keeps nothing, as with 16: nobody has subscribed."""
+"""What a broker's reason codes mean; any other than 0 is `unavailable`."""
 
 
 @final
 class MqttTransport:
     """The broker behind `url` (mqtt or mqtts). A lost connection is a lost session: the next message opens a new one.
 
-    `timeout` seconds bound each of connecting and being acknowledged; certificates are trusted as over HTTP. `login`
-    is a user and a password: best the same for all devices, because the user tells the broker who sends.
+    Answers are those of the shuffler that `campaign`, or a version fetched later, names. `timeout` seconds bound each
+    of connecting and being answered; certificates are trusted as over HTTP. `login` is a user and a password: best
+    the same for all devices, because the user tells the broker who sends.
     """
 
     def __init__(
         self,
         url: str,
+        campaign: Campaign,
         *,
         timeout: float = 10.0,
         tls: ssl.SSLContext | None = None,
@@ -50,25 +68,37 @@ class MqttTransport:
         self._timeout, self._tls, self._login, self._questions = timeout, tls, login, questions
         self._paho = _paho()
         self._session: _Session | None = None
+        self._shufflers = dict[bytes, VerifyingKey]()  # by digest of the campaign file
+        self.trust(campaign)
+
+    def trust(self, campaign: Campaign) -> None:
+        """Take answers to messages for this version from the shuffler that it names."""
+        self._shufflers[campaign.digest] = campaign.shuffler_signing
 
     def send(self, wire: bytes) -> DeliveryEvent:
-        """Publish one message and wait until the broker acknowledges it."""
+        """Publish one message and wait until the shuffler answers it."""
+        digest = read_head(wire).digest
         try:
             if self._session is None:
-                self._session = _Session(self._client(), self._place, self._timeout)
-            reason = self._session.publish(topic(read_head(wire).digest), wire)
+                self._session = self._connect()
+            answer = self._session.ask(topic(digest), wire, self._shufflers.get(digest))
         except _Refused as error:
-            reason = error.reason
+            return _REFUSALS.get(error.reason, refusal_event("unavailable"))
         except ssl.SSLCertVerificationError:
             return UNTRUSTED
         except OSError:
             self.close()
             return UNREACHABLE
-        return _ANSWERS.get(reason, refusal_event("unavailable"))
+        if answer is None:
+            return UNANSWERED
+        return ACCEPTED if answer.kind == "accepted" else refusal_event(answer.kind, float(answer.after))
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
-        return self._questions.fetch(campaign) if self._questions else None
+        signed = self._questions.fetch(campaign) if self._questions else None
+        with suppress(DovetailError):  # whose file it is, the device decides: messages name it by its digest
+            self.trust(Campaign.parse(signed or b""))
+        return signed
 
     def round(self, campaign: str) -> int | None:
         """The round that takes reports now; 0 if none does, None if nobody says."""
@@ -80,10 +110,11 @@ class MqttTransport:
             self._session.close()
             self._session = None
 
-    def _client(self) -> Client:
+    def _connect(self) -> _Session:
+        name = os.urandom(16).hex()
         client: Client = self._paho.Client(
             self._paho.CallbackAPIVersion.VERSION2,
-            client_id=os.urandom(16).hex(),
+            client_id=name,
             protocol=self._paho.MQTTv5,
             reconnect_on_failure=False,
         )
@@ -91,7 +122,7 @@ class MqttTransport:
             client.username_pw_set(*self._login)
         if self._place.scheme == "mqtts":
             client.tls_set_context(self._tls or ssl.create_default_context())
-        return client
+        return _Session(client, self._place, self._timeout, answers=answer_topic(name))
 
 
 def _paho() -> Any:
@@ -103,53 +134,102 @@ def _paho() -> Any:
 
 
 class _Refused(Exception):
-    """The broker refuses the connection."""
+    """The broker refuses the connection, the subscription or the message."""
 
     def __init__(self, reason: int) -> None:
-        super().__init__("the broker refuses the connection")
+        super().__init__("the broker refuses")
         self.reason = reason
 
 
-class _Session:
-    """One connection; the network thread of paho only puts what happened into a queue."""
+@dataclass(frozen=True)
+class _Happened:
+    """What the network thread saw; `number` is that of the packet, `reason` the broker's code."""
 
-    def __init__(self, client: Client, place: Any, timeout: float) -> None:
-        self._client, self._timeout = client, timeout
-        self._happened: SimpleQueue[tuple[str, int, int]] = SimpleQueue()
+    what: Literal["connected", "subscribed", "published", "answered", "lost"]
+    number: int = 0
+    reason: int = 0
+    content: bytes = b""
+
+
+class _Session:
+    """One connection and its subscription to `answers`; the network thread of paho only fills a queue."""
+
+    def __init__(self, client: Client, place: Any, timeout: float, *, answers: str) -> None:
+        self._client, self._timeout, self._answers = client, timeout, answers
+        self._happened: SimpleQueue[_Happened] = SimpleQueue()
+        happened = self._happened.put
         client.connect_timeout = timeout
-        client.on_connect = lambda _c, _u, _f, reason, _p: self._happened.put(("connected", 0, reason.value))
-        client.on_publish = lambda _c, _u, message, reason, _p: self._happened.put(
-            ("published", message, reason.value)
+        client.on_connect = lambda _c, _u, _f, reason, _p: happened(_Happened("connected", 0, reason.value))
+        client.on_subscribe = lambda _c, _u, number, reasons, _p: happened(
+            _Happened("subscribed", number or 0, max(reason.value for reason in reasons))
         )
-        client.on_disconnect = lambda _c, _u, _f, reason, _p: self._happened.put(("lost", 0, reason.value))
+        client.on_publish = lambda _c, _u, number, reason, _p: happened(_Happened("published", number, reason.value))
+        client.on_message = lambda _c, _u, message: happened(_Happened("answered", content=bytes(message.payload)))
+        client.on_disconnect = lambda _c, _u, _f, reason, _p: happened(_Happened("lost", 0, reason.value))
         client.connect(place.hostname, place.port or MQTT_PORTS[place.scheme], clean_start=True)
         client.loop_start()
         try:
-            reason = self._wait("connected", 0)
-        except OSError:
+            end = time.monotonic() + timeout
+            self._wait(lambda seen: seen.what == "connected" and self._check(seen, granted=0), end)
+            number = client.subscribe(answers, qos=1)[1]
+            self._wait(lambda seen: _is(seen, "subscribed", number) and self._check(seen, granted=1), end)
+        except (OSError, _Refused):
             self.close()
             raise
-        if reason != 0:
-            self.close()
-            raise _Refused(reason)
 
-    def publish(self, where: str, wire: bytes) -> int:
-        """The broker's reason code of the acknowledgement; OSError if none came."""
-        return self._wait("published", self._client.publish(where, wire, qos=1, retain=False).mid)
+    def ask(self, where: str, wire: bytes, shuffler: VerifyingKey | None) -> Answer | None:
+        """The shuffler's answer to a message; None if the broker has taken it over and nobody answers in time.
+
+        Raises
+        ------
+        OSError
+            When the connection is lost, or the broker does not acknowledge.
+        """
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        properties.ResponseTopic = self._answers
+        number = self._client.publish(where, wire, qos=1, retain=False, properties=properties).mid
+        taken, found = False, list[Answer]()
+
+        def answered(seen: _Happened) -> bool:
+            nonlocal taken
+            taken = taken or (_is(seen, "published", number) and self._check(seen, granted=0))
+            answer = read_answer(seen.content, wire, shuffler) if seen.what == "answered" else None
+            found.extend([] if answer is None else [answer])
+            return bool(found)
+
+        try:
+            self._wait(answered, time.monotonic() + self._timeout)
+        except TimeoutError:
+            if not taken:
+                raise
+        return found[0] if found else None
 
     def close(self) -> None:
         self._client.disconnect()
         self._client.loop_stop()
 
-    def _wait(self, what: str, message: int) -> int:
-        """The reason code of what is waited for."""
-        end = time.monotonic() + self._timeout
+    @staticmethod
+    def _check(seen: _Happened, *, granted: int) -> bool:
+        """Refuse every reason code above the one that grants what was asked for."""
+        if seen.reason > granted:
+            raise _Refused(seen.reason)
+        return True
+
+    def _wait(self, until: Callable[[_Happened], bool], end: float) -> None:
+        """Look at what happens until it is what was waited for."""
         while True:
             try:
-                happened, number, reason = self._happened.get(timeout=max(0.0, end - time.monotonic()))
+                seen = self._happened.get(timeout=max(0.0, end - time.monotonic()))
             except Empty:
-                raise TimeoutError("the broker did not answer") from None
-            if happened == "lost":
+                raise TimeoutError("nobody answers") from None
+            if seen.what == "lost":
                 raise ConnectionError("the broker closed the connection")
-            if (happened, number) == (what, message):
-                return reason
+            if until(seen):
+                return
+
+
+def _is(seen: _Happened, what: str, number: int | None) -> bool:
+    return (seen.what, seen.number) == (what, number)

@@ -37,6 +37,8 @@ LATER: dict[str, str] = {
     "untrusted": "the certificate there is not trusted here; SSL_CERT_FILE names a file of those that are",
     "unauthorized": "the broker wants another user or password",
     "unavailable": "the service is not available",
+    "unanswered": "the broker has it, the shuffler has not answered yet",
+    "unsubscribed": "no shuffler takes reports of this campaign at the broker",
     "rate_limited": "the shuffler is busy",
     "too_early": "its round has not begun",
     "campaign": "the shuffler wants another version of the campaign",
@@ -110,6 +112,8 @@ def refusal_event(kind: str, after: float = 0.0) -> DeliveryEvent:
 
 
 UNREACHABLE, UNTRUSTED, UNAUTHORIZED = map(refusal_event, ("unreachable", "untrusted", "unauthorized"))
+# A broker alone cannot tell a shuffler that is away from one that takes a newer version of the campaign only.
+UNANSWERED, UNSUBSCRIBED = DeliveryEvent("outdated", "unanswered"), DeliveryEvent("outdated", "unsubscribed")
 
 
 def advance(

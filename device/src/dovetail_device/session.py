@@ -56,7 +56,7 @@ def open_device(
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
         closing(transport_of(asked, via, url, login=login, insecure_http=insecure_http)) as transport,
     ):
-        yield Device(
+        device = Device(
             asked,
             secret,
             outbox=store,
@@ -68,6 +68,9 @@ def open_device(
             question=question,
             hand_over=hand_over,
         )
+        if isinstance(transport, MqttTransport):
+            transport.trust(device.campaign)
+        yield device
 
 
 def first_use(device: Device) -> str:
@@ -155,7 +158,7 @@ def transport_of(
         return HttpTransport(place, insecure_http=insecure_http)
     asked = campaign.endpoints.get("http")
     questions = HttpTransport(asked, insecure_http=insecure_http) if asked else None
-    return MqttTransport(place, login=login, questions=questions)
+    return MqttTransport(place, campaign, login=login, questions=questions)
 
 
 def read_value(text: str, campaign: Campaign) -> Any:

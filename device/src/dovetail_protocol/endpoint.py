@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
@@ -53,3 +54,17 @@ def is_loopback(host: str) -> bool:
 def topic(digest: bytes) -> str:
     """The MQTT topic of all reports for the campaign file of this digest; one for all devices."""
     return f"dovetail/v1/{digest.hex()}/reports"
+
+
+def answer_topic(session: str) -> str:
+    """The MQTT topic of the answers to one session of a device, whose client id is random and has 32 hex digits.
+
+    >>> answer_topic(32 * "0")
+    'dovetail/v1/answers/00000000000000000000000000000000'
+    """
+    return f"dovetail/v1/answers/{session}"
+
+
+def is_answer_topic(text: str) -> bool:
+    """Whether answers may go there: a shuffler publishes nowhere else, whatever a sender asks for."""
+    return re.fullmatch("dovetail/v1/answers/[0-9a-f]{32}", text) is not None

@@ -1,30 +1,48 @@
-"""Reports over a real broker: durable before they are acknowledged, once each, through disconnects."""
+"""Reports over a real broker: durable before they are answered, once each, through disconnects and changed keys."""
 
-import threading
+import json
+import stat
+import time
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
 
 import pytest
-from paho.mqtt.client import Client
+from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
-from tests.waiting import PATIENCE, until
 
+from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
 from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
-from dovetail_protocol.endpoint import topic
+from dovetail_device.mqtt import MqttTransport
+from dovetail_device.sender import ACCEPTED, UNSUBSCRIBED, refusal_event
+from dovetail_protocol.answer import read_answer
+from dovetail_protocol.endpoint import answer_topic, topic
+from dovetail_protocol.keys import RoleKeys
+
+LONG = 60.0  # seconds that nothing here takes on any machine that is alive
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    return tmp_path / "mqtt.session"
 
 
 @contextmanager
-def subscribed(world, url):
-    """The world's shuffler at a broker, and its subscription."""
+def subscribed(world, url, session):
+    """The world's shuffler at a broker that knows its subscription."""
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    subscriber, counts = MqttSubscriber(service, url), threading.Event()
-    subscriber._client.on_subscribe = lambda *_: counts.set()
+    subscriber = MqttSubscriber(service, url, session=session)
+    granted, tell = Event(), subscriber._client.on_subscribe
+    subscriber._client.on_subscribe = lambda *told: (tell(*told), granted.set())
     subscriber.start()
     try:
-        assert counts.wait(PATIENCE)
+        assert granted.wait(LONG)
         yield subscriber
     finally:
         subscriber.stop()
@@ -33,44 +51,218 @@ def subscribed(world, url):
         service._writer.stop()
 
 
-def publish(mosquitto, made, messages):
+def wait(until):
+    end = time.monotonic() + LONG
+    while not until():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@contextmanager
+def client(mosquitto, name="", **settings):
+    """A stranger's connection."""
     host, _, port = mosquitto.url.removeprefix("mqtt://").partition(":")
-    client = Client(CallbackAPIVersion.VERSION2)
-    client.connect(host, int(port))
-    client.loop_start()
-    for each in messages:
-        client.publish(topic(made.digest), each, qos=1).wait_for_publish(PATIENCE)
-    client.disconnect()
-    client.loop_stop()
+    made, ready = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTv5), Event()
+    made.on_connect = lambda *_: ready.set()
+    made.connect(host, int(port), **settings)
+    made.loop_start()
+    assert ready.wait(LONG)
+    yield made
+    made.disconnect()
+    made.loop_stop()
+
+
+def publish(mosquitto, made, messages, properties=None):
+    """What another program publishes, and the broker acknowledges."""
+    with client(mosquitto) as stranger:
+        for each in messages:
+            stranger.publish(topic(made.digest), each, qos=1, properties=properties).wait_for_publish(LONG)
+
+
+def device(mosquitto, made):
+    return MqttTransport(mosquitto.url, made, timeout=LONG)
 
 
 def count(world):
     return world.store.rounds(world.campaign.id)[0].count
 
 
-def test_reports_come_over_a_broker_once_each_and_bad_ones_do_not_stop_them(mosquitto):
+def test_reports_come_over_a_broker_once_each_and_bad_ones_do_not_stop_them(mosquitto, session):
     world = World(campaign(id="first"))
-    with subscribed(world, mosquitto.url):
+    with subscribed(world, mosquitto.url, session):
         reports = [message(world.campaign, device) for device in DEVICES[:5]]
         publish(mosquitto, world.campaign, [*reports, b"noise", *reports[:3], reports[0][:-1]])
-        until(lambda: sum(world.shuffler.counters.total().values()) >= 10)
+        wait(lambda: sum(world.shuffler.counters.total().values()) >= 10)
     assert count(world) == 5
     assert (world.count("accepted"), world.count("duplicate"), world.count("malformed")) == (5, 3, 1)
 
 
-def test_what_comes_while_the_shuffler_is_away_waits_at_the_broker(mosquitto):
+def test_each_message_is_answered_by_the_shuffler_and_a_retry_alike(mosquitto, session):
+    world = World(campaign(id="answered"))
+    with subscribed(world, mosquitto.url, session):
+        sender = device(mosquitto, world.campaign)
+        first, second = message(world.campaign, DEVICES[0]), message(world.campaign, DEVICES[0], value=1)
+        assert sender.send(first) == ACCEPTED and count(world) == 1  # durable before it is said
+        assert sender.send(first) == ACCEPTED and count(world) == 1
+        assert sender.send(second) == refusal_event("second_report")
+        assert sender.send(message(world.campaign, DEVICES[1], round=3)) == refusal_event("too_early")
+        assert sender.send(first[:-1]) == refusal_event("malformed")
+        sender.close()
+
+
+def test_a_device_that_sends_too_often_is_told_to_wait(mosquitto, session):
+    world = World(campaign(id="often"))
+    wire = message(world.campaign, DEVICES[0])
+    with subscribed(world, mosquitto.url, session):
+        sender = device(mosquitto, world.campaign)
+        told = [sender.send(wire) for _ in range(61)]
+        sender.close()
+    assert told[:60] == [ACCEPTED] * 60 and told[60] == refusal_event("rate_limited", 1.0)
+
+
+def test_what_comes_while_the_shuffler_is_away_waits_at_the_broker(mosquitto, session):
     world = World(campaign(id="second"))
-    with subscribed(world, mosquitto.url):
+    with subscribed(world, mosquitto.url, session):
         pass
     publish(mosquitto, world.campaign, [message(world.campaign, device) for device in DEVICES[:3]])
     assert count(world) == 0
-    with subscribed(world, mosquitto.url):
-        until(lambda: count(world) == 3)
+    with subscribed(world, mosquitto.url, session):
+        wait(lambda: count(world) == 3)
 
 
-def test_a_report_that_could_not_be_stored_is_not_acknowledged_and_comes_again(mosquitto, monkeypatch):
+def test_who_knows_the_public_keys_cannot_take_the_session_over(mosquitto, session):
+    world = World(campaign(id="taken"))
+    with subscribed(world, mosquitto.url, session):
+        pass
+    publish(mosquitto, world.campaign, [message(world.campaign, device) for device in DEVICES[:3]])
+    name = BrokerSession.open(session).client_id
+    for guess in (world.campaign.digest, world.campaign.shuffler_signing.public, world.campaign.shuffler.public):
+        assert guess.hex()[:12] not in name
+    assert name != BrokerSession.open(session.with_name("another")).client_id
+    with client(mosquitto, "dovetail-" + 32 * "0", clean_start=True):
+        pass
+    with subscribed(world, mosquitto.url, session):
+        wait(lambda: count(world) == 3)
+
+
+def test_the_session_is_kept_through_restarts_and_by_its_owner_alone(session):
+    first = BrokerSession.open(session)
+    first.remember(["a", "b"])
+    assert stat.S_IMODE(session.stat().st_mode) == 0o600 and first.client_id not in repr(first)
+    again = BrokerSession.open(session)
+    assert (again.client_id, again.topics) == (first.client_id, {"a", "b"})
+    assert list(session.parent.iterdir()) == [session]
+    session.chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        BrokerSession.open(session)
+
+
+def _document(version, client_id, topics):
+    return json.dumps({"schema_version": version, "client_id": client_id, "topics": topics})
+
+
+RIGHT = f"dovetail-{32 * 'a'}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{", '{"schema_version": 1}'),
+        *(
+            _document(2, RIGHT, []),
+            _document(1, RIGHT, "x"),
+            _document(1, RIGHT, [1]),
+            _document(1, "dovetail-1", []),
+        ),
+    ],
+)
+def test_a_file_that_is_no_session_is_refused_and_left_alone(session, text):
+    session.write_text(text)
+    session.chmod(0o600)
+    with pytest.raises(ConfigError, match="move it away"):
+        BrokerSession.open(session)
+    assert session.read_text() == text
+
+
+def test_a_session_that_cannot_be_written_is_refused_with_the_key_to_set(tmp_path):
+    with pytest.raises(StorageError, match=r"`mqtt\.session`"):
+        BrokerSession.open(tmp_path / "absent" / "mqtt.session")
+
+
+def test_after_a_change_of_keys_old_messages_are_answered_and_their_topic_is_left(mosquitto, session):
+    world = World(campaign(id="turned"))
+    with subscribed(world, mosquitto.url, session):
+        pass
+    old, answers = message(world.campaign, DEVICES[0]), answer_topic(32 * "a")
+    keys = RoleKeys.generate("shuffler")
+    newer = World(campaign(id="turned", version=2, shuffler=keys), keys=[keys])
+    told = []
+    with client(mosquitto) as listener:
+        heard = Event()
+        listener.on_subscribe = lambda *_: heard.set()
+        listener.on_message = lambda _c, _u, got: told.append(got.payload)
+        listener.subscribe(answers, qos=1)
+        assert heard.wait(LONG)
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.ResponseTopic = answers
+        publish(mosquitto, world.campaign, [old], properties)  # into the queue of the session
+        with subscribed(newer, mosquitto.url, session):
+            wait(lambda: told)
+            assert read_answer(told[0], old, world.campaign.shuffler_signing).kind == "campaign"
+            wait(lambda: BrokerSession.open(session).topics == {topic(newer.campaign.digest)})
+            sender = device(mosquitto, world.campaign)
+            assert sender.send(old) == UNSUBSCRIBED  # so that the device looks for a newer version
+            sender.trust(newer.campaign)
+            assert sender.send(message(newer.campaign, DEVICES[0])) == ACCEPTED
+            sender.close()
+    assert count(newer) == 1
+
+
+def test_a_change_of_keys_keeps_the_session_and_what_waits_in_it(mosquitto, session):
+    world = World(campaign(id="both"))
+    with subscribed(world, mosquitto.url, session):
+        before = BrokerSession.open(session).client_id
+    publish(mosquitto, world.campaign, [message(world.campaign, device) for device in DEVICES[:3]])
+    keys = RoleKeys.generate("shuffler")
+    both = World(campaign(id="both", version=2, shuffler=keys), others=[world.campaign], keys=[keys, *world.keys])
+    with subscribed(both, mosquitto.url, session):
+        wait(lambda: count(both) == 3)
+        wait(lambda: len(BrokerSession.open(session).topics) == 2)
+    assert BrokerSession.open(session).client_id == before
+
+
+def test_answers_go_to_topics_of_answers_only(mosquitto, session):
+    world = World(campaign(id="elsewhere"))
+    told = []
+    with client(mosquitto) as listener, subscribed(world, mosquitto.url, session):
+        heard = Event()
+        listener.on_subscribe = lambda *_: heard.set()
+        listener.on_message = lambda _c, _u, got: told.append(got.topic)
+        listener.subscribe([("elsewhere", 0), ("dovetail/v1/answers/#", 0), ("dovetail/v1/+/reports/x", 0)])
+        assert heard.wait(LONG)
+        right = answer_topic(32 * "b")
+        for number, place in enumerate(
+            (
+                "elsewhere",
+                answer_topic(31 * "b"),
+                answer_topic(32 * "B"),
+                f"{right}/x",
+                f"dovetail/v1/{'0' * 64}/reports/x",
+                right,
+            )
+        ):
+            properties = Properties(PacketTypes.PUBLISH)
+            properties.ResponseTopic = place
+            publish(mosquitto, world.campaign, [message(world.campaign, DEVICES[number])], properties)
+        wait(lambda: right in told)
+    assert told == [right]  # the last to be asked for: the others were passed over before
+
+
+def test_a_report_that_could_not_be_stored_is_neither_answered_nor_acknowledged_and_comes_again(
+    mosquitto, session, monkeypatch
+):
     world = World(campaign(id="third"))
-    tried = []
+    tried, answered = [], []
 
     def full(reports):
         tried.append(reports)
@@ -78,19 +270,20 @@ def test_a_report_that_could_not_be_stored_is_not_acknowledged_and_comes_again(m
 
     with monkeypatch.context() as patched:
         patched.setattr(world.store, "accept", full)
-        with subscribed(world, mosquitto.url):
+        with subscribed(world, mosquitto.url, session) as subscriber:
+            patched.setattr(subscriber, "_answer", lambda *told: answered.append(told))
             publish(mosquitto, world.campaign, [message(world.campaign, DEVICES[0])])
-            until(lambda: tried)
-    assert count(world) == 0
-    with subscribed(world, mosquitto.url):  # the broker still has it
-        until(lambda: count(world) == 1)
+            wait(lambda: tried)
+    assert count(world) == 0 and not answered
+    with subscribed(world, mosquitto.url, session):  # the broker still has it
+        wait(lambda: count(world) == 1)
 
 
 @pytest.mark.parametrize(
     "url", ["http://broker", "mqtt://", "mqtt://user:secret@broker", "mqtt://broker:x", "broker"]
 )
-def test_addresses_of_brokers_are_checked_and_never_repeated(url):
+def test_addresses_of_brokers_are_checked_and_never_repeated(url, session):
     world = World(campaign())
     with pytest.raises(ConfigError, match="mqtt://host:port") as refused:
-        MqttSubscriber(ShufflerService(world.shuffler, world.clock), url)
+        MqttSubscriber(ShufflerService(world.shuffler, world.clock), url, session=session)
     assert "secret" not in str(refused.value)

@@ -96,14 +96,14 @@ class ReportIntake:
         self._roster, self._slots, self._rates = roster, slots, rates
         self._memory = memory
 
-    def check(self, message: bytes, now: float, *, limited: bool = True) -> CheckedReport | Reply:
-        """The report of a message, or why it is refused; `limited` applies the rate limit of its device."""
+    def check(self, message: bytes, now: float) -> CheckedReport | Reply:
+        """The report of a message, or why it is refused."""
         campaign = ""
         try:
             version = self._version(message, now)
             campaign = version.campaign.id
             self._check_cheaply(version, message, now)
-            return self._check(version, message, now, limited=limited)
+            return self._check(version, message, now)
         except Rejected as error:
             answer = Reply(error.kind, str(error))
         except Refusal as error:
@@ -142,10 +142,10 @@ class ReportIntake:
         if round > round_schedule.current_round(campaign, self._rounds.of(campaign.id), now) + 1:
             raise Refusal("too_early", "this round has not begun; send the report again when it runs.")
 
-    def _check(self, version: ServedVersion, message: bytes, now: float, *, limited: bool) -> CheckedReport:
+    def _check(self, version: ServedVersion, message: bytes, now: float) -> CheckedReport:
         envelope = open_envelope(version.campaign, message, version.opener)
         slot = self._slot(version.campaign, envelope.device)
-        wait = self._rates.take(envelope.device.public, now) if limited else 0.0
+        wait = self._rates.take(envelope.device.public, now)
         if wait > 0.0:
             raise Refusal("rate_limited", "the device sends too often; come back later.", retry_after=wait)
         return CheckedReport(version.campaign, slot, envelope)

@@ -48,11 +48,11 @@ class ShufflerService:
             thread.start()
             self._threads.append(thread)
 
-    def submit(self, messages: Sequence[bytes], *, limited: bool = True) -> PendingReplies:
+    def submit(self, messages: Sequence[bytes]) -> PendingReplies:
         """What is told about each message, once its report is durable."""
         told = PendingReplies()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
-        self._checkers.submit(self._check, messages, told, limited)
+        self._checkers.submit(self._check, messages, told)
         return told
 
     def stop(self) -> None:
@@ -79,10 +79,10 @@ class ShufflerService:
         self.clock.note()
         self.shuffler.turn(now)
 
-    def _check(self, messages: Sequence[bytes], told: PendingReplies, limited: bool) -> None:
+    def _check(self, messages: Sequence[bytes], told: PendingReplies) -> None:
         try:
             now = self.clock.now()
-            found = [self.shuffler.check(message, now, limited=limited) for message in messages]
+            found = [self.shuffler.check(message, now) for message in messages]
             good = [report for report in found if isinstance(report, CheckedReport)]
         except Exception as error:
             told.set_exception(error)

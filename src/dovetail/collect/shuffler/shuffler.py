@@ -97,9 +97,9 @@ class ShufflerRole:
         answers = iter(self.commit([found for found in checked if isinstance(found, CheckedReport)], now))
         return [found if isinstance(found, Reply) else next(answers) for found in checked]
 
-    def check(self, message: bytes, now: float, *, limited: bool = True) -> CheckedReport | Reply:
+    def check(self, message: bytes, now: float) -> CheckedReport | Reply:
         """See `ReportIntake.check`."""
-        return self._ingest.check(message, now, limited=limited)
+        return self._ingest.check(message, now)
 
     def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
         """See `ReportIntake.commit`."""

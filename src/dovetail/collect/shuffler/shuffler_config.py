@@ -33,6 +33,7 @@ class MqttSection(Section):
     url: str
     user: str | None = None
     password_file: str | None = None
+    session: str = "mqtt.session"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -124,4 +125,5 @@ def _subscribers(config: ShufflerConfig, folder: Path, service: ShufflerService)
         return []
     secret = config.mqtt.password_file
     password = None if secret is None else secret_line(folder / secret, "a password")
-    return [MqttSubscriber(service, config.mqtt.url, user=config.mqtt.user, password=password)]
+    session = folder / config.mqtt.session
+    return [MqttSubscriber(service, config.mqtt.url, session=session, user=config.mqtt.user, password=password)]

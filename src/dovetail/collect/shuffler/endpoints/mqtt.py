@@ -1,42 +1,74 @@
-"""The shuffler's subscription to a broker: a message is acknowledged to the broker once its report is durable.
+"""The shuffler's subscription to a broker: a message is answered, and acknowledged, once its report is durable.
 
-The session is persistent under a client id of this shuffler, so that the broker keeps what comes while it is away. A
-message that is refused is acknowledged too: it would not get better. The broker has promised the device to deliver,
-and no device can be told to come back later: nothing is limited by device here, brokers have limits of their own.
+The broker keeps what comes while the shuffler is away, in a session under a random client id (`broker_session`).
+What a device is told comes from the shuffler alone, signed, on the topic that the device's message names. The
+broker's word is worth nothing to it, so whatever a broker loses is sent again. A message that is refused is
+acknowledged to the broker too: it would not get better.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
+from pathlib import Path
 from threading import Event, Timer
 from typing import Any
 
-from paho.mqtt.client import Client, MQTTMessage, MQTTv311
+from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
 from dovetail.collect.shuffler.group_commit import PendingReplies
+from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
-from dovetail_protocol.endpoint import MQTT_PORTS, place_of, topic
+from dovetail.core.errors import DovetailError
+from dovetail_protocol.answer import Answer, make_answer
+from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
+from dovetail_protocol.keys import SigningKey
+from dovetail_protocol.message import Rejected, read_head
 
 _LOG = Log("shuffler.mqtt")
-_QOS = 1
 _PAUSE = 5.0  # seconds until a store that failed is asked again
+_KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler that is away
+
+
+@dataclass(frozen=True)
+class _Arrived:
+    """A message, where its answer goes, and on which connection it came."""
+
+    payload: bytes
+    mid: int
+    qos: int
+    answers: str | None
+    connection: int
 
 
 class MqttSubscriber:
-    """One subscription for all campaigns of the service; `url` is mqtt://host:port or mqtts://host:port."""
+    """One subscription for all campaigns of the service.
+
+    url : mqtt://host:port or mqtts://host:port
+    session : the file that keeps the client id, and the topics that the broker knows of
+    """
 
     def __init__(
-        self, service: ShufflerService, url: str, *, user: str | None = None, password: str | None = None
+        self,
+        service: ShufflerService,
+        url: str,
+        *,
+        session: Path,
+        user: str | None = None,
+        password: str | None = None,
     ) -> None:
-        self._service, self._stopped = service, Event()
+        self._service, self._stopped, self._connection = service, Event(), 0
         self._place = place_of("mqtt.url", url, tuple(MQTT_PORTS))
-        self._topics = [topic(digest) for digest in sorted(service.shuffler.campaigns.versions)]
-        self._client = Client(
-            CallbackAPIVersion.VERSION2, _client_id(service), clean_session=False, protocol=MQTTv311, manual_ack=True
-        )
+        self._topics = frozenset(topic(digest) for digest in service.shuffler.campaigns.versions)
+        self._session = BrokerSession.open(session)
+        self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
+        self._client = Client(CallbackAPIVersion.VERSION2, self._session.client_id, protocol=MQTTv5, manual_ack=True)
         if user is not None:
             self._client.username_pw_set(user, password)
         if self._place.scheme == "mqtts":
@@ -45,12 +77,17 @@ class MqttSubscriber:
         self._client.on_connect = self._on_connect
         self._client.on_connect_fail = lambda *_: _LOG.warning("the broker cannot be reached")
         self._client.on_disconnect = self._on_disconnect
+        self._client.on_subscribe = self._on_subscribe
+        self._client.on_unsubscribe = self._on_unsubscribe
         self._client.on_message = self._on_message
 
     def start(self) -> None:
         """Connect, now or as soon as the broker is there."""
         assert self._place.hostname is not None
-        self._client.connect_async(self._place.hostname, self._place.port or MQTT_PORTS[self._place.scheme])
+        lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        lasting.SessionExpiryInterval = _KEPT
+        port = self._place.port or MQTT_PORTS[self._place.scheme]
+        self._client.connect_async(self._place.hostname, port, clean_start=False, properties=lasting)
         self._client.loop_start()
 
     def stop(self) -> None:
@@ -60,37 +97,74 @@ class MqttSubscriber:
         self._client.loop_stop()
 
     def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        self._connection += 1
         if reason.is_failure:
             _LOG.warning("the broker refuses the shuffler")
             return
-        client.subscribe([(topic, _QOS) for topic in self._topics])
-        _LOG.info("subscribed at the broker", count=len(self._topics))
+        try:  # durable first: whatever was asked for can be unsubscribed
+            self._session = self._session.remember(self._session.topics | self._topics)
+        except DovetailError as error:
+            _LOG.fault("the session cannot be written, and nothing is subscribed", error)
+            return
+        client.subscribe([(each, SubscribeOptions(qos=1)) for each in sorted(self._topics)])
+        stale = self._session.topics - self._topics
+        if stale:  # the queue may hold messages of these; they come, and are answered, all the same
+            number = client.unsubscribe(sorted(stale))[1]
+            self._leaving = {} if number is None else {number: stale}
+
+    def _on_subscribe(self, _: Client, __: Any, ___: int, reasons: Any, ____: Any) -> None:
+        if any(reason.is_failure for reason in reasons):
+            _LOG.warning("the broker refuses the subscription")
+        else:
+            _LOG.info("subscribed at the broker", count=len(self._topics))
+
+    def _on_unsubscribe(self, _: Client, __: Any, number: int, reasons: Any, ___: Any) -> None:
+        stale = self._leaving.pop(number, frozenset())
+        if not stale or any(reason.is_failure for reason in reasons):
+            return
+        try:
+            self._session = self._session.remember(self._session.topics - stale)
+        except DovetailError as error:
+            _LOG.fault("the session cannot be written", error)
+            return
+        _LOG.info("unsubscribed at the broker", count=len(stale))
 
     def _on_disconnect(self, *_: object) -> None:
         if not self._stopped.is_set():
             _LOG.warning("the broker is gone")
 
     def _on_message(self, _: Client, __: Any, message: MQTTMessage) -> None:
-        self._submit(bytes(message.payload), message.mid, message.qos)
+        answers = getattr(message.properties, "ResponseTopic", None)
+        self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
 
-    def _submit(self, payload: bytes, mid: int, qos: int) -> None:
+    def _submit(self, message: _Arrived) -> None:
         if not self._stopped.is_set():
-            told = self._service.submit([payload], limited=False)
-            told.add_done_callback(partial(self._acknowledge, payload, mid, qos))
+            told = self._service.submit([message.payload])
+            told.add_done_callback(partial(self._settle, message))
 
-    def _acknowledge(self, payload: bytes, mid: int, qos: int, told: PendingReplies) -> None:
-        """Acknowledge what is durable or refused; where the store failed, try again while the broker waits."""
+    def _settle(self, message: _Arrived, told: PendingReplies) -> None:
+        """Answer and acknowledge what is durable or refused; where the store failed, try again later."""
         error = told.exception()
         if error is None:
-            self._client.ack(mid, qos)
+            self._answer(message, told.result()[0])
+            if message.connection == self._connection:  # packets of another connection have the same numbers
+                self._client.ack(message.mid, message.qos)
             return
         _LOG.fault("a message is tried again", error)
-        again = Timer(_PAUSE, self._submit, (payload, mid, qos))
+        again = Timer(_PAUSE, self._submit, (message,))
         again.daemon = True
         again.start()
 
+    def _answer(self, message: _Arrived, reply: Reply) -> None:
+        """Tell the device, if it has asked for it; an answer that is lost is asked for again by a retry."""
+        if message.answers is not None and is_answer_topic(message.answers):
+            answer = Answer(reply.kind, -int(-(reply.retry_after or 0.0) // 1))
+            self._client.publish(message.answers, make_answer(answer, message.payload, self._key(message.payload)))
 
-def _client_id(service: ShufflerService) -> str:
-    """The same at each start, and different for shufflers with other keys."""
-    names = {version.campaign.shuffler_signing.public for version in service.shuffler.campaigns.newest.values()}
-    return f"dovetail-{sha256(b''.join(sorted(names))).hexdigest()[:12]}"
+    def _key(self, payload: bytes) -> SigningKey | None:
+        """What answers to messages of this version are signed with."""
+        try:
+            version = self._service.shuffler.campaigns.versions.get(read_head(payload).digest)
+        except Rejected:
+            return None
+        return None if version is None else version.signing
