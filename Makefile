@@ -18,7 +18,7 @@ help:
 	@echo "make constraints  write .ci/constraints.txt anew: the versions that CI installs"
 	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
 	@echo "make check        formatting, lint, types, layers"
-	@echo "make soak         kill the service's processes 200 times on each database; nothing may be lost or doubled"
+	@echo "make soak         kill the service 200 times on each database and with a broker, while keys change: nothing lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
 
 $(BIN)/python:
@@ -79,8 +79,9 @@ check: $(VENV)/test.stamp
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 soak: $(VENV)/test.stamp
-	$(BIN)/python -m tests.collect.soak --kills 200
-	$(BIN)/python -m tests.collect.soak --kills 200 --postgresql
+	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3
+	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --postgresql
+	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --mqtt
 
 bench: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[bench]' || echo 'peers could not be installed; they are skipped'

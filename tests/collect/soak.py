@@ -2,7 +2,9 @@
 
 `python -m tests.collect.soak --kills 200` kills the shuffler, the analyzer and the devices with SIGKILL
 whenever it likes, starts them again, and when everything has calmed down compares what the devices were told with
-what is in the two databases and in the batches that a proxy has seen between the servers.
+what is in the two databases and in the batches that a proxy has seen between the servers. With `--mqtt` the devices
+send through a broker, which is killed as well; with `--rotations 2` the keys of both servers are changed twice on the
+way, as docs/collect.md says.
 
 Failure is what `test_state_machine` calls failure. Besides, at the end: a server that does not stop with status 0, a
 device that never gets an answer, a ledger that does not charge every report once.
@@ -12,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import shutil
 import signal
@@ -20,9 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -35,10 +35,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from tests.collect import servers
+from tests.collect.soak_devices import CALM, PERIOD, REPORTS, Journal, command, outbox_of
+from tests.collect.soak_rotation import KeyChanges, planned
 from tests.waiting import PATIENCE, until
 
 from dovetail.collect.batch import PREFIX, head_bytes
-from dovetail.collect.files import load_campaign, load_keys
 from dovetail.collect.http.server import uvicorn_server
 from dovetail.collect.http.sockets import bind, url_of
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
@@ -47,19 +48,9 @@ from dovetail.collect.simulate.deployment import Deployment, ServerProcess, serv
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
-from dovetail_device.client import Device, RoundUnknown, SystemClock
-from dovetail_device.entropy import system_entropy as words
-from dovetail_device.http import HttpTransport
-from dovetail_device.ledger import Limits
-from dovetail_device.outbox import BudgetSpent, Outbox
-from dovetail_device.sender import ACCEPTED, DeliveryEvent
-from dovetail_protocol.campaign import Campaign
+from dovetail_device.outbox import Outbox
+from dovetail_protocol.message import read_head
 
-PERIOD = 1.0  # seconds of a round
-REPORTS = 10  # that the budget of a device pays for
-CALM = "calm"  # the file that tells devices to send what waits, and to end
-_THREADS = 4
-_PAUSE = 0.05  # seconds between answers in one thread
 _MOST = 1 << 14  # bytes that devices write down while all are ready, at most, before the next kill
 
 
@@ -79,100 +70,13 @@ class Found:
     rebuilt: int  # batches that were abandoned half built
     repeated: int  # messages sent again
     rounds: dict[str, int]  # by state
+    versions: int  # of the campaign under which messages were sent
     seconds: float
 
     @property
     def sound(self) -> bool:
         faults = (self.miscounted, self.uncounted, self.unpaid, self.unanswered, *self.status.values())
         return self.verdict.sound and not any(faults)
-
-
-# The devices' process: everything that is sent and acknowledged goes into a journal first
-
-
-class Journal:
-    """A file to which whole records are appended; what is written outlives the process."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def add(self, kind: bytes, wire: bytes) -> None:
-        os.write(self._file, kind + len(wire).to_bytes(4, "big") + wire)
-
-    @staticmethod
-    def read(path: Path) -> Iterator[tuple[bytes, bytes]]:
-        """Records (kind, message), without one that was cut off."""
-        data, place = path.read_bytes(), 0
-        while place + 5 <= len(data):
-            end = place + 5 + int.from_bytes(data[place + 1 : place + 5], "big")
-            if end <= len(data):
-                yield data[place : place + 1], data[place + 5 : end]
-            place = end
-
-
-@dataclass(frozen=True)
-class Recording:
-    """HTTP that keeps a journal."""
-
-    inside: HttpTransport
-    journal: Journal
-
-    def send(self, wire: bytes) -> DeliveryEvent:
-        self.journal.add(b"S", wire)
-        told = self.inside.send(wire)
-        if told == ACCEPTED:
-            self.journal.add(b"A", wire)
-        return told
-
-    def fetch(self, campaign: str) -> bytes | None:
-        return self.inside.fetch(campaign)
-
-    def round(self, campaign: str) -> int | None:
-        return self.inside.round(campaign)
-
-    def close(self) -> None: ...
-
-
-def devices(folder: Path) -> None:
-    """Answers from random devices until `CALM`, then what waits; in threads, each with devices of its own."""
-    campaign = load_campaign(folder / "campaign.toml")
-    slots = [int(path.stem) for path in (folder / "devices").glob("*.key")]
-    journal = Journal(folder / f"journal-{os.getpid()}")
-    transport = Recording(HttpTransport(campaign.endpoints["http"], timeout=5.0), journal)
-    print(f"devices at {folder}", flush=True)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(lambda first: _answer(folder, campaign, transport, slots[first::_THREADS]), range(_THREADS)))
-
-
-def _answer(folder: Path, campaign: Campaign, transport: Recording, slots: list[int]) -> None:
-    alive: dict[int, Device] = {}
-    outboxes: dict[int, Outbox] = {}
-
-    def device(slot: int) -> Device:
-        if slot not in alive:
-            keys = load_keys(folder / "devices" / f"{slot:05d}.key", "device")
-            assert keys.signing
-            outboxes[slot] = Outbox.open(_outbox(folder, slot), keys.signing.verifying_key())
-            outboxes[slot].limit(Limits(campaign.promise.device_budget, campaign.promise.device_budget))
-            alive[slot] = Device(
-                campaign, keys, outbox=outboxes[slot], transport=transport, clock=SystemClock(), words=words()
-            )
-        return alive[slot]
-
-    while not (folder / CALM).exists():
-        one = device(random.choice(slots))
-        with suppress(BudgetSpent, RoundUnknown):
-            if all(receipt.state != "waiting" for receipt in one.flush()):
-                one.submit(random.randrange(4))
-        time.sleep(_PAUSE)
-    waiting = [slot for slot in slots if _outbox(folder, slot).exists()]
-    while waiting:
-        waiting = [slot for slot in waiting if any(each.state == "waiting" for each in device(slot).flush())]
-        time.sleep(_PAUSE)
-
-
-def _outbox(folder: Path, slot: int) -> Path:
-    return folder / "devices" / f"{slot:05d}.outbox"
 
 
 # Between shuffler and analyzer
@@ -222,8 +126,33 @@ class Proxy:
 # The soak
 
 
-def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (None, None), seed: int = 1) -> Found:
-    """Run, kill, calm down and check, in an empty folder; `stores` are URLs, None for SQLite in the folder."""
+@dataclass
+class Broker:
+    """A broker among the processes that are killed."""
+
+    server: servers.Mosquitto
+    name: str = "broker"
+
+    def start(self) -> None:
+        self.server.start()
+
+    def ready(self) -> None:
+        """It takes connections already when `start` returns."""
+
+    def kill(self) -> None:
+        self.server.process.kill()
+
+
+def soak(
+    folder: Path,
+    *,
+    kills: int,
+    stores: tuple[str | None, str | None] = (None, None),
+    broker: servers.Mosquitto | None = None,
+    rotations: int = 0,
+    seed: int = 1,
+) -> Found:
+    """One soak in an empty folder; `stores` are URLs, None for SQLite in the folder."""
     began, count, rng = time.monotonic(), max(200, 4 * kills), random.Random(seed)
     tables = COMMUTE | {
         "rounds": schedule(
@@ -232,24 +161,26 @@ def soak(folder: Path, *, kills: int, stores: tuple[str | None, str | None] = (N
         "batch": {"minimum": 12, "small": "merge", "late": "next"},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * REPORTS},
     }
-    site = Deployment.of(tables, folder, devices=count)
+    site = Deployment.of(tables, folder, devices=count, broker=broker.url if broker else None)
     assert site.world.shuffler.opening
     audit = DeliveryAudit(site.world.campaign, site.world.shuffler.opening)
     proxy = Proxy(audit, site.analyzer)
     with proxy.serving() as url, ExitStack() as stack:
         site = replace(site, stores=stores, batches=url)
         site.write()
-        crowd = ServerProcess(
-            "devices", [sys.executable, "-m", "tests.collect.soak", "--devices", str(folder)], folder / "devices.log"
-        )
-        processes = [server_process(site, "analyzer"), server_process(site, "shuffler"), crowd]
+        crowd = ServerProcess("devices", command(folder), folder / "devices.log")
+        analyzer, shuffler = server_process(site, "analyzer"), server_process(site, "shuffler")
+        processes: list[ServerProcess | Broker] = [analyzer, shuffler, crowd]
         for process in processes:
             stack.callback(process.kill)
             process.start()
-        killed = _kill(processes, rng, kills, partial(_written, folder))
+        processes += [Broker(broker)] if broker else []
+        changes = KeyChanges(site, audit, analyzer, shuffler)
+        steps = planned(changes, kills=kills, rotations=rotations)
+        killed = _kill(processes, rng, kills, written=partial(_written, folder), steps=steps)
         until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
-        status = {process.name: process.stop() for process in reversed(processes[:2])}
+        status = {process.name: process.stop() for process in (shuffler, analyzer)}
     return _check(site, audit, proxy.sent, killed, status, time.monotonic() - began)
 
 
@@ -259,14 +190,24 @@ def _written(folder: Path) -> int:
 
 
 def _kill(
-    processes: list[ServerProcess], rng: random.Random, kills: int, written: Callable[[], int]
+    processes: list[ServerProcess | Broker],
+    rng: random.Random,
+    kills: int,
+    *,
+    written: Callable[[], int],
+    steps: Mapping[int, Callable[[], None]],
 ) -> dict[str, int]:
     """Kill one of them at a random moment of its life and start it again, so many times; in the end all are ready.
 
     Time is counted by what devices write down meanwhile; one kill in five comes as soon as its victim is ready.
+    steps : what the operator does before the kill of this number.
     """
     starting, killed = list(processes), Counter[str]()
-    for _ in range(kills):
+    for number in range(kills):
+        if number in steps:
+            while starting:
+                starting.pop().ready()
+            steps[number]()
         victim = rng.choice(processes)
         if victim in starting:
             victim.ready()
@@ -323,6 +264,7 @@ def _check(
             rebuilt=(site.folder / "shuffler.log").read_text().count("half built batch abandoned"),
             repeated=messages.total() - len(messages),
             rounds=dict(Counter(round.state for round in store.rounds(site.world.campaign.id))),
+            versions=len({read_head(wire).digest for wire in messages}),
             seconds=round(seconds, 1),
         )
 
@@ -331,8 +273,8 @@ def _ledgers(site: Deployment) -> tuple[int, int]:
     """Devices whose ledger is wrong, and devices that still wait for an answer."""
     unpaid, unanswered, epsilon = 0, 0, site.world.campaign.mechanism.epsilon
     for slot, keys in enumerate(site.world.devices):
-        if _outbox(site.folder, slot).exists() and keys.signing:
-            with closing(Outbox.open(_outbox(site.folder, slot), keys.signing.verifying_key())) as outbox:
+        if outbox_of(site.folder, slot).exists() and keys.signing:
+            with closing(Outbox.open(outbox_of(site.folder, slot), keys.signing.verifying_key())) as outbox:
                 for ledger in outbox.ledgers():
                     unpaid += ledger.spent != epsilon * sum(ledger.counts.values()) or ledger.spent > ledger.budget
                     unanswered += bool(ledger.waiting)
@@ -347,18 +289,21 @@ def main() -> int:
     parser.add_argument(
         "--postgresql", action="store_true", help="on a PostgreSQL of its own instead of SQLite files"
     )
-    parser.add_argument("--devices", type=Path, help=argparse.SUPPRESS)  # the folder: be the devices' process
+    parser.add_argument("--mqtt", action="store_true", help="through a Mosquitto of its own, killed as well")
+    parser.add_argument("--rotations", type=int, default=0, help="changes of both servers' keys on the way")
     asked = parser.parse_args()
-    if asked.devices is not None:
-        devices(asked.devices)
-        return 0
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
         signal.signal(sign, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="dovetail-soak-"))
     try:
-        with servers.postgres() if asked.postgresql else nullcontext() as database:
+        with (
+            servers.postgres() if asked.postgresql else nullcontext() as database,
+            servers.mosquitto() if asked.mqtt else nullcontext() as broker,
+        ):
             stores = (database.database("shuffler"), database.database("analyzer")) if database else (None, None)
-            found = soak(folder, kills=asked.kills, stores=stores, seed=asked.seed)
+            found = soak(
+                folder, kills=asked.kills, stores=stores, broker=broker, rotations=asked.rotations, seed=asked.seed
+            )
     except servers.Absent as error:
         parser.error(f"{error}.")
     for name, value in vars(found).items():

@@ -1,11 +1,11 @@
-"""Ten kills of real processes, on both databases; `make soak` does two hundred."""
+"""Kills of real processes, on both databases, over a broker and with changed keys; `make soak` does two hundred."""
 
 import sys
 from pathlib import Path
 
 import pytest
-from tests.collect import soak
-from tests.collect.servers import Postgres
+from tests.collect import soak, soak_devices
+from tests.collect.servers import Postgres, mosquitto
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills are signals")
 
@@ -27,13 +27,22 @@ def test_kills_lose_nothing_and_double_nothing_on_postgresql(tmp_path: Path, pos
     expect_sound(soak.soak(tmp_path, kills=4, stores=stores, seed=2), 4)
 
 
+@pytest.mark.exhaust
+@pytest.mark.usefixtures("mosquitto")  # skips where there is none
+def test_kills_of_broker_and_servers_lose_nothing_while_keys_are_changed(tmp_path: Path) -> None:
+    with mosquitto() as broker:  # of its own: it is killed
+        found = soak.soak(tmp_path, kills=9, broker=broker, rotations=1, seed=3)
+    expect_sound(found, 9)
+    assert found.versions == 2 and found.kills["broker"] > 0
+
+
 def test_a_journal_keeps_whole_records_only(tmp_path: Path) -> None:
-    journal = soak.Journal(tmp_path / "journal")
+    journal = soak_devices.Journal(tmp_path / "journal")
     journal.add(b"S", b"message")
     journal.add(b"A", b"message")
     whole = (tmp_path / "journal").read_bytes()
     for cut in range(13, len(whole)):
         (tmp_path / "journal").write_bytes(whole[:cut])
-        assert list(soak.Journal.read(tmp_path / "journal")) == [(b"S", b"message")][: cut >= 12]
+        assert list(soak_devices.Journal.read(tmp_path / "journal")) == [(b"S", b"message")][: cut >= 12]
     (tmp_path / "journal").write_bytes(whole)
-    assert list(soak.Journal.read(tmp_path / "journal")) == [(b"S", b"message"), (b"A", b"message")]
+    assert list(soak_devices.Journal.read(tmp_path / "journal")) == [(b"S", b"message"), (b"A", b"message")]

@@ -6,7 +6,7 @@ It exists in simulations and tests only: nobody in a real collection holds both 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -14,8 +14,8 @@ from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.keys import OpeningKey
-from dovetail_protocol.message import Envelope, open_envelope
+from dovetail_protocol.keys import Opener, OpeningKey
+from dovetail_protocol.message import Envelope, open_envelope, read_head
 
 _KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports
@@ -38,7 +38,8 @@ class AuditResult:
     doubled : int
         Places in batches and waiting rounds beyond one for each report that was sent.
     second : int
-        Messages beyond one for each device and round: a report drawn, or sealed, a second time.
+        Reports beyond one for each device and round, or messages beyond one for each of them and each version of the
+        campaign: a report drawn, or sealed, a second time.
     crowded : int
         Reports beyond one for each device and batch.
     changed : int
@@ -68,34 +69,41 @@ class AuditResult:
 
 @dataclass
 class DeliveryAudit:
-    """Everything that is sent and handed over."""
+    """Everything that is sent and handed over; a report is known by its id, under whatever version it is sealed."""
 
     campaign: Campaign
     key: OpeningKey = field(repr=False)  # the shuffler's
+    _versions: dict[bytes, tuple[Campaign, Opener]] = field(default_factory=dict, repr=False)  # by digest
     _envelopes: dict[bytes, Envelope] = field(default_factory=dict, repr=False)  # by message
     _by_inner: dict[bytes, Envelope] = field(default_factory=dict, repr=False)
-    _acknowledged: set[bytes] = field(default_factory=set, repr=False)  # inner envelopes
+    _acknowledged: set[bytes] = field(default_factory=set, repr=False)  # report ids
     _batches: dict[str, tuple[Header, bytes]] = field(default_factory=dict, repr=False)  # with its body, by id
     _changed: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
-        self._opener = self.key.opener()
+        self.follow(self.campaign, self.key)
+
+    def follow(self, campaign: Campaign, key: OpeningKey) -> None:
+        """Another version of the campaign, and the shuffler's key for it."""
+        self._versions[campaign.digest] = (campaign, key.opener())
 
     # what it sees
 
     def record_sent(self, wire: bytes) -> None:
         """A message leaves a device."""
         if wire not in self._envelopes:
-            envelope = open_envelope(self.campaign, wire, self._opener)
+            campaign, opener = self._versions[read_head(wire).digest]
+            envelope = open_envelope(campaign, wire, opener)
             self._envelopes[wire] = self._by_inner[envelope.inner] = envelope
 
     def record_acknowledged(self, wire: bytes) -> None:
         """Somebody is told that it has arrived."""
-        self._acknowledged.add(self._envelopes[wire].inner)
+        self._acknowledged.add(self._envelopes[wire].report_id)
 
     def record_batch(self, head: bytes, body: bytes) -> None:
         """A batch leaves the shuffler, perhaps again."""
-        header = Header.read(head, self.campaign.shuffler_signing)
+        campaign, _ = self._versions[bytes.fromhex(Header.peek(head).digest)]
+        header = Header.read(head, campaign.shuffler_signing)
         if self._batches.setdefault(header.batch, (header, body)) != (header, body):
             self._changed.add(header.batch)
 
@@ -134,29 +142,42 @@ class DeliveryAudit:
         Within the retention period: a store that has forgotten which reports came cannot be asked any more.
         """
         batches = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
-        batched = Counter(inner for entries in batches.values() for inner in entries)
-        waiting = Counter(self._waiting(store, link_keys))
-        stored, dropped = self._stored_reports(store), self._count_dropped(store)
+        batched = Counter(map(self._report, (inner for entries in batches.values() for inner in entries)))
+        waiting = Counter(map(self._report, self._waiting(store, link_keys)))
+        reports = {envelope.report_id: envelope for envelope in self._envelopes.values()}
+        stored, dropped = self._stored_reports(store, reports), self._count_dropped(store)
         places = batched + waiting
         accounted = len(places.keys() & stored) + dropped
         devices = [
             {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
         ]
-        owners = Counter(envelope.device.public for envelope in self._envelopes.values())
+        owners = Counter(envelope.device.public for envelope in reports.values())
         return AuditResult(
-            drawn=len(self._by_inner),
+            drawn=len(reports),
             acknowledged=len(self._acknowledged),
             stored=len(stored),
             batched=len(batched),
             waiting=len(waiting),
             dropped=dropped,
             lost=len(self._acknowledged - stored) + abs(len(stored) - accounted),
-            doubled=places.total() - len(places.keys() & self._by_inner.keys()),
-            second=len(self._envelopes) - len({(e.device.public, e.round) for e in self._envelopes.values()}),
+            doubled=places.total() - len(places.keys() & reports.keys()),
+            second=self._count_second(reports),
             crowded=sum(len(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed),
             overspent=sum(count > self.campaign.affordable for count in owners.values()),
         )
+
+    def _report(self, inner: bytes) -> bytes:
+        """The id of the report in an inner envelope, or the envelope itself if nobody has sent it."""
+        return self._by_inner[inner].report_id if inner in self._by_inner else inner
+
+    def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
+        drawn = {(envelope.device.public, envelope.round) for envelope in reports.values()}
+        sealed = {
+            (read_head(wire).digest, envelope.device.public, envelope.round)
+            for wire, envelope in self._envelopes.items()
+        }
+        return max(len(reports) - len(drawn), len(self._envelopes) - len(sealed))
 
     def _entries(self, body: bytes) -> list[bytes]:
         """The inner envelopes of a batch."""
@@ -178,12 +199,11 @@ class DeliveryAudit:
                 for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
                     yield key.open(sealed, tag)[_KEY + _SLOT :]
 
-    def _stored_reports(self, store: ShufflerStore) -> set[bytes]:
+    def _stored_reports(self, store: ShufflerStore, reports: Iterable[bytes]) -> set[bytes]:
         """The reports that the store knows: asked as retries that count nowhere, which change nothing."""
-        sent = list(self._by_inner.items())
-        asked = [SealedReport(self.campaign.id, 0, bytes(32), sha256(e.report_id).digest(), b"") for _, e in sent]
-        told = store.accept(asked)
-        return {inner for (inner, _), outcome in zip(sent, told, strict=True) if outcome == "duplicate"}
+        ids = list(reports)
+        asked = [SealedReport(self.campaign.id, 0, bytes(32), sha256(id).digest(), b"") for id in ids]
+        return {id for id, outcome in zip(ids, store.accept(asked), strict=True) if outcome == "duplicate"}
 
     def _count_dropped(self, store: ShufflerStore) -> int:
         """Reports that the campaign's rules left out, by the store's own count; a merged round hands its count on."""

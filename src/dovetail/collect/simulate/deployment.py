@@ -30,6 +30,7 @@ class Deployment:
     ----------
     stores : URLs of the shuffler's and the analyzer's store, or None for files in the folder
     batches : where the shuffler hands its batches over, if not straight to the analyzer
+    broker : where the shuffler subscribes, if it does
     """
 
     folder: Path
@@ -39,13 +40,15 @@ class Deployment:
     token: str = field(repr=False)
     stores: tuple[str | None, str | None] = (None, None)
     batches: str | None = None
+    broker: str | None = None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int) -> Self:
+    def of(cls, document: Mapping[str, Any], folder: Path, *, devices: int, broker: str | None = None) -> Self:
         """A site in an empty folder, on two free ports of the loopback, with fresh keys for everybody."""
         shuffler, analyzer = _free_ports(2)
-        world = ThrowawayCampaign.of({**document, "endpoints": {"http": shuffler}}, devices)
-        return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe())
+        endpoints = {"http": shuffler} | _optional("mqtt", broker)
+        world = ThrowawayCampaign.of({**document, "endpoints": endpoints}, devices)
+        return cls(folder, world, shuffler, analyzer, secrets.token_urlsafe(), broker=broker)
 
     def write(self) -> None:
         """Keys, campaign, roster, token and configurations, as `dovetail collect` takes them."""
@@ -73,7 +76,8 @@ class Deployment:
     def _shuffler(self) -> dict[str, Any]:
         files = {"keys": "shuffler.key", "vault": "vault", "roster": "roster.csv"}
         places = {"listen": _listen(self.shuffler), "analyzer": self.batches or self.analyzer}
-        return self._shared_settings() | files | places | _optional("store", self.stores[0]) | {"limits": _UNLIMITED}
+        tables = {"limits": _UNLIMITED} | ({"mqtt": {"url": self.broker}} if self.broker else {})
+        return self._shared_settings() | files | places | _optional("store", self.stores[0]) | tables
 
     def _analyzer(self) -> dict[str, Any]:
         files = {"keys": "analyzer.key", "tokens": "tokens", "public_page": True}
