@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -15,7 +17,11 @@ from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
+from dovetail.collect.simulate.demo import prepare_demo
 from dovetail.collect.simulate.deployment import ServerProcess
+from dovetail.collect.simulate.faults import SeededChance
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.throwaway_campaign import APPLIANCE, COMMUTE, ThrowawayCampaign
 from dovetail.core.errors import OutputError, ParameterError
 
 DEMO = [sys.executable, "-m", "dovetail", "collect", "demo"]
@@ -44,24 +50,86 @@ def test_every_report_is_counted_and_nothing_is_left_running(tmp_path: Path) -> 
     assert found["reports"] == {"drawn": 40, "acknowledged": 40, "counted": 40}
     assert [each["rounds"] for each in found["rounds"]] == [[1], [2]] and "ε = 2 " in found["guarantee"]
     assert all(sum(each["truth"]) == pytest.approx(1.0) for each in found["rounds"])
-    assert alive(folder) == []
+    assert alive(folder) == [] and [path.name for path in tmp_path.iterdir()] == ["site"]
     kept = {path.name for path in folder.iterdir()}
     assert {"campaign.toml", "owner.key", "roster.csv", "shuffler.toml", "analyzer.toml", "vault"} <= kept
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.rglob("*.key"))
 
 
+def test_a_round_of_the_demo_ends_when_all_are_heard_and_by_no_clock(tmp_path: Path) -> None:
+    campaign = prepare_demo(tmp_path, devices=3, rounds=2).world.campaign
+    assert (campaign.schedule.period, campaign.schedule.count) == (None, 2)
+    assert campaign.batch.close_at == campaign.batch.minimum == 3
+
+
+def test_the_truth_about_nobody_is_no_division_by_zero() -> None:
+    for document, k in ((COMMUTE, 4), (APPLIANCE, 1)):
+        world = ThrowawayCampaign.of(document, devices=2)
+        fleet = SimulatedDevices.of(world, lambda inside, _: inside, SeededChance(1))
+        assert fleet.truth(1, []).tolist() == [0.0] * k
+        fleet.close()
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A demo whose servers run, and the URL of its page; its own folders go into `folder`."""
+    demo = subprocess.Popen(
+        [*DEMO, "--devices", "20", "--rounds", "50", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    try:
+        assert demo.stdout is not None
+        yield demo, demo.stdout.readline().split()[2]
+    finally:
+        demo.kill()
+        demo.communicate()
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaust)])
 def test_whoever_stops_the_demo_stops_its_servers(tmp_path: Path, sign: signal.Signals) -> None:
     folder = tmp_path / "site"
-    long = ["--devices", "20", "--rounds", "50", "--out", str(folder)]
-    demo = subprocess.Popen([*DEMO, *long], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert demo.stdout is not None
-    url = demo.stdout.readline().split()[2]
-    assert httpx.get(url, timeout=PATIENCE).text.startswith("<!doctype html>")
-    assert len(alive(folder)) == 2 + 1  # the servers, and the demo that names the folder
-    demo.send_signal(sign)
-    demo.communicate(timeout=PATIENCE)
-    assert demo.returncode == 1 and alive(folder) == []
+    with started(tmp_path, "--out", str(folder)) as (demo, url):
+        assert httpx.get(url, timeout=PATIENCE).text.startswith("<!doctype html>")
+        assert len(alive(folder)) == 2 + 1  # the servers, and the demo that names the folder
+        demo.send_signal(sign)
+        demo.communicate(timeout=PATIENCE)
+        assert demo.returncode == 1 and alive(folder) == []
+
+
+@pytest.mark.exhaust
+def test_a_demo_that_is_stopped_leaves_no_folder_that_nobody_has_named(tmp_path: Path) -> None:
+    with started(tmp_path) as (demo, _):
+        (folder,) = tmp_path.iterdir()
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=PATIENCE)
+    assert folder.name.startswith("dovetail-demo-") and list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_that_fails_keeps_its_logs_says_where_and_honours_keep(tmp_path: Path) -> None:
+    with started(tmp_path, "--keep") as (demo, url):
+        (folder,) = tmp_path.iterdir()
+        os.kill(_process_of(folder / "shuffler.toml"), signal.SIGKILL)
+        assert demo.stderr is not None
+        assert "the shuffler has ended" in demo.stderr.readline()
+        assert f"the page stays at {url}" in demo.stderr.readline()
+        assert httpx.get(url, timeout=PATIENCE).status_code == 200  # the analyzer is still there to be looked at
+        demo.send_signal(signal.SIGINT)
+        _, said = demo.communicate(timeout=PATIENCE)
+        assert demo.returncode == 1 and said.count("\n") == 1
+        assert f"logs are in {folder}" in said and (folder / "shuffler.log").exists() and alive(folder) == []
+
+
+def _process_of(config: Path) -> int:
+    """The process that was started with this configuration."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [int(path.parent.name)] if os.fsencode(config) in path.read_bytes().split(b"\0") else []
+    (only,) = found
+    return only
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +16,7 @@ from dovetail.cli.collect.simulate import comparison_document, print_rounds
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.checks import positive, whole
-from dovetail.core.errors import OutputError
+from dovetail.core.errors import DovetailError, OutputError, UnreachableError
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ def register(app: typer.Typer) -> None:
 def _demo(
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 500,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
-    period: Annotated[float, typer.Option(help="Seconds of a round.")] = 2.0,
+    period: Annotated[float, typer.Option(help="Seconds over which the answers of a round are spread.")] = 2.0,
     out: Annotated[
-        Path | None, typer.Option(help="A new folder for keys, configurations, stores and logs; else they go.")
+        Path | None,
+        typer.Option(help="A new folder for keys, configurations, stores and logs; else they go, if all goes well."),
     ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the servers up until Ctrl-C, to look at the page.")
@@ -41,8 +44,9 @@ def _demo(
     """Run shuffler and analyzer as two processes on free loopback ports, and devices that report to them over HTTP.
 
     Prints the URL of the live page first, and when all rounds are counted the estimates beside the truth and the
-    guarantee. Both servers are stopped at the end, also by Ctrl-C. Exit status 1 if the reports that were counted are
-    not those that were acknowledged.
+    guarantee. A round ends when every device has been heard: a slow machine takes longer and counts the same. Both
+    servers are stopped at the end, also by Ctrl-C. Exit status 1 if something fails, or if the reports that were
+    counted are not those that were acknowledged; the logs stay then, and the message says where.
 
     Example: dovetail collect demo --keep
     """
@@ -57,19 +61,62 @@ def _demo(
         raise OutputError(f"{out}: is not an empty folder; name a new one.")
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the servers go first
         signal.signal(sign, signal.default_int_handler)
-    with TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-        site = demo.prepare_demo(Path(folder), devices=size, rounds=count, period=seconds)
-        with run_servers(site):
+    with _folder(out) as folder:
+        site = demo.prepare_demo(folder, devices=size, rounds=count)
+        with _explained(folder), run_servers(site) as check:
             if not as_json:
-                typer.echo(
-                    f"the page: {site.analyzer}/ (shuffler at {site.shuffler}; {count * seconds:g} s of rounds)"
-                )
-            shown = demo.run_demo(site)
-            _print(shown, as_json=as_json)
-            if keep:
-                _wait(site.analyzer)
-    if shown.counted != shown.heard:
-        raise typer.Exit(1)
+                typer.echo(f"the page: {site.analyzer}/ (shuffler at {site.shuffler}; {count * seconds:g} s or more)")
+            with _held(site.analyzer, keep=keep):
+                shown = demo.run_demo(site, period=seconds, check=check)
+                _print(shown, as_json=as_json)
+                if shown.counted != shown.heard:
+                    raise OutputError(f"{shown.heard:,} reports were acknowledged, and {shown.counted:,} counted.")
+
+
+class _Failed(UnreachableError):
+    """The demo has failed, and its folder stays."""
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    """The folder of the demo; where nobody has named one it goes, except after a failure."""
+    folder = out or Path(mkdtemp(prefix="dovetail-demo-"))
+    try:
+        yield folder
+    except _Failed:
+        raise
+    except BaseException:
+        _remove(folder, out)
+        raise
+    _remove(folder, out)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Failures say where the logs are."""
+    try:
+        yield
+    except DovetailError as error:
+        raise _Failed(f"{str(error).rstrip('.')}. Configurations, stores and logs are in {folder}.") from None
+
+
+def _remove(folder: Path, out: Path | None) -> None:
+    if out is None:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _held(url: str, *, keep: bool) -> Iterator[None]:
+    """With `keep` the servers stay up after it has gone well, and after a failure too."""
+    try:
+        yield
+    except DovetailError as error:
+        if keep:
+            typer.echo(f"error: {error}", err=True)
+            _wait(url)
+        raise
+    if keep:
+        _wait(url)
 
 
 def _wait(url: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,12 @@ import numpy as np
 from dovetail.collect.simulate.deployment import Deployment
 from dovetail.collect.simulate.real_time_devices import RealTimeResult, report_in_real_time
 from dovetail.collect.simulate.simulation import RoundResult
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE
 from dovetail.core.errors import OutputError
 from dovetail.report.number_format import upward
 
-LEAD = 8.0  # seconds that the servers have to start before the first round
-_GRACE = 5.0  # seconds, for machines that are slow with so many devices
-_SECONDS = 30.0  # that the shuffler has, after the last round, to hand everything over
-_PAUSE = 0.2
+_PAUSE = 0.2  # seconds between two questions
+_PATIENCE = 60.0  # seconds for one answer
 
 
 @dataclass(frozen=True)
@@ -41,42 +38,49 @@ class DemoResult:
         return sum(result.n for result in self.results)
 
 
-def prepare_demo(folder: Path, *, devices: int, rounds: int, period: float) -> Deployment:
-    """The files of a demo whose first round begins in `LEAD` seconds."""
-    start = datetime.fromtimestamp(math.ceil(time.time() + LEAD), UTC)
+def prepare_demo(folder: Path, *, devices: int, rounds: int) -> Deployment:
+    """The files of a demo. A round ends when every device has been heard, so that no clock decides what counts."""
     document = COMMUTE | {
-        "rounds": schedule(rounds, period=period, grace=max(period, _GRACE), start=start),
-        "batch": {"minimum": max(1, devices // 2)},
+        "rounds": {"schedule": "manual", "count": rounds},
+        "batch": {"minimum": devices, "close_at": devices},
     }
     found = Deployment.of(document, folder, devices=devices)
     found.write()
     return found
 
 
-def run_demo(site: Deployment) -> DemoResult:
-    """Send everything, wait until it is counted, and ask the analyzer as a subscriber would."""
+def run_demo(site: Deployment, *, period: float, check: Callable[[], None]) -> DemoResult:
+    """Send everything, wait until it is counted, and ask the analyzer as a subscriber would.
+
+    check : raises where a server has ended, for which nobody should wait.
+    """
     campaign = site.world.campaign
-    attended = report_in_real_time(site.world, site.shuffler)
+    attended = report_in_real_time(site.world, site.shuffler, period=period, check=check)
     with httpx.Client(
-        base_url=f"{site.analyzer}/v1/campaigns/{campaign.id}", headers={"Authorization": f"Bearer {site.token}"}
+        base_url=f"{site.analyzer}/v1/campaigns/{campaign.id}",
+        headers={"Authorization": f"Bearer {site.token}"},
+        timeout=_PATIENCE,
     ) as client:
-        end = campaign.schedule.ends(campaign.schedule.count) + campaign.schedule.grace + _SECONDS
-        while len(_ask(client, "status")["batches"]) < campaign.schedule.count:
-            if time.time() > end:
-                raise OutputError(f"not every round was counted; the logs are in {site.folder}.")
+        while len(_ask(client, "status", check)["batches"]) < campaign.schedule.count:
+            check()
             time.sleep(_PAUSE)
-        found, promised = _ask(client, "estimates")["estimates"], _ask(client, "guarantee")
+        found, promised = _ask(client, "estimates", check)["estimates"], _ask(client, "guarantee", check)
     results = tuple(_round_result(attended, document) for document in found)
     return DemoResult(attended.drawn, int(attended.heard.sum()), results, found[0]["level"], _guarantee(promised))
 
 
-def _ask(client: httpx.Client, what: str) -> Any:
-    try:
-        answer = client.get(f"/{what}")
-        answer.raise_for_status()
-        return answer.json()
-    except httpx.HTTPError:
-        raise OutputError(f"the analyzer does not answer for {what}.") from None
+def _ask(client: httpx.Client, what: str, check: Callable[[], None]) -> Any:
+    """The analyzer's answer, however long it takes while the analyzer runs."""
+    while True:
+        try:
+            answer = client.get(f"/{what}")
+            answer.raise_for_status()
+            return answer.json()
+        except httpx.TransportError:
+            check()
+            time.sleep(_PAUSE)
+        except httpx.HTTPError:
+            raise OutputError(f"the analyzer does not answer for {what}.") from None
 
 
 def _round_result(attended: RealTimeResult, document: Any) -> RoundResult:

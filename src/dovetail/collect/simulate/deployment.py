@@ -122,6 +122,11 @@ class ServerProcess:
             said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
             raise OutputError(f"the {self.name} did not start: {said[-1] if said else 'it said nothing.'}")
 
+    def check(self) -> None:
+        """Refuse to wait for a process that has ended."""
+        if self.running is None or self.running.poll() is not None:
+            raise OutputError(f"the {self.name} has ended; its log is {self.log}.")
+
     def stop(self) -> int:
         """End it in order; its exit status."""
         return self._end(subprocess.Popen.terminate)
@@ -152,13 +157,15 @@ def server_process(site: Deployment, role: Literal["shuffler", "analyzer"]) -> S
 
 
 @contextmanager
-def run_servers(site: Deployment) -> Iterator[None]:
+def run_servers(site: Deployment) -> Iterator[Callable[[], None]]:
     """Both servers of a site; stopped at the end, the shuffler first, whatever happens in between.
+
+    Yields a check that they are still running, for whoever waits for them.
 
     Raises
     ------
     OutputError
-        When one of them does not start, or does not end with status 0.
+        When one of them does not start, has ended by itself, or does not end with status 0.
     """
     servers = (server_process(site, "analyzer"), server_process(site, "shuffler"))
     status = dict[str, int]()
@@ -168,7 +175,12 @@ def run_servers(site: Deployment) -> Iterator[None]:
             each.start()
         for each in servers:
             each.ready()
-        yield
+
+        def check() -> None:
+            for each in servers:
+                each.check()
+
+        yield check
     for name, found in status.items():
         if found:
             raise OutputError(f"the {name} ended with status {found}; its log is {site.folder / name}.log.")

@@ -61,11 +61,10 @@ class SimulatedDevices:
         return cls(world, answers, tuple(groups), outboxes, dying, system_entropy())
 
     def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
-        """What the analyst would like to know of these devices: shares of the symbols, or the mean."""
+        """What the analyst would like to know of these devices: shares of the symbols, or the mean; of nobody: 0."""
         answers, k = self.answers[round - 1, devices], getattr(self.world.campaign.mechanism, "k", None)
-        if k is None:
-            return np.array([answers.mean()])
-        return np.bincount(answers, minlength=k) / len(devices)
+        sums = np.array([answers.sum()]) if k is None else np.bincount(answers.astype(np.int64), minlength=k)
+        return np.asarray(sums / max(1, len(devices)))
 
     def device(self, number: int, transport: Transport, clock: Clock) -> Device:
         """Device `number`, switched on if it was not."""
