@@ -18,6 +18,7 @@ import pytest
 from tests.collect import servers
 from tests.collect.device.made import OWNER, SHUFFLER, Bench, FakeTransport, campaign
 from tests.collect.device.test_http import AUTHORITY
+from tests.waiting import PATIENCE
 
 from dovetail_device.client import Device
 from dovetail_device.mqtt import MqttTransport
@@ -86,7 +87,7 @@ def subscribed(
     lasting.SessionExpiryInterval = 3600
     client.connect("127.0.0.1", broker.process.port, clean_start=False, properties=lasting)
     client.loop_start()
-    assert ready.wait(60)
+    assert ready.wait(PATIENCE)
     yield seen
     client.disconnect()
     client.loop_stop()
@@ -120,7 +121,7 @@ def test_a_report_travels_with_qos_1_unretained_on_the_campaigns_topic(broker: s
         entry = made.outbox.draw(CAMPAIGN, 1, budget=9.0, make=lambda: bytes(4))
         wire = made.device._seal(entry).wire
         assert made.device.flush()[0].state == "accepted"
-        assert seen.get(timeout=60)[:3] == (wire, 1, False)
+        assert seen.get(timeout=PATIENCE)[:3] == (wire, 1, False)
     transport.close()
     assert topic(CAMPAIGN.digest) == f"dovetail/v1/{CAMPAIGN.digest.hex()}/reports"
 
@@ -142,7 +143,7 @@ def test_a_broker_that_nobody_listens_to_does_not_count_as_delivered(broker: ser
     assert transport.send(CAMPAIGN_WIRE) == UNSUBSCRIBED
     with subscribed(broker, "dovetail/v1/+/reports") as seen:
         assert transport.send(CAMPAIGN_WIRE) == ACCEPTED
-        assert seen.get(timeout=60)[0] == CAMPAIGN_WIRE
+        assert seen.get(timeout=PATIENCE)[0] == CAMPAIGN_WIRE
     transport.close()
 
 
@@ -150,7 +151,7 @@ def test_the_brokers_word_alone_is_never_acceptance(broker: servers.Mosquitto) -
     with subscribed(broker, topic(CAMPAIGN.digest), silent) as seen:
         transport = to(broker)
         assert in_vain(transport) == UNANSWERED  # although the broker has it, and the shuffler too
-        assert seen.get(timeout=60)[0] == CAMPAIGN_WIRE
+        assert seen.get(timeout=PATIENCE)[0] == CAMPAIGN_WIRE
     assert in_vain(transport) == UNANSWERED  # the subscriber's session lasts while it is away
     transport.close()
 
@@ -202,7 +203,7 @@ def test_what_the_shuffler_has_not_signed_for_this_message_changes_nothing(
     with subscribed(broker, topic(CAMPAIGN.digest), forging) as seen:
         transport = to(broker)
         assert in_vain(transport) == UNANSWERED
-        seen.get(timeout=60)
+        seen.get(timeout=PATIENCE)
     transport.close()
 
 
@@ -216,7 +217,7 @@ def test_refusals_of_the_shuffler_reach_the_device_with_the_wait_that_it_asks_fo
         with subscribed(broker, topic(CAMPAIGN.digest), answering) as seen:
             transport = to(broker)
             assert transport.send(CAMPAIGN_WIRE) == event
-            seen.get(timeout=60)
+            seen.get(timeout=PATIENCE)
             transport.close()
 
 
@@ -262,7 +263,7 @@ def test_answers_come_on_a_topic_that_says_no_more_than_the_session_itself(broke
             transport = to(broker)
             for _ in range(2):
                 assert transport.send(CAMPAIGN_WIRE) == ACCEPTED
-                topics.append(seen.get(timeout=60)[3])
+                topics.append(seen.get(timeout=PATIENCE)[3])
             transport.close()
     broker.process.stop()  # Mosquitto writes its log when it ends
     names = re.findall(r"New client connected from \S+ as ([0-9a-f]{32}) ", broker.process.log.read_text())
