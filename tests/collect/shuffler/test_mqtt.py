@@ -33,11 +33,11 @@ def session(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def subscribed(world, url, session):
+def subscribed(world, url, session, **login):
     """The world's shuffler at a broker that knows its subscription."""
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    subscriber = MqttSubscriber(service, url, session=session)
+    subscriber = MqttSubscriber(service, url, session=session, **login)
     granted, tell = Event(), subscriber._client.on_subscribe
     subscriber._client.on_subscribe = lambda *told: (tell(*told), granted.set())
     subscriber.start()
