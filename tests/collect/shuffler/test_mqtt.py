@@ -2,7 +2,6 @@
 
 import json
 import stat
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -13,6 +12,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
+from tests.waiting import PATIENCE, until
 
 from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
 from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
@@ -23,8 +23,6 @@ from dovetail_device.sender import ACCEPTED, UNSUBSCRIBED, refusal_event
 from dovetail_protocol.answer import read_answer
 from dovetail_protocol.endpoint import answer_topic, topic
 from dovetail_protocol.keys import RoleKeys
-
-LONG = 60.0  # seconds that nothing here takes on any machine that is alive
 
 
 @pytest.fixture
@@ -42,20 +40,13 @@ def subscribed(world, url, session, **login):
     subscriber._client.on_subscribe = lambda *told: (tell(*told), granted.set())
     subscriber.start()
     try:
-        assert granted.wait(LONG)
+        assert granted.wait(PATIENCE)
         yield subscriber
     finally:
         subscriber.stop()
         service._stopping.set()
         service._checkers.shutdown(wait=True)
         service._writer.stop()
-
-
-def wait(until):
-    end = time.monotonic() + LONG
-    while not until():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -66,7 +57,7 @@ def client(mosquitto, name="", **settings):
     made.on_connect = lambda *_: ready.set()
     made.connect(host, int(port), **settings)
     made.loop_start()
-    assert ready.wait(LONG)
+    assert ready.wait(PATIENCE)
     yield made
     made.disconnect()
     made.loop_stop()
@@ -76,11 +67,11 @@ def publish(mosquitto, made, messages, properties=None):
     """What another program publishes, and the broker acknowledges."""
     with client(mosquitto) as stranger:
         for each in messages:
-            stranger.publish(topic(made.digest), each, qos=1, properties=properties).wait_for_publish(LONG)
+            stranger.publish(topic(made.digest), each, qos=1, properties=properties).wait_for_publish(PATIENCE)
 
 
 def device(mosquitto, made):
-    return MqttTransport(mosquitto.url, made, timeout=LONG)
+    return MqttTransport(mosquitto.url, made, timeout=PATIENCE)
 
 
 def count(world):
@@ -92,7 +83,7 @@ def test_reports_come_over_a_broker_once_each_and_bad_ones_do_not_stop_them(mosq
     with subscribed(world, mosquitto.url, session):
         reports = [message(world.campaign, device) for device in DEVICES[:5]]
         publish(mosquitto, world.campaign, [*reports, b"noise", *reports[:3], reports[0][:-1]])
-        wait(lambda: sum(world.shuffler.counters.total().values()) >= 10)
+        until(lambda: sum(world.shuffler.counters.total().values()) >= 10)
     assert count(world) == 5
     assert (world.count("accepted"), world.count("duplicate"), world.count("malformed")) == (5, 3, 1)
 
@@ -127,7 +118,7 @@ def test_what_comes_while_the_shuffler_is_away_waits_at_the_broker(mosquitto, se
     publish(mosquitto, world.campaign, [message(world.campaign, device) for device in DEVICES[:3]])
     assert count(world) == 0
     with subscribed(world, mosquitto.url, session):
-        wait(lambda: count(world) == 3)
+        until(lambda: count(world) == 3)
 
 
 def test_who_knows_the_public_keys_cannot_take_the_session_over(mosquitto, session):
@@ -142,7 +133,7 @@ def test_who_knows_the_public_keys_cannot_take_the_session_over(mosquitto, sessi
     with client(mosquitto, "dovetail-" + 32 * "0", clean_start=True):
         pass
     with subscribed(world, mosquitto.url, session):
-        wait(lambda: count(world) == 3)
+        until(lambda: count(world) == 3)
 
 
 def test_the_session_is_kept_through_restarts_and_by_its_owner_alone(session):
@@ -202,14 +193,14 @@ def test_after_a_change_of_keys_old_messages_are_answered_and_their_topic_is_lef
         listener.on_subscribe = lambda *_: heard.set()
         listener.on_message = lambda _c, _u, got: told.append(got.payload)
         listener.subscribe(answers, qos=1)
-        assert heard.wait(LONG)
+        assert heard.wait(PATIENCE)
         properties = Properties(PacketTypes.PUBLISH)
         properties.ResponseTopic = answers
         publish(mosquitto, world.campaign, [old], properties)  # into the queue of the session
         with subscribed(newer, mosquitto.url, session):
-            wait(lambda: told)
+            until(lambda: told)
             assert read_answer(told[0], old, world.campaign.shuffler_signing).kind == "campaign"
-            wait(lambda: BrokerSession.open(session).topics == {topic(newer.campaign.digest)})
+            until(lambda: BrokerSession.open(session).topics == {topic(newer.campaign.digest)})
             sender = device(mosquitto, world.campaign)
             assert sender.send(old) == UNSUBSCRIBED  # so that the device looks for a newer version
             sender.trust(newer.campaign)
@@ -226,8 +217,8 @@ def test_a_change_of_keys_keeps_the_session_and_what_waits_in_it(mosquitto, sess
     keys = RoleKeys.generate("shuffler")
     both = World(campaign(id="both", version=2, shuffler=keys), others=[world.campaign], keys=[keys, *world.keys])
     with subscribed(both, mosquitto.url, session):
-        wait(lambda: count(both) == 3)
-        wait(lambda: len(BrokerSession.open(session).topics) == 2)
+        until(lambda: count(both) == 3)
+        until(lambda: len(BrokerSession.open(session).topics) == 2)
     assert BrokerSession.open(session).client_id == before
 
 
@@ -239,7 +230,7 @@ def test_answers_go_to_topics_of_answers_only(mosquitto, session):
         listener.on_subscribe = lambda *_: heard.set()
         listener.on_message = lambda _c, _u, got: told.append(got.topic)
         listener.subscribe([("elsewhere", 0), ("dovetail/v1/answers/#", 0), ("dovetail/v1/+/reports/x", 0)])
-        assert heard.wait(LONG)
+        assert heard.wait(PATIENCE)
         right = answer_topic(32 * "b")
         for number, place in enumerate(
             (
@@ -254,7 +245,7 @@ def test_answers_go_to_topics_of_answers_only(mosquitto, session):
             properties = Properties(PacketTypes.PUBLISH)
             properties.ResponseTopic = place
             publish(mosquitto, world.campaign, [message(world.campaign, DEVICES[number])], properties)
-        wait(lambda: right in told)
+        until(lambda: right in told)
     assert told == [right]  # the last to be asked for: the others were passed over before
 
 
@@ -273,10 +264,10 @@ def test_a_report_that_could_not_be_stored_is_neither_answered_nor_acknowledged_
         with subscribed(world, mosquitto.url, session) as subscriber:
             patched.setattr(subscriber, "_answer", lambda *told: answered.append(told))
             publish(mosquitto, world.campaign, [message(world.campaign, DEVICES[0])])
-            wait(lambda: tried)
+            until(lambda: tried)
     assert count(world) == 0 and not answered
     with subscribed(world, mosquitto.url, session):  # the broker still has it
-        wait(lambda: count(world) == 1)
+        until(lambda: count(world) == 1)
 
 
 @pytest.mark.parametrize(
