@@ -20,6 +20,8 @@ def test_rows_must_be_probabilities_that_sum_to_one() -> None:
         DenseChannel([[0.5, float("nan")]])
     with pytest.raises(DataError, match="row 1 sums to"):
         DenseChannel([[0.5, 0.5], [0.5, 0.6]])
+    with pytest.raises(DataError, match="row 0 sums to"):  # mass that is missing is a report that nobody expects
+        DenseChannel([[0.5, 0.4], [0.5, 0.5]])
 
 
 def test_a_dense_channel_owns_a_frozen_copy() -> None:

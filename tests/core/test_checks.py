@@ -1,5 +1,6 @@
 """Range checks refuse every value outside their range with one kind of error."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -43,6 +44,21 @@ def test_a_share_may_be_0_but_not_1(value: float, allowed: bool) -> None:
         return
     with pytest.raises(ParameterError, match="at least 0 and below 1"):
         share("x", value)
+
+
+@pytest.mark.parametrize("check", [positive, privacy_budget, probability])
+def test_what_must_be_above_0_is_not_0(check: Callable[[str, object], float]) -> None:
+    for bad in (0.0, -1e-300):
+        with pytest.raises(ParameterError, match="`x` must be"):
+            check("x", bad)
+    assert check("x", 1e-300) == 1e-300
+
+
+def test_a_local_epsilon_has_a_largest_value_and_may_be_it() -> None:
+    assert privacy_budget("x", 700.0) == 700.0 and privacy_budget("x", 11.0, most=11.0) == 11.0
+    for bad, most in ((math.nextafter(700.0, 701.0), 700.0), (11.5, 11.0)):
+        with pytest.raises(ParameterError, match="at most"):
+            privacy_budget("x", bad, most=most)
 
 
 @pytest.mark.parametrize("good", [0, 0.0, 2, np.int32(2), np.float32(0.5), 1e308, float("inf")])

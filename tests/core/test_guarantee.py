@@ -19,6 +19,55 @@ def test_local_budgets_add_and_weaker_promises_follow() -> None:
     assert not LocalDP(1.0, 0.1).implies(LocalDP(1.5))
 
 
+def test_two_reports_about_one_value_fail_as_often_as_both_together() -> None:
+    both = LocalDP(1.0, 0.25).compose(LocalDP(0.5, 0.125))
+    assert (both.epsilon, both.delta) == (1.5, 0.375)
+    assert LocalDP(1.0, 0.75).compose(LocalDP(1.0, 0.5)).delta == 1.0, "no probability is above 1"
+
+
+def test_two_central_releases_lose_on_every_line_what_both_lose() -> None:
+    first = replace(CENTRAL, all=0.25, honest=0.5, colluding=2.0, delta=0.25)
+    second = replace(CENTRAL, all=0.125, honest=0.25, colluding=3.0, delta=0.125)
+    both = first.compose(second)
+    assert (both.all, both.honest, both.colluding, both.delta) == (0.375, 0.75, 5.0, 0.375)
+    assert both.numeric.upper == both.honest and both.numeric.lower <= both.honest
+
+
+def test_a_promise_that_fails_more_often_implies_none_that_fails_less() -> None:
+    assert FEWER.implies(replace(FEWER, delta=1e-5)) and not replace(FEWER, delta=1e-5).implies(FEWER)
+
+
+def test_two_releases_of_one_order_lose_what_both_lose_and_only_for_the_same_groups() -> None:
+    pairs = dt.Groups.from_lists([[0, 1], [2, 3]], 4)
+    both = OrderPrivacy(1.0, pairs).compose(OrderPrivacy(0.5, dt.Groups.from_lists([[0, 1], [2, 3]], 4)))
+    assert both.alpha == 1.5 and both.groups == pairs
+    for other in (None, dt.Groups.from_lists([[0, 2], [1, 3]], 4)):
+        with pytest.raises(UnsupportedError, match="same groups"):
+            OrderPrivacy(1.0, pairs).compose(OrderPrivacy(0.5, other))
+
+
+def test_an_order_promise_implies_those_for_parts_of_its_groups_with_no_smaller_alpha() -> None:
+    whole, parts = dt.Groups.from_lists([[0, 1, 2, 3]], 4), dt.Groups.from_lists([[0, 1], [2, 3]], 4)
+    assert OrderPrivacy(1.0, whole).implies(OrderPrivacy(1.0, parts))
+    assert not OrderPrivacy(1.0, parts).implies(OrderPrivacy(1.0, whole))
+    assert OrderPrivacy(1.0).implies(OrderPrivacy(1.0, parts)) and not OrderPrivacy(1.0, parts).implies(
+        OrderPrivacy(1.0)
+    ), "None stands for one group of everybody"
+    assert not OrderPrivacy(1.0, whole).implies(OrderPrivacy(0.5, parts))
+    assert OrderPrivacy(9.0, parts).implies(OrderPrivacy(float("inf"))), "no promise follows from any"
+
+
+def test_an_order_that_a_seed_reproduces_protects_nobody() -> None:
+    assert OrderPrivacy(0.0).protects and not OrderPrivacy(float("inf")).protects
+    assert not OrderPrivacy(0.0).drawn_from("simulation").protects
+
+
+def test_the_line_for_the_honest_names_their_number_and_their_own_epsilon() -> None:
+    promise = replace(FEWER, all=0.25, honest=0.5)
+    assert "1,000 of them assumed honest: (0.5, " in promise.lines()[1] and "(0.25, " in promise.lines()[0]
+    assert "all of them assumed honest" in CENTRAL.lines()[1]
+
+
 def test_a_composition_needs_the_honest_people_of_both() -> None:
     both = CENTRAL.compose(FEWER)
     assert both.honest_n == 100_000 and both.honest == CENTRAL.honest + FEWER.honest
@@ -57,6 +106,7 @@ def test_printed_promises_are_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("wrong", [lambda: LocalDP(-1.0), lambda: LocalDP(1.0, 2.0), lambda: OrderPrivacy(-1.0),
+                                   lambda: LocalDP(1.0, -0.1), lambda: OrderPrivacy(float("nan")),
                                    lambda: replace(CENTRAL, all=float("nan"))])  # fmt: skip
 def test_promises_that_make_no_sense_are_refused(wrong: object) -> None:
     with pytest.raises(ParameterError):
