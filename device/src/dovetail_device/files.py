@@ -35,6 +35,7 @@ def save_keys(keys: RoleKeys, path: Path) -> None:
         file.write(keys.to_text())
         file.flush()
         os.fsync(file.fileno())
+    sync_folder(path.parent)  # an outbox belongs to its keys: they must be there after a power cut
 
 
 def load_keys(path: Path, role: Role) -> RoleKeys:
@@ -78,3 +79,12 @@ def _require_private(path: Path, mode: int) -> None:
         raise ConfigError(
             f"{path} has mode {S_IMODE(mode):04o}, which is wider than 0600; make it private with chmod 600."
         )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: a new file is not there after a power cut until its folder is synced."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

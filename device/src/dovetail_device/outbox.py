@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from dovetail_device import spending
+from dovetail_device.files import sync_folder
 from dovetail_device.ledger import Ledger, LedgerEntry, Limits, Spending, question_key, terms_of
 from dovetail_device.spending import BudgetSpent as BudgetSpent
 from dovetail_protocol.budget import decimal_at_least
@@ -349,8 +350,4 @@ def _make(path: Path) -> None:
         path.chmod(0o600)
         return
     os.close(made)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # a report that is lost with its file would be drawn again
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)  # a report that is lost with its file would be drawn again

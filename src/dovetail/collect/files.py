@@ -40,6 +40,7 @@ def save_secret(content: str, path: Path) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    sync_folder(path.parent)  # what is sealed for these keys must open after a power cut
 
 
 def load_keys(path: Path, role: Role) -> RoleKeys:
@@ -83,3 +84,12 @@ def _require_private(path: Path, mode: int) -> None:
         raise ConfigError(
             f"{path} has mode {S_IMODE(mode):04o}, which is wider than 0600; make it private with chmod 600."
         )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: a new file is not there after a power cut until its folder is synced."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from tests.collect.durability import disk_steps
 
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, LinkKeyStore, MemoryLinkKeyStore, RoundKey
 from dovetail.core.errors import DataError, ParameterError, StorageError
@@ -82,23 +82,8 @@ def test_a_key_whose_erasure_was_interrupted_is_no_key(tmp_path: Path) -> None:
 
 
 def test_every_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[str] = []
-
-    def note(name: str) -> None:
-        real: Callable[..., object] = getattr(os, name)
-
-        def noted(*arguments: object, **named: object) -> object:
-            what = name
-            if name == "fsync":
-                what = "sync folder" if stat.S_ISDIR(os.fstat(arguments[0]).st_mode) else "sync file"  # type: ignore[arg-type]
-            steps.append(what)
-            return real(*arguments, **named)
-
-        monkeypatch.setattr(os, name, noted)
-
     link_keys = FileLinkKeyStore(tmp_path)
-    for name in ("fsync", "link", "unlink"):
-        note(name)
+    steps = disk_steps(monkeypatch, "fsync", "link", "unlink")
     link_keys.create("buses", 1)
     assert [step for step in steps if step != "unlink"] == ["sync file", "link", "sync folder"]
     steps.clear()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from dovetail.collect.files import sync_folder
 from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
 from dovetail_protocol.keys import VerifyingKey
@@ -113,6 +114,7 @@ class Roster:
             if path.exists():  # the shuffler may run as another user, who was given this file
                 Path(scratch).chmod(path.stat().st_mode & 0o777)
             Path(scratch).replace(path)
+            sync_folder(path.parent)  # a revocation that a power cut undoes would let the device in again
         except OSError as error:
             raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
 
