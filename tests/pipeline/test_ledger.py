@@ -1,11 +1,15 @@
 """The same table is released once; whoever asks again gets the same reports."""
 
+import os
+import stat
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from dovetail.core.errors import OutputError, UnsupportedError
+from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.pipeline.release_entry import LedgerAnswer, ReleaseRequest
 from dovetail.pipeline.release_ledger import ReleaseLedger
 
@@ -104,3 +108,66 @@ def test_fingerprints_are_keyed(tmp_path: Path) -> None:
     prints = [(tmp_path / part / "000001" / "people.npy").read_bytes() for part in ("one", "two")]
     assert prints[0] != prints[1] and b"ann" not in prints[0]
     assert (tmp_path / "one" / "key").stat().st_size == 32
+
+
+def test_only_its_owner_reads_the_ledger(tmp_path: Path) -> None:
+    before = os.umask(0)  # whatever is open then, the ledger has asked for
+    try:
+        ask(ReleaseLedger(tmp_path / "deep" / "ledger"), people=("ann",))
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "deep" / "ledger").iterdir()}
+    assert modes == {"key": 0o600, "000001": 0o700}
+    assert stat.S_IMODE((tmp_path / "deep" / "ledger").stat().st_mode) == 0o700
+
+
+def test_two_processes_that_begin_a_ledger_at_once_keep_one_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, link = bytes(range(32)), os.link
+
+    def later(source: str, place: Path) -> None:
+        if not place.exists():
+            place.write_bytes(other)  # the other process was first, after this one had looked
+        link(source, place)
+
+    monkeypatch.setattr(os, "link", later)
+    ask(ReleaseLedger(tmp_path))
+    assert (tmp_path / "key").read_bytes() == other, "the first key stays: the other's releases are printed with it"
+    assert {path.name for path in tmp_path.iterdir()} == {"key", "000001"}
+    assert ask(ReleaseLedger(tmp_path), draw="b").reproduced, "and this one's release is recognised under it"
+
+
+def test_of_two_releases_at_once_the_second_is_not_handed_out(tmp_path: Path) -> None:
+    def meanwhile() -> pl.DataFrame:
+        ask(ReleaseLedger(tmp_path), table="other")  # another run finishes while this one draws
+        return pl.DataFrame({"report": ["a"]})
+
+    request = ReleaseRequest(b"table", b"terms", b"groups", [], 2.0, 1.0, 1, "uniform")
+    with pytest.raises(StorageError, match="run again"):
+        ReleaseLedger(tmp_path).answer(request, new_release=False, draw=meanwhile)
+    assert {path.name for path in tmp_path.iterdir()} == {"key", "000001"}, "nothing half recorded is left"
+    assert ask(ReleaseLedger(tmp_path)).number == 2
+
+
+def test_what_is_handed_out_is_what_was_recorded(tmp_path: Path) -> None:
+    given = ask(ReleaseLedger(tmp_path), people=("ann", "bob"))
+    assert pl.read_parquet(tmp_path / "000001" / "reports.parquet").equals(given.reports)
+    assert [entry.number for entry in given.history] == [1] and given.number == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("epsilon", 1.0), ("alpha", 0.5), ("shuffler", "mallows"), ("n", 2)])
+def test_a_recorded_release_is_promised_anew_only_as_what_it_was(tmp_path: Path, name: str, value: object) -> None:
+    request = ReleaseRequest(b"table", b"terms", b"groups", [], 2.0, 1.0, 1, "uniform")
+    ReleaseLedger(tmp_path).answer(request, new_release=False, draw=lambda: pl.DataFrame({"report": ["a"]}))
+    other = replace(request, **{name: value})
+    with pytest.raises(UnsupportedError, match="released before"):
+        ReleaseLedger(tmp_path).answer(other, new_release=False, draw=lambda: pl.DataFrame({"report": ["b"]}))
+
+
+def test_the_ledger_does_not_keep_people_in_the_order_of_their_table(tmp_path: Path) -> None:
+    names = tuple(f"person {number}" for number in range(20))
+    ask(ReleaseLedger(tmp_path), people=names)
+    ask(ReleaseLedger(tmp_path), table="other", people=names[::-1])
+    first, second = (np.load(tmp_path / f"00000{number}" / "people.npy") for number in (1, 2))
+    assert np.array_equal(first, second) and (np.diff(first.astype(object)) > 0).all()
