@@ -5,6 +5,7 @@ the variance from its solution. A standard error off by a few percent, to either
 """
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -83,6 +84,29 @@ def test_the_population_error_adds_the_spread_of_the_people(question: str) -> No
     spread = float(SHARES @ f**2 - (SHARES @ f) ** 2)
     error = scale * np.sqrt((exact_variance(LAPLACE, SHARES, f) + spread) / N)
     assert float(ask().population_error) == pytest.approx(error, rel=2e-3)  # type: ignore[attr-defined]
+
+
+def test_where_noise_is_small_a_population_is_as_uncertain_as_its_people_differ() -> None:
+    clear = Laplace(lower=2.0, upper=10.0, epsilon=40.0, grid=1.0)
+    reports = reports_in_proportion(clear, SHARES, N)
+    for found, f in (
+        (estimate_mean(clear, reports), POINTS),
+        (estimate_function(clear, reports, lambda x: x >= 9.0), (POINTS >= 9.0) * 1.0),
+    ):
+        spread = float(SHARES @ f**2 - (SHARES @ f) ** 2)
+        noise = exact_variance(clear, SHARES, f)
+        assert noise < 0.1 * spread
+        assert float(found.population_error) == pytest.approx(np.sqrt((noise + spread) / N), rel=2e-3)
+
+
+@pytest.mark.parametrize("values", [(0, 2), (0, 0), (0, 1, 2)])
+def test_the_variance_of_few_people_is_estimated_without_bias(values: tuple[int, ...]) -> None:
+    few = Laplace(lower=0.0, upper=2.0, epsilon=2.0, grid=1.0)
+    law, expected = clamped_law(few), 0.0
+    for reports in product(range(3), repeat=len(values)):
+        chance = np.prod([law[value, report] for value, report in zip(values, reports, strict=True)])
+        expected += float(chance * estimate_variance(few, np.array(reports)).value)
+    assert expected == pytest.approx(np.var(values), abs=1e-9)
 
 
 def test_a_standard_error_counts_what_few_reports_may_hide() -> None:

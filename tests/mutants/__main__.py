@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -76,18 +77,44 @@ class Tree:
         """Whether the named tests notice the mutant."""
         path = self.folder / mutant.file
         original, times = path.read_text(), path.stat()
-        changes = {"PYTHONDONTWRITEBYTECODE": "1"}  # nothing of a changed file may outlive the change
-        kernels = self.folder / "kernels"
-        if "numba" in original:  # compiled kernels of other files may hold the changed one
-            changes["NUMBA_CACHE_DIR"] = str(kernels)
         path.write_text(mutant.applied(original))
         try:
-            status, _ = self.run(mutant.tests, **changes)
+            with self._compiled_anew(mutant.file):
+                status, said = self.run(mutant.tests, PYTHONDONTWRITEBYTECODE="1")  # nothing of the change outlives it
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            shutil.rmtree(kernels, ignore_errors=True)
-        return {FAILED: KILLED, PASSED: "SURVIVED", -1: "ENDLESS"}.get(status, f"BROKEN {status}")
+        if status == FAILED and "\nFAILED " in said:
+            return KILLED
+        return {PASSED: "SURVIVED", -1: "ENDLESS"}.get(status, f"BROKEN {status}")
+
+    @contextmanager
+    def _compiled_anew(self, file: str) -> Iterator[None]:
+        """Put compiled loops aside that hold those of a file; all others stay, for compiling takes long."""
+        aside = self.folder / "aside"
+        aside.mkdir(exist_ok=True)
+        moved = [(path, aside / str(number)) for number, path in enumerate(self._compiled(file))]
+        for path, place in moved:
+            path.rename(place)
+        try:
+            yield
+        finally:
+            for path in self._compiled(file):
+                path.unlink()
+            for path, place in moved:
+                place.rename(path)
+
+    def _compiled(self, file: str) -> list[Path]:
+        """Compiled loops of a file, and of every file with loops that imports from it."""
+        texts = {path: path.read_text() for path in (self.folder / "src").rglob("*.py")}
+        looped = {path: text for path, text in texts.items() if "njit" in text}
+        found, todo = set[Path](), [self.folder / file]
+        while todo:
+            path = todo.pop()
+            found.add(path)
+            name = ".".join(path.with_suffix("").parts[len(self.folder.parts) + 1 :])
+            todo += [other for other, text in looped.items() if f"from {name} import" in text and other not in found]
+        return [made for path in found for made in path.parent.glob(f"__pycache__/{path.stem}.*.nb?")]
 
 
 def fingerprint(mutant: Mutant, root: Path = REPOSITORY) -> str:

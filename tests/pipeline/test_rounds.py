@@ -14,20 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 from tests.collect.device.made import campaign
 from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
 
+from dovetail.account.amplify import amplify
+from dovetail.account.compose import compose
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.estimate import Estimate
-from dovetail.core.guarantee import LocalDP
+from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.pipeline.stream.fleet import Fleet
 from dovetail.pipeline.stream.fleet_run import FleetRun
 from dovetail.pipeline.stream.time_windows import FleetRound, time_window
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.sampling.domain import numbers
+from dovetail.report.document import Missing
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
+from dovetail.shuffle.uniform import Uniform
 from dovetail_protocol.exact_thresholds import as_written
 
 ROSTER = ("kettle", "oven", "lamp", "fridge")
@@ -37,15 +43,16 @@ VALUES = {"kettle": 10.0, "oven": 60.0, "lamp": 5.0, "fridge": 25.0}
 
 @dataclass(frozen=True)
 class Truth(NumericRandomizer):
-    """The value itself: epsilon is infinite."""
+    """The value itself: epsilon is infinite, whatever it `claims`."""
 
     lower: float = 0.0
     upper: float = 1024.0
+    claims: LocalDP = LocalDP(math.inf)
     name = "truth"
 
     @property
     def guarantee(self) -> LocalDP:
-        return LocalDP(math.inf)
+        return self.claims
 
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         return (numbers(values, self.lower, self.upper) * 64).astype(np.int64)
@@ -362,7 +369,7 @@ def test_missing_columns_and_empty_tables_are_refused() -> None:
     late = pl.DataFrame({"device": ["oven"], "time": pl.Series([2**63], dtype=pl.UInt64), "value": [1.0]})
     with pytest.raises(ParameterError, match="`t` must be a whole number, at least 1 and at most"):
         fleet_run().submit_table(late, rng=simulation(1))
-    numbered = FleetRun(Fleet((0, 1, 2, 3), fleet_run().fleet.randomizer, RASE.fit(OWN), math.inf))
+    numbered = FleetRun(Fleet((0, 1, 2, 3), fleet_run().fleet.randomizer, RASE.fit(OWN), math.inf, exact))
     with pytest.raises(DataError, match="devices must be Int64 as on the roster, got Boolean"):
         numbered.submit_table(
             pl.DataFrame({"device": [True, False], "time": [1, 1], "value": [1.0, 2.0]}), rng=simulation(1)
@@ -393,3 +400,49 @@ def test_impossible_fleets_are_refused(options: dict[str, Any], wanted: str) -> 
 def test_rounds_without_an_estimate_are_missing() -> None:
     with pytest.raises(DataError, match="has an estimate"):
         time_window([FleetRound(1, None, 4, 0, False)], 1, width=1)
+
+
+@pytest.mark.parametrize(("delta", "rounds", "total"), [(0.125, 3, 0.375), (0.5, 3, 1.0), (0.0, 3, 0.0)])
+def test_a_device_fails_as_often_as_all_of_its_reports_together(delta: float, rounds: int, total: float) -> None:
+    run = FleetRun(Fleet(ROSTER, Truth(claims=LocalDP(0.5, delta)), RASE.fit(OWN), math.inf, truth))
+    for t in range(1, rounds + 1):
+        run.submit(t, VALUES if t > 1 else {"kettle": 10.0, "oven": 60.0})
+    assert (run.guarantee.epsilon, run.guarantee.delta) == (0.5 * rounds, total)
+
+
+def test_rounds_of_an_approximate_randomizer_are_not_promised_what_a_pure_one_keeps() -> None:
+    sent = pl.DataFrame({"place": [*range(1000)] * 3, "time": [1] * 1000 + [2] * 1000 + [3] * 1000})
+    batches = Batches.of(Uniform(1000), sent, honest=None)
+    assert isinstance(batches, Batches)
+    pure, approximate, hopeless = (
+        batches.of_all_rounds(Truth(claims=LocalDP(1.0, delta)), most=3, delta=1e-6) for delta in (0.0, 1e-12, 1e-6)
+    )
+    assert isinstance(pure, CentralDP) and isinstance(approximate, CentralDP)
+    assert pure.epsilon < approximate.epsilon and approximate.colluding == 3.0
+    assert approximate.epsilon == compose([ShuffledRound(1.0, 512, times=3, delta0=1e-12)], delta=1e-6).epsilon
+    assert isinstance(hopeless, Missing)
+
+
+def test_a_stream_is_charged_for_the_smallest_batches_of_any_device() -> None:
+    sizes = pl.DataFrame({"group": [0, 0, 0, 1, 1, 1], "time": [1, 2, 3] * 2, "n": [900, 40, 300, 70, 500, 600]})
+    batches = Batches(sizes, 1000, 1000)
+    assert batches.smallest == 40
+    randomizer = Truth(claims=LocalDP(1.0))
+    for most, worst in ((1, [32]), (2, [32, 256]), (3, [32, 256, 512])):  # powers of two, rounded down
+        exact = compose([ShuffledRound(1.0, n) for n in worst], delta=1e-6)
+        found = batches.of_all_rounds(randomizer, most=most, delta=1e-6)
+        assert isinstance(found, CentralDP) and found.epsilon == exact.epsilon and found.colluding == most * 1.0
+    one = batches.of_a_round(randomizer, delta=1e-6)
+    assert isinstance(one, CentralDP) and one.epsilon == amplify(randomizer, n=40, delta=1e-6).epsilon
+
+
+def test_people_who_are_not_honest_hide_nobody_in_any_round() -> None:
+    sizes = pl.DataFrame({"group": [0, 0], "time": [1, 2], "n": [512, 512]})
+    batches = Batches(sizes, 512, 500)
+    randomizer = Truth(claims=LocalDP(1.0))
+    found = batches.of_all_rounds(randomizer, most=2, delta=1e-6)
+    assert isinstance(found, CentralDP) and (found.n, found.honest_n) == (512, 500)
+    assert found.honest == compose([ShuffledRound(1.0, 500, times=2)], delta=1e-6).epsilon
+    assert found.all == compose([ShuffledRound(1.0, 512, times=2)], delta=1e-6).epsilon < found.honest
+    one = batches.of_a_round(randomizer, delta=1e-6)
+    assert isinstance(one, CentralDP) and one.epsilon == amplify(randomizer, n=500, delta=1e-6).epsilon

@@ -133,6 +133,25 @@ def test_a_slot_that_two_devices_have_had_counts_once_and_too_few_slots_release_
     assert batch.slots() == [0, 1, 2] and batch.header.dropped == {"same slot": 1}
 
 
+def test_a_batch_that_duplicates_leave_too_small_for_its_minimum_does_not_leave(tmp_path):
+    made = campaign(shuffle=public(tmp_path), minimum=3)
+    world = World(made, fitted=fit(made, tmp_path))
+    world.send(0, 1)
+    world.roster = roster([DEVICES[9], *DEVICES[1:6]])  # against the rules, slot 0 changes hands
+    assert world.send(9) == ["accepted"]
+    world.to_round(2)
+    assert world.analyzer.batches == {}, "three reports, but two slots to hide among: one fewer than was promised"
+    assert world.states()[1] == "held"
+
+
+def test_a_batch_of_exactly_the_minimum_leaves(tmp_path):
+    made = campaign(shuffle=public(tmp_path), minimum=3)
+    world = World(made, fitted=fit(made, tmp_path))
+    world.send(0, 1, 2)
+    world.to_round(2)
+    assert world.analyzer.only().slots() == [0, 1, 2]
+
+
 NEAR = 'labels = "height", radius = 1.0'
 
 

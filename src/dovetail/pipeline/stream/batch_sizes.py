@@ -14,7 +14,7 @@ from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.guarantee import CentralDP
+from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.report.document import Missing
@@ -79,16 +79,15 @@ class Batches:
 
     def of_all_rounds(self, randomizer: Randomizer, *, most: int, delta: float) -> CentralDP | Missing:
         """(epsilon, delta) about all values of one device that sent at most `most` reports: the rounds compose."""
-        epsilon0 = randomizer.guarantee.epsilon
-        profile = self._profile(most)
-        everybody = _composed(epsilon0, profile, delta)
-        honest = _composed(epsilon0, np.maximum(1, profile - self.absent), delta) if self.absent else everybody
+        one, profile = randomizer.guarantee, self._profile(most)
+        everybody = _composed(one, profile, delta)
+        honest = _composed(one, np.maximum(1, profile - self.absent), delta) if self.absent else everybody
         if everybody.epsilon is None or honest.epsilon is None:
             return Missing(honest.reason or everybody.reason)
         return CentralDP(
             all=min(everybody.epsilon, honest.epsilon),
             honest=honest.epsilon,
-            colluding=most * epsilon0,
+            colluding=most * one.epsilon,
             delta=delta,
             n=self.n,
             honest_n=self.honest,
@@ -111,9 +110,11 @@ class Batches:
         return 2 ** np.floor(np.log2(sizes)).astype(np.int64)
 
 
-def _composed(epsilon0: float, sizes: NDArray[np.int64], delta: float) -> Composition:
-    rounds = [ShuffledRound(epsilon0, n, times=times) for n, times in Counter(sizes.tolist()).items()]
+def _composed(one: LocalDP, sizes: NDArray[np.int64], delta: float) -> Composition:
+    def rounds(n: int, times: int) -> ShuffledRound:
+        return ShuffledRound(one.epsilon, n, times=times, delta0=one.delta)
+
     try:
-        return compose(rounds, delta=delta)
+        return compose([rounds(n, times) for n, times in Counter(sizes.tolist()).items()], delta=delta)
     except UnsupportedError:  # too different for one grid: all of them like the smallest
-        return compose(len(sizes), epsilon0=epsilon0, n=int(sizes.min()), delta=delta)
+        return compose([rounds(int(sizes.min()), len(sizes))], delta=delta)
