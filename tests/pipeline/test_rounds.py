@@ -404,7 +404,7 @@ def test_rounds_without_an_estimate_are_missing() -> None:
 
 @pytest.mark.parametrize(("delta", "rounds", "total"), [(0.125, 3, 0.375), (0.5, 3, 1.0), (0.0, 3, 0.0)])
 def test_a_device_fails_as_often_as_all_of_its_reports_together(delta: float, rounds: int, total: float) -> None:
-    run = FleetRun(Fleet(ROSTER, Truth(claims=LocalDP(0.5, delta)), RASE.fit(OWN), math.inf, truth))
+    run = FleetRun(Fleet(ROSTER, Truth(claims=LocalDP(0.5, delta)), RASE.fit(OWN), math.inf, exact))
     for t in range(1, rounds + 1):
         run.submit(t, VALUES if t > 1 else {"kettle": 10.0, "oven": 60.0})
     assert (run.guarantee.epsilon, run.guarantee.delta) == (0.5 * rounds, total)
