@@ -1,0 +1,126 @@
+"""Certified ends lie on their sides of the exact value: Arb sees a relative slip of a part in a billion.
+
+The law of the number of clones is made by hand, so that what lies outside the window and where a block's mass lies is
+known exactly; an end that forgets a cut or counts a block with its other end is on the wrong side.
+"""
+
+from dataclasses import dataclass
+from math import comb
+
+import flint
+import numpy as np
+import pytest
+
+from dovetail.account.clones.binomial_tail import weighted_positive_part
+from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw
+from dovetail.core.bracket import Bracket
+
+PAIR = ClonePair(2.0, 11)
+EPSILONS = [0.0, 0.1, 0.7, 1.5, 1.9]
+
+
+def positive_part(trials: int, epsilon: float, epsilon0: float) -> flint.arb:
+    """E[(A/C - beta)_+] for A ~ Bin(C, 1/2), summed as it is written."""
+    tanh = [(flint.arb(x) / 2).tanh() for x in (epsilon, epsilon0)]
+    beta = flint.arb("0.5") + tanh[0] / (2 * tanh[1])
+    gains = [flint.arb(flint.fmpq(a, trials)) - beta for a in range(trials + 1)]
+    return sum((comb(trials, a) * gain for a, gain in enumerate(gains) if gain > 0), flint.arb(0)) / 2**trials
+
+
+def delta(law: dict[int, float], epsilon: float, epsilon0: float) -> flint.arb:
+    """The pair's exact delta where C' has this law."""
+    scale = 2 * (flint.arb(epsilon0) / 2).tanh() * (1 + flint.arb(epsilon).exp())
+    return scale * sum(
+        (flint.arb(mass) * positive_part(c + 1, epsilon, epsilon0) for c, mass in law.items()), flint.arb(0)
+    )
+
+
+@pytest.fixture(autouse=True)
+def precision() -> object:
+    before, flint.ctx.prec = flint.ctx.prec, 300
+    yield
+    flint.ctx.prec = before
+
+
+def window(edges: list[int], masses: list[float], *, left: float = 0.0, right: float = 0.0) -> TruncatedBinomial:
+    return TruncatedBinomial(np.array(edges, dtype=float), np.array(masses), left, right, 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_single_counts_enclose_the_exact_delta_within_their_stated_error(epsilon: float) -> None:
+    law = {c: comb(10, c) / 1024 for c in range(11)}
+    blocks = window([*range(12)], list(law.values()))
+    exact = delta(law, epsilon, 2.0)
+    low, high = PAIR.lower(epsilon, blocks), PAIR.upper(epsilon, blocks)
+    assert low < exact < high
+    assert high < exact * (1 + flint.arb("3e-9")) and low > exact * (1 - flint.arb("3e-9"))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_is_cut_off_on_either_side_is_charged(epsilon: float) -> None:
+    for law, blocks in (
+        ({0: 0.5, 5: 0.5}, window([5, 6], [0.5], left=0.5)),  # half of the time nobody hides the victim
+        ({5: 0.5, 9: 0.5}, window([5, 6], [0.5], right=0.5)),
+    ):
+        exact = delta(law, epsilon, 2.0)
+        assert PAIR.lower(epsilon, blocks) < exact < PAIR.upper(epsilon, blocks)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_block_counts_with_the_end_that_is_worse_for_us(epsilon: float) -> None:
+    blocks = window([4, 8], [1.0])
+    first, last = delta({4: 1.0}, epsilon, 2.0), delta({7: 1.0}, epsilon, 2.0)
+    assert last < first < PAIR.upper(epsilon, blocks), "all of the mass may lie at the first count"
+    assert PAIR.lower(epsilon, blocks) < last, "or at the last one"
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 10, 101, 400])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.9])
+def test_measured_errors_are_charged_to_the_end_that_they_could_hurt(trials: int, epsilon: float) -> None:
+    low, high = weighted_positive_part(np.array([float(trials)]), np.ones(1), epsilon, 2.0)
+    exact = positive_part(trials, epsilon, 2.0)
+    assert low < exact < high and high < exact * (1 + flint.arb("1e-9"))
+
+
+@pytest.mark.parametrize(("epsilon0", "n", "wanted"), [(1.0, 40, 1e-3), (3.0, 25, 1e-2), (0.3, 100, 1e-6)])
+def test_the_quoted_epsilon_keeps_delta_in_exact_arithmetic_and_the_lower_end_does_not(
+    epsilon0: float, n: int, wanted: float
+) -> None:
+    tiny = (-flint.arb(epsilon0)).exp()
+    for kind, q in (("clones", tiny), ("stronger clones", 2 * tiny / (1 + tiny))):
+        ends = ClonePair(epsilon0, n, kind).epsilon(wanted)  # type: ignore[arg-type]
+
+        def exact(epsilon: float, q: flint.arb = q) -> flint.arb:
+            scale = 2 * (flint.arb(epsilon0) / 2).tanh() * (1 + flint.arb(epsilon).exp())
+            chances = (comb(n - 1, c) * q**c * (1 - q) ** (n - 1 - c) for c in range(n))
+            return scale * sum(
+                (chance * positive_part(c + 1, epsilon, epsilon0) for c, chance in enumerate(chances)), flint.arb(0)
+            )
+
+        assert 0.0 < ends.lower < ends.upper < epsilon0
+        assert exact(ends.upper) <= wanted < exact(ends.lower)
+
+
+@dataclass(frozen=True)
+class FakePair:
+    """A pair of rows whose ends are given."""
+
+    at: Bracket  # of delta, whatever epsilon is
+    ends: Bracket  # of epsilon
+
+    def delta(self, epsilon: float) -> Bracket:
+        return self.at
+
+    def epsilon(self, delta: float) -> Bracket:
+        return self.ends
+
+
+def test_a_pair_of_rows_is_left_out_only_where_its_upper_end_keeps_delta() -> None:
+    first = FakePair(Bracket(0.9e-6, 1e-6), Bracket(1.0, 1.2))
+    doubtful = FakePair(Bracket(0.9e-6, 1.1e-6), Bracket(1.1, 1.3))  # perhaps above delta at 1.2: nobody knows
+    harmless = FakePair(Bracket(0.8e-6, 1e-6), Bracket(5.0, 6.0))  # never asked
+    law = FiniteChannelLaw((first, doubtful, harmless))  # type: ignore[arg-type]
+    assert law.epsilon(1e-6) == Bracket(1.1, 1.3)
+    assert law.delta(0.5) == Bracket(0.9e-6, 1.1e-6)
