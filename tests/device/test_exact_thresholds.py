@@ -67,6 +67,13 @@ def test_one_lie_less_would_break_the_promise_and_the_lies_told_keep_it(k: int, 
     assert keep + (k - 1) > high * (lie - 1), "and no larger share of the truth does"
 
 
+@pytest.mark.parametrize("k", [2, 16])
+def test_no_precision_of_the_probabilities_lets_a_report_tell_more_than_promised(k: int) -> None:
+    for epsilon in EPSILONS:  # finer than the bracket of e^epsilon: its lower end is what counts
+        keep, lie = krr_masses(k, epsilon, 1 << 400)
+        assert keep <= exponential(Fraction(epsilon))[0] * lie
+
+
 def test_masses_that_cannot_tell_the_truth_from_a_lie_are_refused() -> None:
     assert krr_masses(2, 0.0041, 1000) == (501, 499)
     for epsilon in (1e-9, 0.001):  # 500 each

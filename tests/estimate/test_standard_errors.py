@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dovetail.core.stages import Tally
+from dovetail.core.estimate import Estimate, Tally
 from dovetail.estimate.aggregates import (
     FunctionEstimator,
     estimate_count_above,
@@ -21,8 +21,10 @@ from dovetail.estimate.aggregates import (
     estimate_sum,
     estimate_variance,
 )
+from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.median import median_variance
+from dovetail.estimate.median import estimate_median, median_bias, median_variance
+from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 
 Numbers = NDArray[np.float64]
@@ -143,3 +145,35 @@ def test_the_variance_of_a_median_is_that_of_its_density(n: int) -> None:
     k = n // 2
     density = below**k * (1 - below) ** k * 0.5 * np.exp(-np.abs(x))
     assert median_variance(n) == pytest.approx(float(density @ x**2 / density.sum()), rel=1e-6)
+
+
+def test_an_interval_around_a_median_allows_for_its_bias() -> None:
+    loud, spread = Laplace(lower=2.0, upper=10.0, epsilon=0.5), 3.0
+    found = estimate_median(loud, np.full(100_000, 512), spread=spread)
+    bias = median_bias(spread, loud.step / float(loud.rate))
+    assert float(found.standard_error) < 0.5 * bias < 0.5 * found.bias_bound
+
+
+def test_shares_have_the_standard_errors_of_their_channel() -> None:
+    krr, shares = KRR(k=4, epsilon=1.0), np.array([0.1, 0.2, 0.3, 0.4])
+    law = krr.channel().matrix()
+    counts = np.diff(np.rint(N * np.cumsum(shares @ law)).astype(np.int64), prepend=0)
+    found = estimate_frequencies(krr, np.repeat(np.arange(4), counts))
+    inverse = np.linalg.inv(law)
+    noise = shares @ (law @ inverse**2 - (law @ inverse) ** 2)
+    np.testing.assert_allclose(found.standard_error, np.sqrt(noise / N), rtol=1e-3)
+    wider = np.sqrt((noise + shares * (1 - shares)) / N)
+    np.testing.assert_allclose(found.population_error, wider, rtol=1e-3)
+    for (low, high), error in ((found.interval(LEVEL), np.sqrt(noise / N)), (found.population_interval(LEVEL), wider)):
+        np.testing.assert_allclose((high - low) / 2, Z * error, rtol=3e-3)
+    assert found.spread is not None
+    half_step = 1.0 / (2 * N * float(law[0, 0] - law[0, 1]))  # half of what one report more moves a share
+    np.testing.assert_allclose(found.spread.half_step, half_step, rtol=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_an_interval_is_two_sided_and_widened_by_the_bias_that_cannot_be_excluded(level: float) -> None:
+    found = Estimate(np.array(3.0), np.array(2.0), 10, np.array(5.0), bias_bound=0.5)
+    reach = float(ndtri(0.5 + level / 2))
+    for (low, high), error in ((found.interval(level), 2.0), (found.population_interval(level), 5.0)):
+        assert (float(low), float(high)) == pytest.approx((3.0 - reach * error - 0.5, 3.0 + reach * error + 0.5))

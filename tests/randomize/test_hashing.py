@@ -59,3 +59,16 @@ def test_matrices_that_cannot_exist_are_refused() -> None:
 def test_reports_with_a_bucket_beyond_g_are_refused() -> None:
     with pytest.raises(DataError, match=r"y in 0\.\.3; 1 of 1"):
         LocalHashing(k=3, epsilon=1.0).check_reports(np.array([[1, 2, 4]], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0])
+def test_a_hash_at_the_edge_of_its_bucket_is_counted_where_it_belongs(epsilon: float) -> None:
+    randomizer = LocalHashing(k=2, epsilon=epsilon)
+    for bucket in range(randomizer.g):
+        edge = -(-(bucket << 32) // randomizer.g)
+        for high in {max(edge - 1, 0), edge}:  # the last high half before the bucket, and its first
+            seeds = np.array([[0, high << 32]], dtype=np.uint64)
+            own = int(randomizer.hash(np.array([0]), seeds)[0])
+            for named in range(randomizer.g):
+                report = np.array([[0, high << 32, named]], dtype=np.uint64)
+                assert randomizer.tally(report).tolist() == [int(named == own)] * 2

@@ -82,3 +82,9 @@ def test_swapped_bit_probabilities_are_caught(rng: Entropy) -> None:
 def test_the_set_bits_of_a_packed_report_are_counted_one_by_one(rng: Entropy) -> None:
     bits = np.unpackbits(rng.narrow(50 * 3, np.uint8).reshape(50, 3), axis=1)
     np.testing.assert_array_equal(row_sizes(np.packbits(bits, axis=1)), bits.sum(axis=1))
+
+
+@pytest.mark.parametrize("bit", range(3))
+def test_no_bit_of_the_padding_marks_a_device(bit: int) -> None:
+    with pytest.raises(DataError, match="zero from bit 5"):
+        Unary(k=5, epsilon=1.0).tally(np.array([[1 << bit]], dtype=np.uint8))

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -278,3 +279,12 @@ def test_no_change_of_a_message_is_taken(data):
     changed = good[:place] + bytes([good[place] ^ data.draw(some.integers(1, 255))]) + good[place + 1 :]
     (answer,) = FUZZED.shuffler.accept([changed], FUZZED.clock.now())
     assert answer.kind in ("malformed", "version", "campaign", "round", "too_early", "seal")
+
+
+def test_a_report_is_stored_under_the_hash_of_its_id_alone(tmp_path):
+    id = bytes(range(100, 116))  # a device keeps the ids of its reports: the store must not
+    world = World(campaign(), folder=tmp_path)
+    assert world.deliver([message(world.campaign, DEVICES[0], id=id)]) == ["accepted"]
+    world.store.close()
+    held = b"".join(path.read_bytes() for path in sorted(tmp_path.glob("shuffler.sqlite*")))
+    assert id not in held and sha256(id).digest() in held
