@@ -6,7 +6,7 @@ export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
-.PHONY: demo demo-service test exhaust elsewhere packages constraints release-check check soak bench clean help
+.PHONY: demo demo-service test exhaust elsewhere packages constraints release-check check mutants soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
@@ -18,6 +18,7 @@ help:
 	@echo "make constraints  write .ci/constraints.txt anew: the versions that CI installs"
 	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
 	@echo "make check        formatting, lint, types, layers"
+	@echo "make mutants      change a line at a time: the tests named in tests/mutants must notice; before a release"
 	@echo "make soak         kill the service 200 times on each database and with a broker, while keys change: nothing lost or doubled"
 	@echo "make bench        speed and accuracy beside naive versions, peers and a yardstick"
 
@@ -66,7 +67,7 @@ $(VENV)/release.stamp: $(VENV)/test.stamp
 constraints: $(VENV)/release.stamp
 	$(BIN)/python -m tests.packaging.constraints
 
-release-check: check test exhaust packages $(VENV)/release.stamp
+release-check: check test exhaust mutants packages $(VENV)/release.stamp
 	$(MAKE) elsewhere TIER=
 	$(BIN)/python -m tests.packaging.versions 3.12 3.13
 	$(BIN)/python -m tests.packaging.versions 3.11 3.13 --lowest
@@ -77,6 +78,9 @@ check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+mutants: $(VENV)/test.stamp
+	$(BIN)/python -m tests.mutants
 
 soak: $(VENV)/test.stamp
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3

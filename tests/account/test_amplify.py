@@ -6,9 +6,9 @@ import pytest
 
 from dovetail.account.amplify import SOURCES, amplify, central_epsilon, list_bounds
 from dovetail.account.attack_lower_bound import attack_lower
-from dovetail.account.mechanism_law import mechanism_law
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.channel import DenseChannel
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import SIMULATED, LocalDP
@@ -237,4 +237,6 @@ def test_every_line_and_every_bracket_is_quoted_at_its_upper_end() -> None:
     assert ends.lower < ends.upper == promise.epsilon == promise.numeric.upper
     krr = KRR(k=4, epsilon=1.0)
     law = mechanism_law(krr, n=1000)[1].epsilon(1e-6)
-    assert law.lower < law.upper == amplify(krr, n=1000, delta=1e-6).epsilon == central_epsilon(krr, n=1000, delta=1e-6)
+    assert (
+        law.lower < law.upper == amplify(krr, n=1000, delta=1e-6).epsilon == central_epsilon(krr, n=1000, delta=1e-6)
+    )

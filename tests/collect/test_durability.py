@@ -2,7 +2,6 @@
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
 from tests.collect.durability import disk_steps
@@ -25,7 +24,9 @@ def no_umask() -> object:
 
 
 @pytest.mark.parametrize(("files", "role"), [(server, "shuffler"), (device, "device")])
-def test_keys_and_their_name_are_on_the_disk_before_anybody_relies_on_them(files, role, tmp_path, monkeypatch) -> None:
+def test_keys_and_their_name_are_on_the_disk_before_anybody_relies_on_them(
+    files, role, tmp_path, monkeypatch
+) -> None:
     steps = disk_steps(monkeypatch, "fsync")
     files.save_keys(RoleKeys.generate(role), tmp_path / "keys")
     assert steps == ["sync file", "sync folder"]

@@ -164,7 +164,10 @@ def test_shares_have_the_standard_errors_of_their_channel() -> None:
     np.testing.assert_allclose(found.standard_error, np.sqrt(noise / N), rtol=1e-3)
     wider = np.sqrt((noise + shares * (1 - shares)) / N)
     np.testing.assert_allclose(found.population_error, wider, rtol=1e-3)
-    for (low, high), error in ((found.interval(LEVEL), np.sqrt(noise / N)), (found.population_interval(LEVEL), wider)):
+    for (low, high), error in (
+        (found.interval(LEVEL), np.sqrt(noise / N)),
+        (found.population_interval(LEVEL), wider),
+    ):
         np.testing.assert_allclose((high - low) / 2, Z * error, rtol=3e-3)
     assert found.spread is not None
     half_step = 1.0 / (2 * N * float(law[0, 0] - law[0, 1]))  # half of what one report more moves a share

@@ -80,7 +80,9 @@ class Tree:
         path.write_text(mutant.applied(original))
         try:
             with self._compiled_anew(mutant.file):
-                status, said = self.run(mutant.tests, PYTHONDONTWRITEBYTECODE="1")  # nothing of the change outlives it
+                status, said = self.run(
+                    mutant.tests, PYTHONDONTWRITEBYTECODE="1"
+                )  # nothing of the change outlives it
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -124,13 +126,13 @@ def fingerprint(mutant: Mutant, root: Path = REPOSITORY) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def run_all(mutants: Sequence[Mutant], *, workers: int, output: Path) -> list[Outcome]:
+def run_all(mutants: Sequence[Mutant], *, workers: int, output: Path, root: Path = REPOSITORY) -> list[Outcome]:
     """Every mutant's outcome, in the order in which they end; each also becomes a line of `output`."""
     lock, total, done = Lock(), len(mutants), []
     with tempfile.TemporaryDirectory(prefix="dovetail-mutants-") as scratch:
         trees: SimpleQueue[Tree] = SimpleQueue()
         for number in range(workers):
-            trees.put(Tree(Path(scratch) / str(number)))
+            trees.put(Tree(Path(scratch) / str(number), root))
 
         def judge(mutant: Mutant) -> None:
             tree, start = trees.get(), time.monotonic()
@@ -138,7 +140,7 @@ def run_all(mutants: Sequence[Mutant], *, workers: int, output: Path) -> list[Ou
                 verdict = tree.judge(mutant)
             finally:
                 trees.put(tree)
-            outcome = Outcome(mutant.name, fingerprint(mutant), verdict, round(time.monotonic() - start, 1))
+            outcome = Outcome(mutant.name, fingerprint(mutant, root), verdict, round(time.monotonic() - start, 1))
             with lock, output.open("a") as record:
                 done.append(outcome)
                 record.write(json.dumps(asdict(outcome)) + "\n")

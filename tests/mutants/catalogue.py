@@ -102,7 +102,9 @@ def _names(path: Path) -> frozenset[str]:
     """The tests of a file; those of a class (a state machine's) by the name of the class alone."""
     if not path.is_file():
         return frozenset()
-    named = (node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    named = (
+        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    )
     return frozenset(name for name in named if name.lower().startswith("test"))
 
 
