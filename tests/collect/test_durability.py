@@ -1,4 +1,4 @@
-"""A power cut at any moment loses no key, no ledger and no revocation, and others on the machine read none of them."""
+"""A power cut loses no key, no ledger and no revocation, and others on the machine read none of them."""
 
 import os
 import stat
@@ -72,4 +72,4 @@ def test_a_revocation_is_on_the_disk_before_and_after_it_takes_its_place(tmp_pat
     Roster([RosterEntry(key, 0, True)]).save(place)
     assert [step for step in steps if step in ("sync file", "sync folder")] == ["sync file", "sync folder"]
     assert Roster.load(place).is_revoked(key)
-    assert os.listdir(tmp_path) == ["roster.csv"], "nothing half written is left"
+    assert [path.name for path in tmp_path.iterdir()] == ["roster.csv"], "nothing half written is left"

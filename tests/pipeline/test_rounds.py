@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
@@ -47,7 +47,7 @@ class Truth(NumericRandomizer):
 
     lower: float = 0.0
     upper: float = 1024.0
-    claims: LocalDP = LocalDP(math.inf)
+    claims: LocalDP = field(default_factory=lambda: LocalDP(math.inf))
     name = "truth"
 
     @property
