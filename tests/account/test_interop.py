@@ -82,3 +82,14 @@ def test_the_renyi_curve_converts_there_as_here() -> None:
     from dovetail.account.composition.renyi import renyi_epsilon
 
     assert theirs == pytest.approx(renyi_epsilon(curve.orders, curve.divergences, delta=1e-6), rel=1e-12)
+
+
+def test_all_rounds_are_handed_over_not_the_first_alone() -> None:
+    accounting = pytest.importorskip("dp_accounting")
+    relation = accounting.NeighboringRelation.REPLACE_ONE
+    one, three = (
+        to_dp_accounting(ShuffledRound(1.0, 1000, times=times), interval=0.01, neighboring_relation=relation)
+        for times in (1, 3)
+    )
+    alone, together = one.get_epsilon_for_delta(1e-6), three.get_epsilon_for_delta(1e-6)
+    assert together == one.self_compose(3).get_epsilon_for_delta(1e-6) > 1.5 * alone

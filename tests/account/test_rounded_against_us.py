@@ -4,6 +4,7 @@ The law of the number of clones is made by hand, so that what lies outside the w
 known exactly; an end that forgets a cut or counts a block with its other end is on the wrong side.
 """
 
+import math
 from dataclasses import dataclass
 from math import comb
 
@@ -14,6 +15,9 @@ import pytest
 from dovetail.account.clones.binomial_tail import weighted_positive_part
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.compose import compose, composed_delta
+from dovetail.account.composition.pld_convolution import ComposedPLD
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw
 from dovetail.core.bracket import Bracket
 
@@ -124,3 +128,34 @@ def test_a_pair_of_rows_is_left_out_only_where_its_upper_end_keeps_delta() -> No
     law = FiniteChannelLaw((first, doubtful, harmless))  # type: ignore[arg-type]
     assert law.epsilon(1e-6) == Bracket(1.1, 1.3)
     assert law.delta(0.5) == Bracket(0.9e-6, 1.1e-6)
+
+
+def test_what_lies_at_infinity_and_what_rounding_may_hide_is_charged_to_the_sum() -> None:
+    """Losses 0 and 1 with masses 1/4 and 1/2, the rest at infinity; at epsilon 1/2 only the loss 1 counts."""
+    total = ComposedPLD(0.0, 0.0, 0.0, 1.0, np.array([0.25, 0.5]), noise=0.01, infinity=0.25, error=0.1)
+    weight = -math.expm1(-0.5)
+    assert total.upper(0.5) == pytest.approx((0.5 * weight + 0.01 * weight) * 1.1 + 0.25, rel=1e-9)
+    assert total.lower(0.5) == pytest.approx((0.5 * weight - 0.01 * weight) * 0.9, rel=1e-9)
+
+
+def test_beyond_the_sum_of_local_epsilons_rounds_fail_as_often_as_their_reports_together() -> None:
+    rounds = [ShuffledRound(1.0, 100, times=3, delta0=2.0**-10), ShuffledRound(0.5, 100, times=2, delta0=2.0**-12)]
+    together = 3 * 2.0**-10 + 2 * 2.0**-12
+    assert composed_delta(rounds, epsilon=4.0) == Bracket(0.0, together)
+    assert compose(rounds, delta=together).epsilon == 4.0
+    assert compose(rounds, delta=together * (1 - 1e-9)).epsilon is None, "nothing is promised below what may fail"
+
+
+def test_simple_composition_gives_every_round_its_share_of_delta() -> None:
+    rounds = [ShuffledRound(1.0, 1000, times=4), ShuffledRound(0.5, 2000)]
+    found = compose(rounds, delta=1e-6)
+    fifth, tenth = (
+        [ClonePair(one.epsilon0, one.n).epsilon(share).upper for one in rounds] for share in (2e-7, 1e-7)
+    )
+    assert found.basic.epsilon == pytest.approx(4 * fifth[0] + fifth[1], rel=1e-9)
+    mean = sum(times * e * math.tanh(e / 2) for times, e in zip((4, 1), tenth, strict=True))
+    square = sum(times * e * e for times, e in zip((4, 1), tenth, strict=True))
+    wanted = mean + math.sqrt(2 * math.log(2e6) * square)
+    assert found.advanced.epsilon == pytest.approx(wanted, rel=1e-9)
+    approximate = compose([ShuffledRound(1.0, 1000, delta0=1e-12)], delta=1e-6)
+    assert approximate.renyi.epsilon is None, "Renyi divergences are those of pure pairs"

@@ -225,9 +225,10 @@ def test_the_outbox_is_durable_and_readable_by_its_owner_only(tmp_path: Path) ->
         files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:
         os.umask(before)
-    pragmas = [outbox._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    names = ("journal_mode", "synchronous", "secure_delete")
+    pragmas = [outbox._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
     outbox.close()
-    assert pragmas == ["wal", 2]
+    assert pragmas == ["wal", 2, 1]
     assert files == dict.fromkeys(("outbox", "outbox-wal", "outbox-shm"), 0o600)
     (tmp_path / "outbox").chmod(0o644)
     Outbox.open(tmp_path / "outbox", NAME).close()
