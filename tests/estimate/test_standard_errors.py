@@ -93,7 +93,7 @@ def test_where_noise_is_small_a_population_is_as_uncertain_as_its_people_differ(
     reports = reports_in_proportion(clear, SHARES, N)
     for found, f in (
         (estimate_mean(clear, reports), POINTS),
-        (estimate_function(clear, reports, lambda x: x >= 9.0), (POINTS >= 9.0) * 1.0),
+        (estimate_function(clear, reports, lambda x: x >= 4.0), (POINTS >= 4.0) * 1.0),
     ):
         spread = float(SHARES @ f**2 - (SHARES @ f) ** 2)
         noise = exact_variance(clear, SHARES, f)

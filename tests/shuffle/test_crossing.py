@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dovetail.core.errors import DataError
 from dovetail.core.stages import Shuffler
 from dovetail.shuffle.fitting.components import PartitionedOrder, crosses
 from dovetail.shuffle.groups.groups import Groups
@@ -62,3 +63,9 @@ def test_a_lined_group_across_components_is_promised_nothing(shuffler: Shuffler,
     assert shuffler.exact_alpha(Groups.from_lists([group.tolist() for group in across], 8)) == math.inf
     inside = Groups.from_labels([0, 0, 1, 1, 2, 2, 3, 3])
     assert shuffler.exact_alpha(inside) < math.inf
+
+
+def test_one_crossing_group_among_others_is_enough_to_refuse_a_line() -> None:
+    line = PartitionedOrder(np.arange(3), np.array([0, 2, 3]), np.arange(4))
+    with pytest.raises(DataError, match="1 groups cross"):
+        Mallows.along(line, Groups.from_lists([[0, 1], [1, 2]], 3), alpha=1.0)

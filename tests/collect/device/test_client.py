@@ -8,6 +8,7 @@ import pytest
 from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTransport, campaign, opened
 
 from dovetail_device.client import RoundUnknown
+from dovetail_device.ledger import terms_of
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 from dovetail_protocol.campaign import Campaign
@@ -329,3 +330,22 @@ def test_an_outbox_of_another_device_is_refused(tmp_path) -> None:  # type: igno
     with pytest.raises(ConfigError, match="belongs to another device"):
         Outbox.open(tmp_path / "outbox", other.verifying_key())
     made.outbox.close()
+
+
+def test_whatever_a_report_answers_or_was_promised_is_part_of_its_terms() -> None:
+    asked = campaign()
+    others = [
+        replace(asked, question="Which colour do you hate?"),
+        replace(asked, categories=("red", "green", "blue", "none")),
+        replace(asked, groups=("north", "south")),
+        replace(asked, mechanism=replace(asked.mechanism, epsilon=2.0)),
+        replace(asked, schedule=replace(asked.schedule, count=11)),
+        replace(asked, batch=replace(asked.batch, minimum=2)),  # fewer or more people to hide among
+        replace(asked, batch=replace(asked.batch, small="merge")),
+        replace(asked, shuffle=replace(asked.shuffle, alpha=9.0)),
+        replace(asked, promise=replace(asked.promise, delta=1e-3)),
+    ]
+    terms = [terms_of(one) for one in (asked, *others)]
+    assert len(set(terms)) == len(terms)
+    same = replace(asked, version=2, promise=replace(asked.promise, device_budget=1.0))
+    assert terms_of(same) == terms_of(asked), "a device's own budget is its own, and a version is only a number"
