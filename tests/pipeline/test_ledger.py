@@ -144,7 +144,7 @@ def test_of_two_releases_at_once_the_second_is_not_handed_out(tmp_path: Path) ->
         return pl.DataFrame({"report": ["a"]})
 
     request = ReleaseRequest(b"table", b"terms", b"groups", [], 2.0, 1.0, 1, "uniform")
-    with pytest.raises(StorageError, match="run again"):
+    with pytest.raises(StorageError, match="Run again"):
         ReleaseLedger(tmp_path).answer(request, new_release=False, draw=meanwhile)
     assert {path.name for path in tmp_path.iterdir()} == {"key", "000001"}, "nothing half recorded is left"
     assert ask(ReleaseLedger(tmp_path)).number == 2

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
+from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA
 from dovetail.shuffle.sensitivity.dispersion import largest_theta
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
-from dovetail.shuffle.sensitivity.kendall import kendall, kendall_by_group
+from dovetail.shuffle.sensitivity.kendall import kendall, kendall_between_atoms, kendall_by_group
 
 positions = st.lists(st.integers(0, 200), unique=True, max_size=12)
 
@@ -78,3 +79,13 @@ def test_theta_needs_a_finite_alpha(alpha: float) -> None:
 def test_a_sensitivity_of_zero_is_not_divided_by() -> None:
     with pytest.raises(ParameterError, match="`sensitivity`"):
         largest_theta(1.0, 0)
+
+
+@given(
+    lists=st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=6), order=st.permutations(range(10))
+)
+def test_atoms_of_one_person_each_cost_what_a_line_without_atoms_does(
+    lists: list[list[int]], order: list[int]
+) -> None:
+    groups, line = Groups.from_lists(lists, 10), PartitionedOrder.single_component(np.array(order))
+    assert kendall_between_atoms(groups, line).tolist() == kendall_by_group(groups, line.places).tolist()
