@@ -446,3 +446,12 @@ def test_people_who_are_not_honest_hide_nobody_in_any_round() -> None:
     assert found.all == compose([ShuffledRound(1.0, 512, times=2)], delta=1e-6).epsilon < found.honest
     one = batches.of_a_round(randomizer, delta=1e-6)
     assert isinstance(one, CentralDP) and one.epsilon == amplify(randomizer, n=500, delta=1e-6).epsilon
+
+
+def test_a_window_begins_with_the_round_that_its_width_says() -> None:
+    rounds = [
+        FleetRound(t, Estimate(np.array(float(t)), np.array(0.0), 10**t, np.array(0.0)), 0, 0, False)
+        for t in (1, 2, 3)
+    ]
+    assert [time_window(rounds, 3, width=width).estimate.n for width in (1, 2, 3)] == [1000, 1100, 1110]
+    assert float(time_window(rounds, 3, width=2).estimate.value) == 2.5

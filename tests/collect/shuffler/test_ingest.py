@@ -21,6 +21,7 @@ from tests.collect.shuffler.world import (
 
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
+from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail_protocol.keys import RoleKeys, SigningKey
 from dovetail_protocol.message import plain, seal
@@ -288,3 +289,18 @@ def test_a_report_is_stored_under_the_hash_of_its_id_alone(tmp_path):
     world.store.close()
     held = b"".join(path.read_bytes() for path in sorted(tmp_path.glob("shuffler.sqlite*")))
     assert id not in held and sha256(id).digest() in held
+
+
+def test_silence_earns_a_device_no_more_than_one_minute_of_messages():
+    limits = RateLimiter(6.0)
+    assert [limits.take(b"device", 0.0) for _ in range(6)] == [0.0] * 6
+    assert limits.take(b"device", 5.0) == pytest.approx(5.0), "half a token is none"
+    day = 86_400.0
+    assert [limits.take(b"device", day) for _ in range(6)] == [0.0] * 6 and limits.take(b"device", day) > 0.0
+
+
+def test_a_version_takes_no_report_from_the_moment_on_at_which_it_expires():
+    made = campaign(expires="expires = 2030-01-02T00:00:00Z")
+    assert made.expires is not None
+    version, end = ServedVersion(made, None, None, 0), made.expires.timestamp()
+    assert version.takes_reports(end - 1e-3) and not version.takes_reports(end)
