@@ -10,6 +10,7 @@ from dovetail.cli.main import invoke
 from dovetail.collect.clock import FrozenClock, SystemClock
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler import trusted_clock
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 from dovetail.collect.store.interfaces import Moment
 from dovetail.collect.store.shuffler_store import open_shuffler_store
@@ -197,6 +198,15 @@ def test_a_jump_of_90_days_drops_no_round_and_refuses_no_later_report():
         assert client.get("/readyz").json() == {"status": "ready"}
         assert client.post("/v1/reports", content=message(world.campaign, DEVICES[3])).status_code == 202
         assert world.store.rounds("commute")[0].count == 4
+
+
+def test_every_turn_of_a_shuffler_keeps_the_record_up_to_date():
+    world = World(campaign())
+    service = ShufflerService(world.shuffler, world.clock)
+    for seconds in (0.0, 600.0):
+        world.clock.advance(seconds)
+        service._turn(service.clock.now())
+        assert world.store.moment().time == world.clock.now()
 
 
 def test_a_shuffler_starts_on_a_clock_that_it_does_not_believe_and_says_so():

@@ -160,3 +160,11 @@ def test_tags_are_read_without_the_reports(lasting: str) -> None:
     store.tags(BUSES, [1])
     assert peak(lambda: store.tags(BUSES, [1])) < 1000 * n < n * size / 4
     store.close()
+
+
+def test_asking_whether_a_store_is_ready_writes_nothing(tmp_path: Path) -> None:
+    store = open_shuffler_store(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    store._database.forget()
+    assert store.ready()
+    assert (tmp_path / "store.sqlite-wal").read_bytes() == b""
+    store.close()

@@ -16,7 +16,7 @@ from threading import RLock
 from time import sleep
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, delete, event, insert, make_url
+from sqlalchemy import URL, Connection, Delete, Engine, Table, create_engine, delete, event, insert, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
@@ -91,14 +91,14 @@ class Database:
         try:
             if self._failing:
                 self._find_room(probe)
-            self.write(lambda connection: connection.execute(delete(probe)))
+            self.write(lambda connection: connection.execute(_empty(probe)))
         except StorageError:
             return False
         return True
 
     def _find_room(self, probe: Table) -> None:
         def work(connection: Connection) -> None:
-            connection.execute(delete(probe))
+            connection.execute(_empty(probe))
             connection.execute(insert(probe), [{"one": 1, "body": os.urandom(_PROBE)}])
 
         self.write(work)
@@ -134,6 +134,11 @@ class Database:
             connection = connection.execution_options(**options)
             with connection.begin():
                 return work(connection)
+
+
+def _empty(probe: Table) -> Delete:
+    """Writes nothing where nothing is; without its condition SQLite would clear an empty table anew each time."""
+    return delete(probe).where(probe.c.one == 1)
 
 
 def _parse(url: str) -> URL:

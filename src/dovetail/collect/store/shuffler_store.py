@@ -77,6 +77,7 @@ class DatabaseShufflerStore:
         row |= {"confirmed": moment.confirmed}
         statement = self._database.insert(MOMENT).values(row).on_conflict_do_update(index_elements=["one"], set_=row)
         self._database.write(lambda connection: connection.execute(statement))
+        self._database.forget(MOMENT)  # it is written every minute, and would keep the log from being empty
 
     def open_round(
         self, campaign: CampaignId, number: int, now: float, key: str | None = None, *, state: RoundState = "open"
