@@ -34,7 +34,7 @@ from dovetail.collect.files import load_campaign, load_keys, save_keys
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, schedule
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
-from dovetail_protocol.message import outer_info, plain, seal
+from dovetail_protocol.wire.message import outer_info, plain, seal
 from randomize_speed import machine
 
 GROUP = 100  # reports in a batch

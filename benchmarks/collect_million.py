@@ -38,7 +38,7 @@ from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampa
 from dovetail.collect.store.interfaces import SealedReport
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.message import inner_bytes, inner_info, plain
+from dovetail_protocol.wire.message import inner_bytes, inner_info, plain
 from randomize_speed import machine
 
 AT_ONCE = 5_000  # reports in one transaction of the filling

@@ -26,7 +26,7 @@ from dovetail.collect.simulate.simulated_devices import SimulatedDevices
 from dovetail.collect.simulate.simulation import Simulation
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
 from dovetail.core.entropy import simulation
-from dovetail_protocol.message import inner_info
+from dovetail_protocol.wire.message import inner_info
 from dovetail_protocol.words import Words
 
 DEVICES, ROUNDS, MINIMUM = 5, 4, 3

@@ -49,7 +49,7 @@ from dovetail.collect.simulate.throwaway_campaign import COMMUTE, schedule
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail_device.outbox import Outbox
-from dovetail_protocol.message import read_head
+from dovetail_protocol.wire.message import read_head
 
 _MOST = 1 << 14  # bytes that devices write down while all are ready, at most, before the next kill
 

@@ -16,7 +16,7 @@ from dovetail.collect.rotation import free_name
 from dovetail.collect.shuffler import shuffler_config
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.message import plain, seal
+from dovetail_protocol.wire.message import plain, seal
 
 SHUFFLER = """# our shuffler
 schema_version = 1

@@ -38,7 +38,7 @@ from dovetail.collect.http.problems import Refusal, read_problem
 from dovetail.collect.http.server import run_until_stopped, uvicorn_server
 from dovetail.collect.http.sockets import bind, url_of
 from dovetail.core.errors import ConfigError, OutputError, StorageError
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 MOST = 1000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail_protocol.answer import Answer, make_answer, read_answer
 from dovetail_protocol.endpoint import answer_topic, is_answer_topic
 from dovetail_protocol.keys import SigningKey
+from dovetail_protocol.wire.answer import Answer, make_answer, read_answer
 
 KEY = SigningKey(bytes(range(32)))
 SHUFFLER = KEY.verifying_key()

@@ -15,7 +15,7 @@ with atheris.instrument_imports(include=["dovetail_device", "dovetail.collect"])
     from dovetail.collect.http.problems import read_problem
     from dovetail_protocol.campaign import Campaign
     from dovetail_protocol.errors import ConfigError
-    from dovetail_protocol.message import Rejected, open_envelope, outer_info
+    from dovetail_protocol.wire.message import Rejected, open_envelope, outer_info
 
 from contextlib import suppress
 

@@ -27,12 +27,12 @@ from dovetail_device.sender import (
     DeliveryEvent,
     refusal_event,
 )
-from dovetail_protocol.answer import Answer, read_answer
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, topic
 from dovetail_protocol.errors import DovetailError, MissingExtraError
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.message import read_head
+from dovetail_protocol.wire.answer import Answer, read_answer
+from dovetail_protocol.wire.message import read_head
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client

@@ -16,7 +16,7 @@ from typing import Self
 
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey, VerifyingKey
-from dovetail_protocol.message import Rejected, inner_bytes
+from dovetail_protocol.wire.message import Rejected, inner_bytes
 
 VERSION = 1
 MAGIC = b"DVTB"

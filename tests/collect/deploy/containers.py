@@ -14,18 +14,17 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.waiting import PATIENCE, until
 
 NAMESPACES = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 _USERS = {"postgres": 999, "nginx": 101, "mosquitto": 1883, "dovetail": 10001}  # of the images
 _SOURCE = Path(__file__).parents[3]
 _LIBRARY = "/opt/source/src:/opt/source/device/src"
-_PATIENCE = 900.0  # seconds
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -104,11 +103,10 @@ class Composition:
                 self.start(other)
         with (self.state / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(["bash", "-euc", self._script(name)], stdout=log, stderr=log)
-        end = time.monotonic() + _PATIENCE
-        while self.check(name) != 0:
-            if self.running[name].poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{name}: {(self.state / f'{name}.log').read_text()[-3000:]}")
-            time.sleep(0.5)
+        try:
+            until(lambda: self.check(name) == 0, alive=lambda: self.running[name].poll() is None, pause=0.5)
+        except AssertionError:
+            raise RuntimeError(f"{name}: {(self.state / f'{name}.log').read_text()[-3000:]}") from None
 
     def check(self, name: str) -> int:
         """The exit status of the service's health check, run inside it as it stands."""
@@ -126,7 +124,7 @@ class Composition:
         """Stop a service as compose would, and its exit status."""
         process = self.running.pop(name)
         process.send_signal(2 if self.services[name].get("stop_signal") == "SIGINT" else 15)
-        return process.wait(_PATIENCE)
+        return process.wait(PATIENCE)
 
     def _root(self, name: str) -> Path:
         return self.state / "roots" / name / "root"

@@ -10,13 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tests.collect.deploy.certificates import make_certificates
 from tests.collect.deploy.containers import Composition
+from tests.waiting import until
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 BIN = Path(sys.executable).parent
@@ -74,12 +74,9 @@ def collect(folder: Path) -> dict[str, Any]:
         if sent[-1] != "accepted":
             raise RuntimeError(told)
     call(folder, "dovetail", "collect", "close", "campaign.toml", "1", "--keys", "owner.key")
-    while True:
-        asked = ["query", f"https://{ANALYZER}:8402", "--token-file", "token", "--json"]
-        try:
-            return {"sent": sent, "estimates": json.loads(call(folder, "dovetail", "collect", *asked))}
-        except RuntimeError:
-            time.sleep(1.0)
+    asked = ["query", f"https://{ANALYZER}:8402", "--token-file", "token", "--json"]
+    told = until(lambda: call(folder, "dovetail", "collect", *asked), RuntimeError, pause=1.0)
+    return {"sent": sent, "estimates": json.loads(told)}
 
 
 _LOGIN = ["--user", "devices", "--password-file", "devices.password"]

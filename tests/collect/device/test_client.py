@@ -15,7 +15,7 @@ from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError, ParameterError
 from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.mechanisms import mechanism
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 CAMPAIGN = campaign()
 MANUAL = campaign(schedule='schedule = "manual"\ncount = 5')

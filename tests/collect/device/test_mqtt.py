@@ -31,11 +31,11 @@ from dovetail_device.sender import (
     DeliveryEvent,
     refusal_event,
 )
-from dovetail_protocol.answer import Answer, make_answer
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.endpoint import topic
 from dovetail_protocol.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.wire.answer import Answer, make_answer
 
 CAMPAIGN = campaign(budget=1000.0, schedule='schedule = "manual"\ncount = 1000')
 paho = pytest.importorskip("paho.mqtt.client")
@@ -310,7 +310,9 @@ def test_a_broker_killed_before_it_acknowledges_leaves_the_report_waiting(broker
 def test_a_broker_that_asks_for_a_password_gets_it_and_a_wrong_one_is_named(broker: servers.Mosquitto) -> None:
     known = broker.folder / "passwords"
     maker = servers.program("mosquitto_passwd")
-    subprocess.run([maker, "-b", "-c", known, "fleet", "right-4711"], check=True, capture_output=True, timeout=20)
+    subprocess.run(
+        [maker, "-b", "-c", known, "fleet", "right-4711"], check=True, capture_output=True, timeout=PATIENCE
+    )
     rules = broker.folder / "rules"
     rules.write_text("user fleet\ntopic write dovetail/v1/+/reports\npattern read dovetail/v1/answers/%c\n")
     for path in (known, rules):

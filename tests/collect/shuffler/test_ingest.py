@@ -24,7 +24,7 @@ from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.message import plain, seal
+from dovetail_protocol.wire.message import plain, seal
 
 ONE, TWO = DEVICES[:2]
 FUZZED = World(campaign())

@@ -20,9 +20,9 @@ from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.sender import ACCEPTED, UNSUBSCRIBED, refusal_event
-from dovetail_protocol.answer import read_answer
 from dovetail_protocol.endpoint import answer_topic, topic
 from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.wire.answer import read_answer
 
 
 @pytest.fixture

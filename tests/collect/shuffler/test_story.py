@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.collect.shuffler.world import DEVICES, SHUFFLER, World, campaign, message
 
-from dovetail_protocol.message import open_envelope
+from dovetail_protocol.wire.message import open_envelope
 
 assert SHUFFLER.opening
 OPENER = SHUFFLER.opening.opener()

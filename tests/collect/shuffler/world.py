@@ -19,7 +19,7 @@ from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, simulation
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey
-from dovetail_protocol.message import inner_info, plain, seal
+from dovetail_protocol.wire.message import inner_info, plain, seal
 
 OWNER, SHUFFLER, ANALYZER = (RoleKeys.generate(role) for role in ("owner", "shuffler", "analyzer"))
 START = datetime(2030, 1, 1, tzinfo=UTC)

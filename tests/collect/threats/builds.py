@@ -21,7 +21,7 @@ from dovetail_device.ledger import Limits
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import ACCEPTED, UNREACHABLE, DeliveryEvent
 from dovetail_protocol.keys import RoleKeys
-from dovetail_protocol.message import inner_info, open_envelope
+from dovetail_protocol.wire.message import inner_info, open_envelope
 from dovetail_protocol.words import Words
 
 EPSILON = 1.0

@@ -32,7 +32,7 @@ from dovetail.collect.shuffler.close_request import close_request
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
-from dovetail_protocol.message import plain, seal
+from dovetail_protocol.wire.message import plain, seal
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 ADDRESS = "127.83.71.59"  # where devices send from: nobody else on loopback does

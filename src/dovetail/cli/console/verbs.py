@@ -69,7 +69,7 @@ VERBS = {
     ),
     "text": (
         "dovetail.cli.text",
-        "Sentence privacy of documents: each is released as one public embedding that hides any one sentence.",
+        "Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.",
     ),
     "collect": (
         "dovetail.cli.collect",

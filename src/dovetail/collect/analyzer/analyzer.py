@@ -21,7 +21,7 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.store.interfaces import AnalyzerStore
 from dovetail.core.errors import DataError
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16

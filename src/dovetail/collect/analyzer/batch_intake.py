@@ -26,7 +26,7 @@ from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTa
 from dovetail.core.errors import StorageError
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 MOST_REPORTS = 10**8  # in one batch
 MOST_ASIDE = 1000  # bad reports of one batch that are kept to be looked at; all of them are counted

@@ -12,7 +12,7 @@ from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, RoleKeys
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 
 @dataclass(frozen=True)

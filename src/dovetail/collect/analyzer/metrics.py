@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created
 
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.interfaces import CountedBatch
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 
 class AnalyzerMetrics:

@@ -12,7 +12,7 @@ from dovetail.core.stages import Reports
 from dovetail.randomize.sampling.from_device import decode_reports
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener
-from dovetail_protocol.message import VERSION, inner_info, plain_bytes
+from dovetail_protocol.wire.message import VERSION, inner_info, plain_bytes
 
 _HEAD = 3  # version, public group
 KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is set aside

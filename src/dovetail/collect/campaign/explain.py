@@ -19,7 +19,7 @@ from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import is_loopback
-from dovetail_protocol.message import wire_bytes
+from dovetail_protocol.wire.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.message import inner_bytes
+from dovetail_protocol.wire.message import inner_bytes
 
 SHARED = ("mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise")
 

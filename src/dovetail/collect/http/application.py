@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from dovetail.collect.http.middleware import OneLength, SecurityHeaders
 from dovetail.collect.http.problems import Refusal, problem
 from dovetail.core.errors import StorageError
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 PAUSE = 5.0  # seconds until a store that failed is asked again
 

@@ -11,7 +11,7 @@ from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, RoleKeys, SigningKey
-from dovetail_protocol.message import wire_bytes
+from dovetail_protocol.wire.message import wire_bytes
 
 
 @dataclass(frozen=True)

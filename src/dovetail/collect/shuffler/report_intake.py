@@ -24,7 +24,7 @@ from dovetail.collect.store.interfaces import AcceptOutcome, SealedReport
 from dovetail.core.errors import StorageError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.message import Envelope, Rejected, open_envelope, read_head
+from dovetail_protocol.wire.message import Envelope, Rejected, open_envelope, read_head
 
 ACCEPTED = "accepted"
 # "keyless": the key of its round cannot be had now; "lost": it is gone, and the round with it. Nothing was stored

@@ -15,7 +15,7 @@ from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, OpeningKey
-from dovetail_protocol.message import Envelope, open_envelope, read_head
+from dovetail_protocol.wire.message import Envelope, open_envelope, read_head
 
 _KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports

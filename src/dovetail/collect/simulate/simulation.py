@@ -32,7 +32,7 @@ from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.pipeline.evaluate.estimates import LEVEL
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 _STEPS = 8  # times within a round that the shuffler looks at its clock
 _TRIES = 40  # steps after the last round: every back-off is shorter than a round

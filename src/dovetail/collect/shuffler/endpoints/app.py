@@ -21,7 +21,7 @@ from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.message import Rejected
+from dovetail_protocol.wire.message import Rejected
 
 MOST_IN_BATCH = 1000  # messages
 _LENGTH = 4  # bytes before each message of a batch

@@ -26,10 +26,10 @@ from dovetail.collect.shuffler.group_commit import PendingReplies
 from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import DovetailError
-from dovetail_protocol.answer import Answer, make_answer
 from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.message import Rejected, read_head
+from dovetail_protocol.wire.answer import Answer, make_answer
+from dovetail_protocol.wire.message import Rejected, read_head
 
 _LOG = Log("shuffler.mqtt")
 _PAUSE = 5.0  # seconds until a store that failed is asked again
