@@ -71,7 +71,11 @@ def _mutant(path: Path, table: dict[str, object]) -> Mutant:
 def faults(mutants: Iterable[Mutant], root: Path = REPOSITORY) -> list[str]:
     """What is wrong with the list itself; nothing, or one sentence for each entry that no longer fits the sources."""
     listed = list(mutants)
-    twice = Counter((mutant.file, mutant.applied(_text(root / mutant.file))) for mutant in listed)
+    twice = Counter(
+        (mutant.file, mutant.applied(_text(root / mutant.file)))
+        for mutant in listed
+        if _text(root / mutant.file).count(mutant.line) == 1
+    )
     return [f"{mutant.name}: {fault}" for mutant in listed for fault in _faults_of(mutant, root)] + [
         f"{file} has the same mutant {count} times" for (file, _), count in twice.items() if count > 1
     ]

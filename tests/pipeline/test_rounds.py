@@ -369,7 +369,7 @@ def test_missing_columns_and_empty_tables_are_refused() -> None:
     late = pl.DataFrame({"device": ["oven"], "time": pl.Series([2**63], dtype=pl.UInt64), "value": [1.0]})
     with pytest.raises(ParameterError, match="`t` must be a whole number, at least 1 and at most"):
         fleet_run().submit_table(late, rng=simulation(1))
-    numbered = FleetRun(Fleet((0, 1, 2, 3), fleet_run().fleet.randomizer, RASE.fit(OWN), math.inf, exact))
+    numbered = FleetRun(Fleet((0, 1, 2, 3), fleet_run().fleet.randomizer, RASE.fit(OWN), math.inf))
     with pytest.raises(DataError, match="devices must be Int64 as on the roster, got Boolean"):
         numbered.submit_table(
             pl.DataFrame({"device": [True, False], "time": [1, 1], "value": [1.0, 2.0]}), rng=simulation(1)
