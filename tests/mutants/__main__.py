@@ -80,9 +80,7 @@ class Tree:
         path = self.folder / mutant.file
         original, times = path.read_text(), path.stat()
         path.write_text(mutant.applied(original))
-        os.utime(
-            path, (times.st_atime, times.st_mtime + 10.0)
-        )  # another second: byte code is known by size and second
+        os.utime(path, (times.st_atime, times.st_mtime + 10.0))  # byte code is known by size and second
         try:
             with self._compiled_anew(mutant.file):
                 status, said = self.run(
