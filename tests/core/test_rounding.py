@@ -4,9 +4,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.core.bracket import Bracket
+from dovetail.core.errors import ParameterError
 from dovetail.core.numeric.rounding import round_up_largest_product, round_up_to_double
 
 
@@ -21,3 +24,10 @@ def test_the_largest_product_is_rounded_up(pairs: list[tuple[float, int]]) -> No
     left, right = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs], dtype=np.int64)
     exact = max((Fraction(a) * b for a, b in pairs), default=Fraction(0)) * Fraction(1, 7)
     assert round_up_largest_product(left, right, unit=Fraction(1, 7)) == round_up_to_double(exact)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(1.0, 0.5), (math.nan, 1.0), (0.0, math.nan), (math.inf, 0.0)])
+def test_a_bracket_has_two_ends_that_are_numbers_in_order(lower: float, upper: float) -> None:
+    with pytest.raises(ParameterError, match="`lower` must be at most `upper`"):
+        Bracket(lower, upper)
+    assert Bracket(0.5, 0.5).contains(0.5) and not Bracket(0.5, 1.0).contains(math.nan)

@@ -25,9 +25,10 @@ from threading import Lock
 from tests.mutants.catalogue import REPOSITORY, Mutant, faults, load_mutants
 
 COPIED = ("src", "device", "tests", "docs", "studies", "benchmarks", "deploy")
-# collection of doctests and distribution over processes cost more than the tests do
+# collection of doctests and distribution over processes cost more than the tests do; no example is drawn anew, and
+# none fails for being slow
 PYTEST = ("-m", "pytest", "-o", "addopts=", "--import-mode=importlib", "--strict-markers", "-q", "-x", "--tb=line",
-          "--hypothesis-seed=0", "-p", "no:cacheprovider", "-p", "no:xdist")  # fmt: skip
+          "--hypothesis-profile=ci", "-p", "no:cacheprovider", "-p", "no:xdist")  # fmt: skip
 PASSED, FAILED = 0, 1  # pytest's exit statuses; any other says that the tests did not run
 ENDLESS = 1800.0  # seconds after which a run is given up
 KILLED = "killed"
