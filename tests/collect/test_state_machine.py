@@ -177,6 +177,7 @@ def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.Mon
     caught("symbols")
 
 
+@pytest.mark.exhaust
 def test_a_device_that_charges_its_budget_after_it_has_sent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = SimulatedDevices.switch_off
 

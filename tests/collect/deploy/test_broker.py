@@ -15,8 +15,9 @@ from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 from tests.collect import servers
 from tests.collect.deploy.certificates import make_certificates
-from tests.collect.shuffler.test_mqtt import LONG, count, subscribed, wait
+from tests.collect.shuffler.test_mqtt import count, subscribed
 from tests.collect.shuffler.world import DEVICES, World, campaign, message
+from tests.waiting import PATIENCE, until
 
 from dovetail_device.mqtt import MqttTransport
 from dovetail_device.sender import ACCEPTED, UNAUTHORIZED
@@ -74,14 +75,14 @@ def listening(broker: servers.Mosquitto, topics: list[str]) -> Iterator[list[str
     client.on_subscribe = lambda *_: ready.set()
     client.connect("localhost", broker.process.port)
     client.loop_start()
-    assert ready.wait(LONG)
+    assert ready.wait(PATIENCE)
     yield heard
     client.disconnect()
     client.loop_stop()
 
 
 def device(broker: servers.Mosquitto, world: World, login: tuple[str, str] | None) -> MqttTransport:
-    return MqttTransport(url(broker), world.campaign, timeout=LONG, tls=trusting(broker), login=login)
+    return MqttTransport(url(broker), world.campaign, timeout=PATIENCE, tls=trusting(broker), login=login)
 
 
 def test_with_the_shipped_rules_a_report_is_taken_and_answered_and_nobody_else_hears_of_it(
@@ -125,4 +126,4 @@ def test_what_waits_for_the_shuffler_outlives_the_broker(
     sender.close()
     broker.process.restart()
     with subscribed(world, url(broker), session, **known):
-        wait(lambda: count(world) == 1)
+        until(lambda: count(world) == 1)

@@ -167,10 +167,11 @@ def memory(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_kill_9_at_every_step_leaves_one_report_per_round_and_the_budget_kept(memory: Path) -> None:
-    step, killed = 0, 1
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.exhaust)])
+def test_kill_9_at_every_step_leaves_one_report_per_round_and_the_budget_kept(memory: Path, stride: int) -> None:
+    step, killed = 1 - stride, 1
     while killed:
-        step += 1
+        step += stride
         killed = lives(memory / str(step), step)
         check(memory / str(step))
     assert step > 60  # the last one is beyond the last statement of a life without kills

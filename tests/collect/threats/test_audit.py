@@ -42,6 +42,7 @@ def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: Throwawa
     assert len(owner.report(1, next(rounds), lost=2)) == 1, "the same message again"
 
 
+@pytest.mark.exhaust
 def test_a_report_that_is_randomized_again_on_retry_is_caught(world: ThrowawayCampaign) -> None:
     """Of a device that has no outbox: each try is that of another one."""
     tries, rounds = [Owner(world, world.devices[0], system_entropy()) for _ in range(7)], count(1)

@@ -58,7 +58,7 @@ def certified_max_load_gap(n: int, k: int) -> Bracket:
 
     Examples
     --------
-    >>> certified_max_load_gap(2, 4).contains(0.75)  # doctest: +SKIP
+    >>> certified_max_load_gap(2, 4).contains(0.75)
     True
 
     Source
