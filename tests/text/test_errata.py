@@ -29,6 +29,7 @@ def test_the_printed_maximum_selects_uniformly_where_the_minimum_finds_the_middl
     directions = draw.integers(-500, 500, (60, 64), dtype=np.int16)
     public = replace(
         candidates([(0, 1), (1, 0)]), rows=rows, centres=rows[:2], projections=directions, samples=rows[:0],
+        names=tuple(map(str, range(80))),
         clusters=np.zeros(80, dtype=int),
     )  # fmt: skip
     found = {

@@ -12,6 +12,7 @@ from tests.statistics import expect_broken, expect_law, rng_of
 from tests.text.small import PAIR, SENTENCES, SETS, candidates, documents, neighbours
 
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import ParameterError
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.rules import SELECTIONS, UTILITIES
 from dovetail.text.selection.exponential import Exponential, level_weights
@@ -200,7 +201,7 @@ def test_the_published_maximum_hardly_selects_where_the_minimum_does(rng: Entrop
     from dataclasses import replace
 
     public = replace(public, rows=rows, centres=rows[:2], projections=directions, clusters=np.zeros(80, dtype=int),
-        samples=rows[:0])  # fmt: skip
+        samples=rows[:0], names=tuple(map(str, range(80))))  # fmt: skip
     minimum, maximum = (UTILITIES[name].of(public).scores(sentences) for name in ("depth", "published"))
     assert len(np.unique(maximum)) <= 2 < len(np.unique(minimum))
 
@@ -216,3 +217,24 @@ def test_depth_is_symmetric_and_shrinks_with_more_projections(rng: Entropy) -> N
     fewer = replace(public, projections=public.projections[:1])
     assert (UTILITIES["depth"].of(fewer).scores(rows) >= found).all()
     assert np.array_equal(UTILITIES["depth"].of(public).scores(rows[::-1]), found)
+
+
+@each_utility
+def test_rows_without_a_direction_have_no_say(utility: str) -> None:
+    mechanism = DeepCandidate.of(SETS["uneven"], epsilon=10.0, utility=utility)
+    silent = np.zeros((10, 2), dtype=np.int16)
+    law = mechanism.probabilities(silent)
+    assert law == pytest.approx(np.full(len(law), 1 / len(law)))
+    rows = np.array([(4096, 0), (0, 4096)], dtype=np.int16)
+    assert np.array_equal(mechanism.levels(np.concatenate([rows, silent])), mechanism.levels(rows))
+
+
+@pytest.mark.parametrize("steps", [0, 15, 18, 1640])
+def test_a_budget_of_too_many_or_odd_steps_is_refused(steps: int) -> None:
+    with pytest.raises(ParameterError, match="`steps` must be even and from 2 to 16"):
+        IntegerBudget(1.0, 16, steps)
+
+
+def test_the_published_law_adds_up_for_many_candidates() -> None:
+    for levels in (np.zeros(100_000, dtype=np.int64), np.arange(50_000)):
+        assert PermuteAndFlip().probabilities(levels, IntegerBudget.of(1.0)).sum() == pytest.approx(1.0, abs=1e-6)

@@ -112,10 +112,47 @@ def test_the_same_release_again_costs_nothing_and_another_one_adds(tmp_path: Pat
 def test_a_document_released_among_others_still_adds_up(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     release_documents(PRIVATE[:4], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
-    later = release_documents(PRIVATE[3:], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    with pytest.raises(UnsupportedError, match="1 of these 9 documents were released before"):
+        release_documents(PRIVATE[3:], mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    later = release_documents(PRIVATE[3:], mechanism(2.0), ENCODER, ledger=ledger, rng=rng, new_release=True)
     apart = release_documents(documents(3, sentences=8, seed=4, prefix="q"), mechanism(2.0), ENCODER, ledger=ledger,
                               rng=rng)  # fmt: skip
     assert later.guarantee.epsilon == 4.0 and apart.guarantee.epsilon == 2.0
+
+
+def test_documents_are_known_again_under_other_names(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    release_documents(PRIVATE, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    renamed = [Document(f"other {place}", one.sentences) for place, one in enumerate(PRIVATE)]
+    with pytest.raises(UnsupportedError, match="12 of these 12 documents were released before"):
+        release_documents(renamed, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    again = release_documents(renamed, mechanism(2.0), ENCODER, ledger=ledger, rng=rng, new_release=True)
+    assert again.guarantee.epsilon == 4.0
+
+
+def test_numbers_of_rows_are_no_names(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    for number in range(2):
+        one = [Document("1", documents(1, sentences=5, seed=30 + number)[0].sentences)]
+        made = release_documents(one, mechanism(2.0), ENCODER, ledger=ledger, rng=rng, named=False)
+        assert made.guarantee.epsilon == 2.0
+
+
+def test_a_whole_documents_epsilon_adds_each_release_with_its_own_limit(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    given = {"ledger": ledger, "rng": rng, "new_release": True}
+    found = [
+        release_documents(PRIVATE, mechanism(2.0), ENCODER, most_sentences=most, **given).whole_document
+        for most in (100, 1, None, 1)
+    ]
+    assert found == [200.0, 202.0, None, None]
+
+
+def test_a_simulated_release_takes_the_promise_away_from_all_that_follow(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path / "ledger")
+    release_documents(PRIVATE, mechanism(2.0), ENCODER, ledger=ledger, rng=simulation(1))
+    later = release_documents(PRIVATE, mechanism(2.0), ENCODER, ledger=ledger, rng=system_entropy(), new_release=True)
+    assert later.guarantee.caveats
 
 
 def test_nothing_is_inverted_more_often_than_epsilon_allows() -> None:
@@ -187,6 +224,8 @@ def test_from_public_texts_to_released_embeddings_on_the_command_line(
     assert pl.read_parquet("r.parquet")["document"].to_list() == pl.read_ndjson("r.jsonl")["document"].to_list()
     assert run("text evaluate private.jsonl --label topic --candidates c.npz --epsilon 8 --repetitions 1") == 0
     assert "clipped scores" in capsys.readouterr().out
+    assert run("text protect private.jsonl --candidates c.npz --epsilon 9 --out nowhere/r.csv --ledger other") == 2
+    assert "its folder is missing" in capsys.readouterr().err and not Path("other").exists()
     assert run(f"{protect} r.csv") == 2
     assert "exists already" in capsys.readouterr().err
 
@@ -208,7 +247,9 @@ def test_the_plan_finds_the_papers_rows_and_either_direction(capsys: pytest.Capt
     ("name", "content", "said"),
     [
         ("a.txt", "x", "must be one of .jsonl"),
-        ("a.jsonl", "{broken", "cannot be read as jsonl"),
+        ("a.jsonl", "{broken", "line 1 is no JSON object"),
+        ("a.jsonl", '{"text": "One."}\n{"text": {"a": 1}}\n', "row 2: must be a text or a list of sentences"),
+        ("a.csv", 'id,text\n1,"my secret. unclosed\n', "look at its quotes"),
         ("a.csv", "id,body\n1,x\n", "has no column 'text'"),
         ("a.csv", "id,text\n", "has no rows"),
         ("missing.csv", None, "no such file"),
@@ -222,5 +263,5 @@ def test_bad_files_are_one_line(
         (tmp_path / name).write_text(content)
     assert invoke(["text", "candidates", str(tmp_path / name), "--out", str(tmp_path / "c.npz")]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert said in error and error.count("\n") == 1 and "secret" not in error
     assert not (tmp_path / "c.npz").exists()

@@ -25,6 +25,7 @@ class LedgerEntry:
     shuffler: str
     unit: float | None = None  # nats of one report; entries without it count `epsilon` for everybody
     schema_version: int = 2
+    note: str = ""  # what else adding up releases needs to know
 
     def is_what(self, request: ReleaseRequest) -> bool:
         """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
@@ -56,6 +57,8 @@ class ReleaseRequest:
         Names of reports that are never drawn twice unasked: of whom, about what, in which round.
     after : int, optional
         Number of the last release that was counted for this request; a later one makes it void.
+    note : str
+        What else adding up releases needs to know, such as a limit; no values.
     """
 
     table: bytes
@@ -70,6 +73,7 @@ class ReleaseRequest:
     sent: Counts | None = None
     rounds: list[str] = field(default_factory=list)
     after: int | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)

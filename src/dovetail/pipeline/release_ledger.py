@@ -113,8 +113,9 @@ class ReleaseLedger:
         people, rounds = _prints(request.people, key), _prints(request.rounds, key)
         sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
         entry = LedgerEntry(
-            after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit
-        )
+            after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit,
+            note=request.note,
+        )  # fmt: skip
         self._write(entry, draw(), people, sent, rounds)
         return entry
 

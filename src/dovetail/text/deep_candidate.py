@@ -84,7 +84,8 @@ class DeepCandidate:
     def levels(self, sentences: Rows) -> Levels:
         """Steps of each choice below the best: private, as the sentences are."""
         check_rows("sentences", sentences, dimension=self.utility.candidates.d)
-        return self.budget.levels(self.utility.scores(sentences), self.utility.spread)
+        speaking = sentences[sentences.any(axis=1)]  # a zero row has no direction, and no say
+        return self.budget.levels(self.utility.scores(speaking), self.utility.spread)
 
     def probabilities(self, sentences: Rows) -> NDArray[np.float64]:
         """The law of the choices for this document: private, for tests and rehearsals."""

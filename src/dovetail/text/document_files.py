@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,13 @@ SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet", ".pq")
 
 
 def read_documents(
-    place: str | Path, *, text: str = "text", name: str | None = None, label: str | None = None, language: str = "en"
+    place: str | Path,
+    *,
+    text: str = "text",
+    name: str | None = None,
+    label: str | None = None,
+    language: str = "en",
+    most_sentences: int | None = None,
 ) -> list[Document]:
     """One document for each row.
 
@@ -28,6 +35,8 @@ def read_documents(
         Columns of public names (row numbers if absent) and of classes.
     language : str
         ISO code for the splitter.
+    most_sentences : int, optional
+        A public limit; what is beyond is cut.
 
     Raises
     ------
@@ -38,11 +47,14 @@ def read_documents(
     for column in (text, name, label):
         if column is not None and column not in frame.columns:
             raise DataError(f"{place}: has no column {column!r}{nearest(column, frame.columns)}; name it.")
+    if name is not None and frame[name].null_count():
+        raise DataError(f"{place}: column {name!r} has no name in row {frame[name].is_null().arg_true()[0] + 1}.")
     names = [str(one) for one in (frame[name] if name else range(1, frame.height + 1))]
     labels = [None if one is None else str(one) for one in (frame[label] if label else [None] * frame.height)]
     if not frame.height:
         raise DataError(f"{place}: has no rows.")
-    sentences = [_sentences(one, place, row, language) for row, one in enumerate(frame[text].to_list(), 1)]
+    found = enumerate(frame[text].to_list(), 1)
+    sentences = [_sentences(one, place, row, language)[:most_sentences] for row, one in found]
     return [Document(*parts) for parts in zip(names, sentences, labels, strict=True)]
 
 
@@ -68,7 +80,23 @@ def read_frame(place: Path) -> pl.DataFrame:
     try:
         if place.suffix.lower() == ".csv":
             return pl.read_csv(place, infer_schema=False)
-        return pl.read_ndjson(place) if "json" in place.suffix.lower() else pl.read_parquet(place)
-    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise DataError(f"{place}: cannot be read as {place.suffix.lstrip('.')}: {line}.") from None
+        return _read_lines(place) if "json" in place.suffix.lower() else pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):  # whose words may quote a document
+        kind = place.suffix.lstrip(".")
+        raise DataError(f"{place}: cannot be read as {kind}; look at its quotes, separators and encoding.") from None
+
+
+def _read_lines(place: Path) -> pl.DataFrame:
+    """JSON lines with every value as it stands: a table reader would make texts of lists."""
+    rows = []
+    for number, line in enumerate(place.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if line.strip():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                found = None
+            if not isinstance(found, dict):
+                raise DataError(f"{place}: line {number} is no JSON object.")
+            rows.append(found)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame({name: pl.Series([row.get(name) for row in rows], dtype=pl.Object) for name in names})

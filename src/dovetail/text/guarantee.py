@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import SIMULATED, LocalDP
+from dovetail.core.numeric.rounding import round_up_to_double
 
 UNIT = "one sentence, replaced by any other sentence"
 NOT_PROTECTED = (
@@ -63,7 +66,7 @@ class SentenceDP:
             raise UnsupportedError(f"Guarantees about {self.unit!r} and {other.unit!r} do not add; state each.")
         return replace(
             self,
-            epsilon=self.epsilon + other.epsilon,
+            epsilon=add(self.epsilon, other.epsilon),
             source=f"basic composition of [{self.source}] and [{other.source}]",
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
@@ -75,7 +78,7 @@ class SentenceDP:
         >>> SentenceDP(2.0).sentences(3)
         6.0
         """
-        return whole("changed", changed, least=0) * self.epsilon
+        return multiply(whole("changed", changed, least=0), self.epsilon)
 
     def whole_document(self, most_sentences: int) -> LocalDP:
         """What one release promises about the whole document, of at most `most_sentences` sentences.
@@ -91,3 +94,21 @@ class SentenceDP:
     def drawn_from(self, provenance: str) -> SentenceDP:
         """This guarantee for randomness of the given provenance; simulation takes it away and says so."""
         return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
+
+
+def add(*epsilons: float) -> float:
+    """The sum, rounded up.
+
+    >>> add(*[0.1] * 10)  # doubles of .1 are above a tenth
+    1.0000000000000002
+    """
+    if math.inf in epsilons:
+        return math.inf
+    return round_up_to_double(sum((Fraction(one) for one in epsilons), Fraction(0)))
+
+
+def multiply(count: int, epsilon: float) -> float:
+    """`count` times epsilon, rounded up; nothing changed costs nothing."""
+    if count == 0 or epsilon == math.inf:
+        return 0.0 if count == 0 else math.inf
+    return round_up_to_double(count * Fraction(epsilon))

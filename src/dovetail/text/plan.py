@@ -6,17 +6,18 @@ import math
 
 import numpy as np
 
-from dovetail.core.checks import not_negative_or_infinite, privacy_budget, probability, whole
+from dovetail.core.checks import not_negative_or_infinite, privacy_budget, probability, real, whole
 from dovetail.core.errors import UnsupportedError
+from dovetail.text.selection.integer_budget import IntegerBudget
+from dovetail.text.selection.permute_and_flip import arrival_times
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 _MOST_EPSILON = 700.0
 
 
 def good_probability(
     *, epsilon: float, candidates: int, good: int, lead: float, selection: str = "permute-and-flip"
 ) -> float:
-    r"""How surely one of the good candidates is released.
+    r"""How surely one of the good candidates is released, by the rule in real numbers.
 
     `good` of the m candidates lead all others by as much as `lead` sentences can move: by `lead` in depth or votes,
     by `lead` times half the spread of any other utility.
@@ -28,8 +29,8 @@ def good_probability(
     ----------
     epsilon : float in (0, 700], nats
     candidates, good : int
-        m and b, 1 <= b <= m.
-    lead : float, at least 0
+        m and b, 1 <= b <= m; for cluster votes the clusters.
+    lead : float, at least 0, finite
         J.
 
     Examples
@@ -41,15 +42,33 @@ def good_probability(
     ------
     Meehan, Mrini, Chaudhuri (2022), Table 3.1 (exponential); McKenna, Sheldon (2020) (permute-and-flip).
     """
+    behind = privacy_budget("epsilon", epsilon) * _lead(lead) / 2
+    return _probability(behind, candidates, good, selection)
+
+
+def drawn_probability(
+    *, epsilon: float, candidates: int, good: int, lead: float, selection: str = "permute-and-flip"
+) -> float:
+    """The same for the whole numbers by which `DeepCandidate` draws: a little less, at most 2 % of epsilon."""
+    budget = IntegerBudget.of(epsilon)
+    levels = math.floor(_lead(lead) * (budget.steps - 2) / 2)
+    return _probability(levels * math.log1p(1.0 / budget.base), candidates, good, selection)
+
+
+def _lead(lead: float) -> float:
+    found = not_negative_or_infinite("lead", lead)
+    return real("lead", found, wanted="a finite number, at least 0")
+
+
+def _probability(behind: float, candidates: int, good: int, selection: str) -> float:
     m = whole("candidates", candidates, least=1)
     b = whole("good", good, least=1, most=m)
-    behind = -privacy_budget("epsilon", epsilon) * not_negative_or_infinite("lead", lead) / 2
     if selection == "exponential":
-        return b / (b + (m - b) * math.exp(behind))
-    # with s = (1 - t)^b the first good candidate's arrival is uniform, and the integrand smooth
-    s, weights = (_NODES + 1) / 2, _WEIGHTS / 2
-    arrival = -np.expm1(np.log(s) / b)
-    return float(min(1.0, weights @ np.exp((m - b) * np.log1p(-math.exp(behind) * arrival))))
+        return b / (b + (m - b) * math.exp(-behind))
+    rest = math.exp(-behind)
+    t, weights = arrival_times(b + (m - b) * rest)
+    log = math.log(b) + (b - 1) * np.log1p(-t) + (m - b) * np.log1p(-rest * t)
+    return float(min(1.0, weights @ np.exp(log)))
 
 
 def fewest_good(
@@ -86,6 +105,8 @@ def least_epsilon(
     def reached(epsilon: float) -> float:
         return good_probability(epsilon=epsilon, candidates=candidates, good=good, lead=lead, selection=selection)
 
+    if good == candidates:
+        raise UnsupportedError("All candidates are good: any epsilon releases one; name fewer with --good.")
     low, high = 0.0, _MOST_EPSILON
     if reached(high) < sure:
         raise UnsupportedError(

@@ -43,7 +43,7 @@ def _evaluate(
     if columns.label is None:
         raise ParameterError("--label must name the column of classes.")
     public, encoder = read_candidates(candidates)
-    private = [one.first(most_sentences) for one in columns.read(documents)]
+    private = columns.read(documents, most_sentences)
     if any(one.label is None for one in private):
         raise DataError(f"{documents}: every document must have a class in {columns.label!r}.")
     with progress_bar(hidden=as_json) as progress:

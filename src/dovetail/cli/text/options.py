@@ -33,8 +33,9 @@ class DocumentOptions:
     label: Annotated[str | None, typer.Option(help="Column of classes, where they are known.")] = None
     language: Annotated[str, typer.Option(help="ISO code of the language, for the splitter.")] = "en"
 
-    def read(self, place: Path) -> list[Document]:
-        """The documents of a file."""
+    def read(self, place: Path, most_sentences: int | None = None) -> list[Document]:
+        """The documents of a file, cut to a public number of sentences."""
         from dovetail.text.document_files import read_documents
 
-        return read_documents(place, text=self.text, name=self.name, label=self.label, language=self.language)
+        return read_documents(place, text=self.text, name=self.name, label=self.label, language=self.language,
+                              most_sentences=most_sentences)  # fmt: skip

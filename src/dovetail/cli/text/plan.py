@@ -30,16 +30,20 @@ def _plan(
 ) -> None:
     """How many candidates must be good for an epsilon, or which epsilon finds some that are.
 
-    Good candidates lead all others by --depth sentences: in depth or votes, or by that many times the most that one
-    sentence can move any other utility. Give --epsilon or --good; both give the probability.
+    `b` and `epsilon` are those of the rule in real numbers, as in the paper's table; `probability` is that of the
+    whole numbers by which `protect` draws. Good candidates lead all others by --depth sentences: in depth or votes,
+    or by that many times the most that one sentence can move any other utility. For votes, candidates are clusters.
+    Give --epsilon or --good; both give the probability.
 
     Example: dovetail text plan --candidates 5000 --depth 5 --probability 0.95 --epsilon 3
     """
-    from dovetail.text.plan import fewest_good, good_probability, least_epsilon
+    from dovetail.core.checks import probability as check_probability
+    from dovetail.text.plan import drawn_probability, fewest_good, least_epsilon
     from dovetail.text.rules import SELECTIONS, UTILITIES, choose
 
     choose("utility", utility, UTILITIES)
     choose("selection", selection, SELECTIONS)
+    check_probability("probability", probability)
     if epsilon is None and good is None:
         raise ParameterError("give --epsilon (how many good candidates does it take?) or --good (which epsilon?).")
     setting: dict[str, Any] = {"candidates": candidates, "lead": depth, "selection": selection}
@@ -48,7 +52,7 @@ def _plan(
         b = fewest_good(epsilon=epsilon or 0.0, sure=probability, **setting)
     if spent is None:
         spent = least_epsilon(good=b, sure=probability, **setting)
-    reached = good_probability(epsilon=spent, good=b, **setting)
+    reached = drawn_probability(epsilon=spent, good=b, **setting)
     document = {
         "b": b, "epsilon": spent, "probability": reached, "candidates": candidates, "depth": depth,
         "utility": utility, "selection": selection,

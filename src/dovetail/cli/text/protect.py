@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,20 +73,23 @@ def _protect(
     _check_place(out, force=force)
     public, encoder = read_candidates(candidates)
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
-    private = columns.read(documents)
+    private = columns.read(documents, most_sentences)
     with progress_bar(hidden=as_json) as progress:
         made = release_documents(
             private, mechanism, encoder, ledger=ReleaseLedger.default() if ledger is None else ReleaseLedger(ledger),
             rng=entropy_of(seed), most_sentences=most_sentences, new_release=new_release, progress=progress,
+            named=columns.name is not None,
         )  # fmt: skip
     write_whole(out, lambda scratch: _write(made.table, scratch, out.suffix.lower()), force=force)
-    document = _document(made, mechanism, most_sentences, out)
+    document = _document(made, mechanism, out)
     print_json(document) if as_json else _print(document, made)
 
 
 def _check_place(out: Path, *, force: bool) -> None:
     if out.suffix.lower() not in (".parquet", ".jsonl", ".csv"):
         raise OutputError(f"{out}: must end in .parquet, .jsonl or .csv.")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise OutputError(f"{out}: its folder is missing or cannot be written; nothing was released.")
     if out.exists() and (out.is_dir() or not force):
         raise OutputError(f"{out}: exists already; use --force to replace it, or name another place.")
 
@@ -102,13 +106,11 @@ def _write(table: pl.DataFrame, place: Path, kind: str) -> None:
         table.with_columns(numbers).write_csv(place)
 
 
-def _document(
-    made: DocumentRelease, mechanism: DeepCandidate, most_sentences: int | None, out: Path
-) -> dict[str, Any]:
+def _document(made: DocumentRelease, mechanism: DeepCandidate, out: Path) -> dict[str, Any]:
     whole = (
-        {"value": None, "reason": "no limit on sentences was declared; give --most-sentences"}
-        if most_sentences is None
-        else {"value": made.guarantee.whole_document(most_sentences).epsilon}
+        {"value": None, "reason": "a release declared no limit on sentences; give --most-sentences"}
+        if made.whole_document is None
+        else {"value": made.whole_document}
     )
     return {
         "epsilon": made.guarantee.epsilon,

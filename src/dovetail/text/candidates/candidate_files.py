@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -32,6 +33,7 @@ def candidates_bytes(candidates: Candidates, encoder: SentenceEncoder) -> bytes:
         "half_range": candidates.half_range,
         "approved": candidates.approved,
         "digest": candidates.digest,
+        "encoder_digest": _digest(encoder),
     }
     arrays = {name: getattr(candidates, name) for name in _ARRAYS}
     made = io.BytesIO()
@@ -79,4 +81,15 @@ def _restore(content: dict[str, Any], file: Path) -> tuple[Candidates, SentenceE
     if candidates.digest != description["digest"]:
         raise ParameterError("was changed after it was made; make it again.")
     state = {name.removeprefix("encoder_"): part for name, part in content.items() if name.startswith("encoder_")}
-    return candidates, ENCODERS[description["encoder"]].restore(state)
+    encoder = ENCODERS[description["encoder"]].restore(state)
+    if _digest(encoder) != description["encoder_digest"]:
+        raise ParameterError("was changed after it was made; make it again.")
+    return candidates, encoder
+
+
+def _digest(encoder: SentenceEncoder) -> str:
+    made = sha256(encoder.name.encode())
+    for name, part in sorted(encoder.state().items()):
+        content = np.ascontiguousarray(part)
+        made.update(repr((name, content.shape, str(content.dtype))).encode() + content.tobytes())
+    return made.hexdigest()[:16]

@@ -65,6 +65,13 @@ class Candidates:
         check_rows("centres", self.centres, dimension=d)
         check_rows("projections", self.projections, dimension=d)
         check_rows("samples", self.samples, dimension=d)
+        lengths = {len(self.rows), len(self.names), len(self.clusters), len(self.labels or self.names)}
+        inside = all(int(one.min(initial=0)) >= 0 and int(one.max(initial=0)) < most for one, most in (
+            (self.clusters, len(self.centres)), (self.owners, len(self.rows))))  # fmt: skip
+        if len(lengths) > 1 or len(self.samples) != len(self.owners) or not inside:
+            raise DataError("names, labels, clusters and samples must fit the candidates.")
+        whole("half_range", self.half_range, least=1)
+        whole("approved", self.approved, least=1, most=len(self.rows))
         if len(self.rows) < 2:
             raise DataError(f"there must be at least 2 different candidates, got {len(self.rows)}.")
 
@@ -87,7 +94,8 @@ class Candidates:
     def digest(self) -> str:
         """What was public, in 16 characters: two sets are the same if it is."""
         content = (self.rows, self.centres, self.clusters, self.projections, self.samples, self.owners)
-        made = sha256(repr((self.half_range, self.approved, self.rows.shape)).encode())
+        words = (self.half_range, self.approved, self.rows.shape, self.names, self.labels)
+        made = sha256(repr(words).encode())
         for array in content:
             made.update(np.ascontiguousarray(array).tobytes())
         return made.hexdigest()[:16]

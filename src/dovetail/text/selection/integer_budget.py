@@ -50,6 +50,11 @@ class IntegerBudget:
     base: int
     steps: int
 
+    def __post_init__(self) -> None:
+        most = _steps(privacy_budget("epsilon", self.epsilon), self.base)
+        if self.steps % 2 or not 2 <= self.steps <= most:
+            raise ParameterError(f"`steps` must be even and from 2 to {most}, got {self.steps!r}.")
+
     @classmethod
     def of(cls, epsilon: float) -> IntegerBudget:
         """The budget for this epsilon.

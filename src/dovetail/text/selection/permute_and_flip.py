@@ -37,10 +37,10 @@ class PermuteAndFlip(Selection):
         return int(order[heads[order].argmax()])
 
     def probabilities(self, levels: Levels, budget: IntegerBudget) -> NDArray[np.float64]:
-        """The integral by Gauss-Legendre quadrature of 400 nodes; exact for polynomials up to m = 799."""
+        """The integral by Gauss-Legendre quadrature of 400 nodes in 1 - exp(-t sum p), in which it is nearly flat."""
         heads = np.exp(-levels * np.log1p(1.0 / budget.base))
         found, at, counts = np.unique(heads, return_inverse=True, return_counts=True)
-        t, weights = (_NODES + 1) / 2, _WEIGHTS / 2
+        t, weights = arrival_times(float(heads.sum()))
         misses = np.log1p(-np.outer(t, found))  # nodes lie inside (0, 1)
         each = found * (np.exp(misses @ counts)[:, None] / np.exp(misses) * weights[:, None]).sum(axis=0)
         return np.asarray(each[at])
@@ -67,3 +67,10 @@ def _exact_heads(drawn: int, level: int, base: int, rng: Entropy) -> bool:
         if drawn * bottom >= top << bits:
             return False
         drawn, bits = drawn << 64 | int(rng.words(1)[0]), bits + 64
+
+
+def arrival_times(rate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Nodes t in (0, 1) and weights of an integral whose integrand falls like :math:`e^{-t \cdot rate}`."""
+    reach = -np.expm1(-rate)
+    s = (_NODES + 1) / 2
+    return -np.log1p(-s * reach) / rate, _WEIGHTS / 2 * reach / (rate * (1.0 - s * reach))

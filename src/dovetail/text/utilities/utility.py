@@ -41,8 +41,8 @@ class Utility(ABC):
 
     @property
     def sensitivity(self) -> float:
-        """C in natural units: what the literature's exponential mechanism divides epsilon by."""
-        return self.spread / self.scale
+        """C/2 in natural units: the most that one replaced sentence moves one score."""
+        return self.spread / (2 * self.scale)
 
     @abstractmethod
     def scores(self, sentences: Rows) -> Utilities:
