@@ -149,22 +149,33 @@ def test_the_sampler_draws_from_its_published_law(selection: str, rng: Entropy) 
     expect_broken(seen, rule.probabilities(levels * 2, budget))
 
 
+class FixedWords(Entropy):
+    """Words that are known beforehand."""
+
+    provenance = "simulation"
+
+    def __init__(self, *drawn: int) -> None:
+        self.drawn = list(drawn)
+
+    def words(self, count: int) -> np.ndarray:
+        return np.array([self.drawn.pop(0) for _ in range(count)], dtype=np.uint64)
+
+
 def test_coins_are_exact_where_64_bits_do_not_decide() -> None:
-    class Words(Entropy):
-        provenance = "simulation"
-
-        def __init__(self, *drawn: int) -> None:
-            self.drawn = list(drawn)
-
-        def words(self, count: int) -> np.ndarray:
-            return np.array([self.drawn.pop(0) for _ in range(count)], dtype=np.uint64)
-
     chance = Fraction(16, 17) ** 3
     place = int(chance * 2**64)  # the chance lies inside this word's interval
     more = int((chance * 2**64 - place) * 2**64)
     level = np.array([3])
-    assert flip(level, 16, Words(place - 1))[0] and not flip(level, 16, Words(place + 1))[0]
-    assert flip(level, 16, Words(place, more - 1))[0] and not flip(level, 16, Words(place, more + 1))[0]
+    assert flip(level, 16, FixedWords(place - 1))[0] and not flip(level, 16, FixedWords(place + 1))[0]
+    assert flip(level, 16, FixedWords(place, more - 1))[0] and not flip(level, 16, FixedWords(place, more + 1))[0]
+
+
+@pytest.mark.parametrize("level", [3, 17, 80, 200, 333])
+@pytest.mark.parametrize("words", [-3000, -1500, -2, 2, 1500, 3000])
+def test_coins_near_their_edge_fall_on_the_right_side(level: int, words: int) -> None:
+    place = int(Fraction(16, 17) ** level * 2**64) + words
+    drawn = FixedWords(place, *[0] * 4)
+    assert bool(flip(np.array([level]), 16, drawn)[0]) == (words < 0)
 
 
 def test_permute_and_flip_is_never_worse_in_expectation_than_the_exponential_mechanism() -> None:

@@ -96,6 +96,11 @@ def test_a_large_epsilon_keeps_the_topic_and_a_tiny_one_does_not() -> None:
 def test_documents_are_cut_to_their_first_sentences() -> None:
     assert Document("d", ("a", "b", "c")).first(2).sentences == ("a", "b")
     assert Document("d", ("a",)).first(None).sentences == ("a",)
+    sure = mechanism(700.0)
+    mixed = Document("d", PRIVATE[0].sentences[:1] + PRIVATE[1].sentences)
+    cut = protect_documents([mixed], sure, ENCODER, most_sentences=1, rng=simulation(3)).table["candidate"][0]
+    alone = sure.levels(ENCODER.encode(mixed.sentences[:1]))
+    assert alone[cut] == 0 < sure.levels(ENCODER.encode(mixed.sentences))[cut]
 
 
 def test_the_same_release_again_costs_nothing_and_another_one_adds(tmp_path: Path) -> None:
