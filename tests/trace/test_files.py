@@ -11,13 +11,13 @@ import pytest
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DataError, OutputError, UnsupportedError
-from dovetail.pipeline.trace.protect import Protection, composed_guarantee, joint_noise, joint_prior
-from dovetail.pipeline.trace.trace_ledger import TraceLedger
+from dovetail.pipeline.trace.protect import Protection, composed_guarantee, joint_prior
+from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceEntry, TraceLedger
 from dovetail.pipeline.trace.trace_table import read_traces, write_traces
 from dovetail.trace.kernels.stationary import Matern32
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
-from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.plan import TracePlan, design_trace, joint_noise
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace
@@ -141,8 +141,8 @@ def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
     design = design_trace(PLAN, TIMES)
     whole = joint_prior(PRIOR, TIMES)
     found = information(condition(whole, [8, 9]), joint_noise(design) / 2).largest.upper
-    reach = PLAN.radius + np.sqrt(2) * PLAN.grid
-    assert again.guarantee.mu == pytest.approx(reach * np.sqrt(found), rel=1e-5)
+    charge = PLAN.grid * np.sqrt(2 * 20 / np.linalg.eigvalsh(joint_noise(design))[0])  # rounding of 2 x 10 points
+    assert again.guarantee.mu == pytest.approx(PLAN.radius * np.sqrt(found) + charge, rel=1e-6)
     assert again.guarantee.mu > first.guarantee.mu and set(again.guarantee.by_adversary.values()) == {np.inf}
 
 
@@ -159,7 +159,7 @@ def test_releases_that_are_far_apart_in_time_add_nothing(place: Path) -> None:
     job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
     found = job.protect([trace(1), trace(2, 1e6)], ["ann", "ann"])
     alone = design_trace(PLAN, TIMES).guarantee.mu
-    assert found[0].guarantee.mu == pytest.approx(alone, rel=1e-6) and found[0].guarantee.releases == 2
+    assert found[0].guarantee.mu == pytest.approx(alone, rel=1e-4) and found[0].guarantee.releases == 2
 
 
 def test_the_ledger_holds_no_true_location_and_needs_its_key(place: Path) -> None:
@@ -184,8 +184,9 @@ def test_a_damaged_ledger_is_refused(place: Path) -> None:
 def test_composition_without_the_joint_prior_would_be_caught() -> None:
     # the days' noise is independent, yet one place visited twice is read twice
     design = design_trace(PLAN, TIMES)
-    stored = [type("Stored", (), {"times": TIMES + 1.0, "noise": joint_noise(design)})()]
-    found = composed_guarantee(PLAN, TIMES, design, stored)  # type: ignore[arg-type]
+    entry = TraceEntry(1, "", design.guarantee.mu, 10, PLAN.grid, PLAN.radius, [[4]])
+    stored = StoredRelease(entry, TIMES + 1.0, np.zeros((10, 2)), joint_noise(design))
+    found = composed_guarantee(PLAN, TIMES, design, [stored])
     assert found.mu > 1.2 * design.guarantee.mu
 
 

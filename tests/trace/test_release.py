@@ -66,7 +66,7 @@ def test_a_release_differs_from_the_trace_by_the_stated_noise_along_turned_axes(
 def test_what_is_released_lies_on_the_public_grid() -> None:
     design = design_trace(PLAN, TIMES)
     points = release_trace(TRACE, PLAN, design)
-    assert np.array_equal(points, np.rint(points / PLAN.grid) * PLAN.grid) and PLAN.grid == 2.0**-7
+    assert np.array_equal(points, np.rint(points / PLAN.grid) * PLAN.grid) and PLAN.grid == 2.0**-13
     assert not np.array_equal(points, release_trace(TRACE, PLAN, design))
 
 
@@ -88,7 +88,7 @@ def test_the_stated_mu_is_that_of_the_joint_covariance_in_the_plane(name: str) -
     )
     found = information(condition(whole, [8, 9]), noise).largest.upper
     exact = PLAN.radius * np.sqrt(found)
-    assert exact <= design.guarantee.mu <= exact * (1 + 2 * PLAN.grid / PLAN.radius)
+    assert exact <= design.guarantee.mu <= exact * (1 + 1e-6) + PLAN.grid * np.sqrt(24 / 1.9)
 
 
 def test_the_axes_share_the_budget_so_that_neither_is_weaker() -> None:
@@ -165,7 +165,7 @@ def test_the_budget_for_a_wanted_guarantee_is_the_smallest() -> None:
 
 def test_a_guarantee_out_of_reach_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="out of reach"):
-        error_for(1e-9, PRIOR, SECRET, TIMES, radius=50.0, noise="uniform")
+        error_for(1e-3, PRIOR, SECRET, TIMES, radius=1e4, noise="uniform")
 
 
 def test_priors_and_plans_survive_their_files() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
@@ -18,6 +19,7 @@ from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.evaluate import SIGHTING
 from dovetail.trace.loss.information import Information, information, posterior_width
 from dovetail.trace.loss.moves import worst_move
+from dovetail.trace.loss.rounding import check_charge, least_variance, rounding_charge
 from dovetail.trace.mechanisms.choose import NOISES, default_noise, design_noise
 from dovetail.trace.mechanisms.closed_form import full_loss
 from dovetail.trace.mechanisms.design import FLOOR, Budget
@@ -102,6 +104,10 @@ class TracePlan:
             "step": self.grid,
         }
 
+    def terms(self) -> str:
+        """Everything that shapes a release, as one text."""
+        return json.dumps(self.as_dict(), sort_keys=True)
+
     @classmethod
     def from_dict(cls, form: Any) -> TracePlan:
         """The plan that `as_dict` described."""
@@ -147,13 +153,20 @@ class TraceDesign:
     guarantee: TraceGuarantee
 
 
+def joint_noise(design: TraceDesign) -> Floats:
+    """Covariance (n d, n d) of a design's noise in square metres, coordinates of a point side by side."""
+    parts = zip(design.noises, design.variances, design.axes, strict=True)
+    return np.asarray(sum(np.kron(noise * variance, np.outer(axis, axis)) for noise, variance, axis in parts))
+
+
 def design_trace(plan: TracePlan, times: Floats) -> TraceDesign:
     """The noise for a trace with these time stamps; it reads nothing else of the trace.
 
     Raises
     ------
     UnsupportedError
-        More points than matrices can hold, or a kernel that is singular at the secret.
+        More points than matrices can hold, a kernel that is singular at the secret, or a step that costs more than a
+        twentieth of mu.
     """
     stamps = sorted_times(times)
     if len(stamps) > MOST_POINTS:
@@ -201,7 +214,8 @@ def _shares(plan: TracePlan, times: Floats, secrets: list[tuple[int, ...]], vari
 def guarantee_of(plan: TracePlan, times: Floats, noises: list[Floats], name: str) -> TraceGuarantee:
     """The guarantee of these covariances, each loss computed from the matrix that is sampled."""
     variances, _ = plan.prior.axes()
-    reach = plan.radius + sqrt(plan.prior.dimensions) * plan.grid  # rounding to the grid may part two places further
+    white = min(least_variance(noise) * variance for noise, variance in zip(noises, variances, strict=True))
+    charge = rounding_charge(plan.grid, plan.prior.dimensions * len(times), white)  # every point is rounded
     found: list[SecretLoss] = []
     worst: dict[str, float] = {}
     secrets = plan.secrets.places(times)
@@ -212,11 +226,13 @@ def guarantee_of(plan: TracePlan, times: Floats, noises: list[Floats], name: str
             told = _told(one, place, noises, variances)
             moves[one.name] = worst_move(told).upper
             if one is known[0]:
-                found.append(_secret_loss(one, place, told, times, variances, reach * sqrt(moves[one.name])))
+                mu = plan.radius * sqrt(moves[one.name]) + charge
+                found.append(_secret_loss(one, place, told, times, variances, mu))
         moves[SIGHTING] = _sighted(known[0], place, noises, variances)
         for who, move in moves.items():
-            worst[who] = max(worst.get(who, 0.0), reach * sqrt(move))
+            worst[who] = max(worst.get(who, 0.0), plan.radius * sqrt(move) + charge)
     own = worst.pop(known[0].name)
+    check_charge(charge, own, plan.grid)
     return TraceGuarantee(own, plan.radius, tuple(found), worst, plan.error, name)
 
 

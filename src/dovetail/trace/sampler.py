@@ -19,7 +19,7 @@ from dovetail.trace.loss.conditional import positive_factor
 from dovetail.trace.mechanisms.design import LEAST_FLOOR
 
 _FINEST = 1e-6  # step, as a share of the floor's standard deviation
-_DEFAULT = 1e-2
+_DEFAULT = 1e-4
 
 
 def standard_normals(count: int, rng: Entropy) -> Floats:
@@ -35,10 +35,10 @@ def correlated_noise(covariance: Floats, rng: Entropy) -> Floats:
 
 
 def default_step(white: float) -> float:
-    """A public step in metres, a power of two: a hundredth of the floor's standard deviation or less.
+    """A public step in metres, a power of two: 1e-4 of the floor's standard deviation or less.
 
-    >>> default_step(12.5)
-    0.03125
+    >>> default_step(12.5) == 2.0**-12
+    True
     """
     return 2.0 ** floor(log2(_DEFAULT * sqrt(positive("white", white))))
 

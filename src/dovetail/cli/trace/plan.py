@@ -43,7 +43,7 @@ def _plan(
         str, typer.Option(help="Mechanism; default robust, all with --all-times, mixed for long traces.")
     ] = "",
     floor: Annotated[float, typer.Option(help="White part of the noise, as a share of the budget.")] = 0.01,
-    step: Annotated[float, typer.Option(help="Public grid, metres; 0 for a hundredth of the white part.")] = 0.0,
+    step: Annotated[float, typer.Option(help="Public grid, metres; 0 for 1e-4 of the white part.")] = 0.0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from dovetail.trace.guarantee import TraceGuarantee
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
-from dovetail.trace.plan import TraceDesign, TracePlan, design_trace
+from dovetail.trace.loss.rounding import least_variance, rounding_charge
+from dovetail.trace.plan import TraceDesign, TracePlan, design_trace, joint_noise
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import release_trace
 from dovetail.trace.trace import Trace
@@ -90,13 +90,10 @@ class Protection:
             for trace, person, design, (points, number, again) in zip(traces, people, designs, drawn, strict=True)
         ]
 
-    def _terms(self) -> str:
-        return json.dumps(self.plan.as_dict(), sort_keys=True)
-
     def _refuse_second(self, trace: Trace, person: str | None) -> None:
         assert self.ledger is not None
         earlier = self.ledger.earlier(trace, person)
-        if earlier and self.ledger.same(earlier, trace, self._terms()) is None:
+        if earlier and self.ledger.same(earlier, trace, self.plan.terms()) is None:
             raise UnsupportedError(
                 f"trace {trace.name!r}: this person's locations were released before ({len(earlier)} times) "
                 f"under other "
@@ -108,12 +105,11 @@ class Protection:
         if self.ledger is None:
             return release_trace(trace, self.plan, design, rng=self.rng), 0, False
         if not self.new_release:
-            stored = self.ledger.same(self.ledger.earlier(trace, person), trace, self._terms())
+            stored = self.ledger.same(self.ledger.earlier(trace, person), trace, self.plan.terms())
             if stored is not None:
                 return stored.points, stored.entry.number, True
         points = release_trace(trace, self.plan, design, rng=self.rng)
-        noise, mu = joint_noise(design), design.guarantee.mu
-        entry = self.ledger.record(trace, person, terms=self._terms(), mu=mu, points=points, noise=noise)
+        entry = self.ledger.record(trace, person, self.plan, design, points)
         return points, entry.number, False
 
     def _guarantee(self, trace: Trace, person: str | None, design: TraceDesign, number: int) -> TraceGuarantee:
@@ -134,15 +130,17 @@ def _design(plan: TracePlan, trace: Trace) -> TraceDesign:
         raise UnsupportedError(f"trace {trace.name!r}: {error}") from None
 
 
-def joint_noise(design: TraceDesign) -> Floats:
-    """Covariance (n d, n d) of a design's noise in square metres, coordinates of a point side by side."""
-    parts = zip(design.noises, design.variances, design.axes, strict=True)
-    return np.asarray(sum(np.kron(noise * variance, np.outer(axis, axis)) for noise, variance, axis in parts))
-
-
 def joint_prior(prior: TracePrior, times: Floats) -> Floats:
     """Prior covariance (n d, n d) in square metres, coordinates of a point side by side."""
     return np.asarray(np.kron(prior.kernel.matrix(times), prior.covariance))
+
+
+def joint_charge(plan: TracePlan, times: Floats, design: TraceDesign, earlier: Sequence[StoredRelease]) -> float:
+    """What rounding the points of all releases adds to mu: two hops over all of their numbers."""
+    d = plan.prior.dimensions
+    parts = [(plan.grid, len(times), joint_noise(design))]
+    parts += [(one.entry.step, len(one.times), one.noise) for one in earlier]
+    return hypot(*(rounding_charge(step, d * n, least_variance(noise)) for step, n, noise in parts))
 
 
 def composed_guarantee(
@@ -160,12 +158,12 @@ def composed_guarantee(
     stamps = np.concatenate([times, *(one.times for one in earlier)])
     noise = block_diag(joint_noise(design), *(one.noise for one in earlier))
     prior = joint_prior(plan.prior, stamps)
-    reach = plan.radius + sqrt(d) * plan.grid
+    charge = joint_charge(plan, times, design, earlier)
     losses = []
     for secret in design.guarantee.secrets:
         rows = [place * d + k for place in secret.places for k in range(d)]
         found = information(condition(prior, rows), noise).largest.upper
-        losses.append(replace(secret, mu=reach * sqrt(found * len(secret.places)), width=0.0))
+        losses.append(replace(secret, mu=plan.radius * sqrt(found * len(secret.places)) + charge, width=0.0))
     # adversaries with other kernels are not computed for several releases: nothing is promised against them
     others: dict[str, Any] = dict.fromkeys(design.guarantee.by_adversary, inf)
     return replace(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dovetail.core.errors import OutputError, StorageError
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.plan import TraceDesign, TracePlan, joint_noise
 from dovetail.trace.trace import Trace
 
 _KEY, _RECORD, _ARRAYS = "key", "record.json", "release.npz"
@@ -31,12 +32,28 @@ Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
 
 @dataclass(frozen=True)
 class TraceEntry:
-    """One release: what it answered and what it cost by itself; no locations but released ones."""
+    """One release: what it answered, what it cost by itself and what it promised; no locations but released ones.
+
+    Parameters
+    ----------
+    number : int
+    terms : str
+        Keyed fingerprint of the request.
+    mu : float
+    n : int
+        Points.
+    step, radius : float, metres
+    secrets : list of list of int
+        Points of each secret, from 0.
+    """
 
     number: int
     terms: str
     mu: float
     n: int
+    step: float
+    radius: float
+    secrets: list[list[int]]
     schema_version: int = 1
 
 
@@ -86,13 +103,16 @@ class TraceLedger:
         return next((one for one in reversed(found) if one.entry.terms == wanted), None)
 
     def record(
-        self, trace: Trace, person: str | None, *, terms: str, mu: float, points: Floats, noise: Floats
+        self, trace: Trace, person: str | None, plan: TracePlan, design: TraceDesign, points: Floats
     ) -> TraceEntry:
         """Keep a release before anybody sees it; the entry."""
         entries = self._entries()
         prints = self._prints(trace, person, fresh=not entries)
         number = max((entry.number for entry in entries), default=0) + 1
-        entry = TraceEntry(number, self.print_of_terms(trace, terms), mu, trace.n)
+        secrets = [list(one.places) for one in design.guarantee.secrets]
+        terms = self.print_of_terms(trace, plan.terms())
+        entry = TraceEntry(number, terms, design.guarantee.mu, trace.n, plan.grid, plan.radius, secrets)
+        noise = joint_noise(design)
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
