@@ -146,6 +146,39 @@ def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
     assert again.guarantee.mu > first.guarantee.mu and set(again.guarantee.by_adversary.values()) == {np.inf}
 
 
+def test_a_loss_that_cannot_be_stated_leaves_nothing_drawn_or_recorded(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = TraceLedger(place / "private")
+    monkeypatch.setattr("dovetail.pipeline.trace.protect.MOST_ROWS", 30)
+    job = Protection(PLAN, system_entropy(), ledger)
+    with pytest.raises(UnsupportedError, match="trace 't1': 2 releases of this person hold too many"):
+        job.protect([trace(1), trace(2)], ["ann", "ann"])
+    assert ledger.earlier(trace(1), "ann") == []
+
+
+def test_the_secrets_of_earlier_releases_are_computed_again(place: Path) -> None:
+    ledger = TraceLedger(place / "private")
+    early = TracePlan(PRIOR, SecretTimes(((15.0, 15.0),)), radius=80.0, error=20.0, noise="full")
+    alone = Protection(early, system_entropy(), ledger).protect([trace()], [None])[0].guarantee
+    both = Protection(PLAN, system_entropy(), ledger, new_release=True).protect([trace()], [None])[0].guarantee
+    assert [(one.places, one.other_release) for one in both.secrets] == [((4,), False), ((1,), True)]
+    # two looks at one trace are one look with the inverse of the summed precisions
+    looks = [joint_noise(design_trace(plan, TIMES)) for plan in (early, PLAN)]
+    merged = np.linalg.inv(sum(np.linalg.inv(one) for one in looks))
+    exact = 80.0 * np.sqrt(information(condition(joint_prior(PRIOR, TIMES), [2, 3]), merged).largest.lower)
+    assert exact <= both.secrets[1].mu <= exact * 1.001
+    assert both.mu >= both.secrets[1].mu > alone.mu and "no longer holds" in both.caveats[0]
+
+
+def test_one_trace_twice_in_a_table_is_drawn_once(place: Path) -> None:
+    first, second = Protection(PLAN, system_entropy(), TraceLedger(place / "private")).protect(
+        [trace()] * 2, [None] * 2
+    )
+    assert not first.reproduced and second.reproduced and np.array_equal(first.points, second.points)
+    assert first.guarantee.releases == second.guarantee.releases == 1
+
+
 def test_traces_of_one_person_in_one_table_are_counted_together(place: Path) -> None:
     job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
     near, far, other = job.protect([trace(1), trace(2, 160.0), trace(3)], ["ann", "ann", "bob"])
@@ -256,6 +289,8 @@ def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) ->
         ("fit nowhere.csv --out p.json", "no such file"),
         ("protect nowhere.csv --plan p.json --out x.txt", "are written as"),
         ("protect nowhere.csv --plan p.json --out x.csv", "cannot be read"),
+        ("protect nowhere.csv --plan p.json --out x.csv --delta 0", "`delta` must be"),
+        ("plan nowhere.json --all-times --radius 1 --error 1 --delta 2 --out p.json", "`delta` must be"),
     ],
 )
 def test_bad_input_is_one_line(arguments: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:

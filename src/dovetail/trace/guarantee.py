@@ -50,7 +50,9 @@ class SecretLoss:
     mu : float
         Upper bound.
     width : float, metres
-        Twice the smallest posterior standard deviation over all directions.
+        Twice the smallest posterior standard deviation over all directions; 0 where it was not computed.
+    other_release : bool
+        Whether another release about the same person promised it, within the radius of its own plan.
     """
 
     places: tuple[int, ...]
@@ -58,6 +60,7 @@ class SecretLoss:
     end: float
     mu: float
     width: float
+    other_release: bool = False
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,12 @@ def _plan(
     Example: dovetail trace plan prior.json --secret 300..315 --radius 100 --error 50 --times mine.csv --out plan.json
     """
     from dovetail.cli.trace.documents import read_prior, write_json
+    from dovetail.core.checks import probability
     from dovetail.trace.loss.gaussian_dp import mu_of
     from dovetail.trace.plan import TracePlan, design_trace
     from dovetail.trace.plan_search import error_for
 
+    probability("delta", delta)
     if sum(each is not None for each in (error, mu, epsilon)) != 1:
         raise ParameterError("give one of --error (a budget), --mu or --epsilon (a guarantee); the other is solved.")
     model, secrets = read_prior(prior), _secrets(secret, all_times, together)
@@ -127,7 +129,14 @@ def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
         else {"1 %": "inf", "10 %": "inf"},
         "by_adversary": {name: number(value) for name, value in guarantee.by_adversary.items()},
         "secrets": [
-            {"points": list(one.places), "start": one.start, "end": one.end, "mu": number(one.mu), "width": one.width}
+            {
+                "points": list(one.places),
+                "start": one.start,
+                "end": one.end,
+                "mu": number(one.mu),
+                "width": one.width,
+                "other_release": one.other_release,
+            }
             for one in guarantee.secrets
         ],
         "releases": guarantee.releases,

@@ -50,10 +50,12 @@ def _protect(
     """
     from dovetail.cli.trace.documents import read_plan
     from dovetail.cli.trace.plan import describe, show_guarantee
+    from dovetail.core.checks import probability
     from dovetail.pipeline.trace.protect import Protection
     from dovetail.pipeline.trace.trace_ledger import TraceLedger
     from dovetail.pipeline.trace.trace_table import read_traces, write_traces
 
+    probability("delta", delta)
     if out.suffix.lower() not in _FORMATS:
         raise OutputError(f"{out}: released traces are written as {', '.join(_FORMATS)}.")
     if out.exists() and not force:

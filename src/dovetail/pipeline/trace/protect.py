@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import hypot, inf, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -13,17 +12,21 @@ from scipy.linalg import block_diag
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.pipeline.progress import Progress
-from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceLedger
-from dovetail.trace.guarantee import TraceGuarantee
+from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceLedger, unrecorded
+from dovetail.trace.guarantee import SecretLoss, TraceGuarantee
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
-from dovetail.trace.plan import TraceDesign, TracePlan, design_trace, joint_noise
+from dovetail.trace.plan import TraceDesign, TracePlan, design_trace
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import release_trace
 from dovetail.trace.trace import Trace
 
+TOGETHER = (
+    "what earlier releases about this person promised alone no longer holds: mu counts the secrets of all of them, "
+    "each within the radius of its own plan, under the kernel of this one"
+)
 MOST_ROWS = 4000  # of the joint covariance of all releases of a person
 
 
@@ -84,11 +87,50 @@ class Protection:
         if self.ledger is not None and not self.new_release:
             for trace, person in zip(traces, people, strict=True):
                 self._refuse_second(trace, person)
+        guarantees = self._guarantees(traces, people, designs)
         drawn = [self._draw(*each) for each in zip(traces, people, designs, strict=True)]
         return [
-            ProtectedTrace(trace.name, points, self._guarantee(trace, person, design, number), again)
-            for trace, person, design, (points, number, again) in zip(traces, people, designs, drawn, strict=True)
+            ProtectedTrace(trace.name, points, guarantee.drawn_from(self.rng.provenance), again)
+            for trace, guarantee, (points, again) in zip(traces, guarantees, drawn, strict=True)
         ]
+
+    def _guarantees(
+        self, traces: Sequence[Trace], people: Sequence[str | None], designs: Sequence[TraceDesign]
+    ) -> list[TraceGuarantee]:
+        """What will hold for each release together with every other one about its person, before and in this table.
+
+        Computed before the first draw, so that a loss that cannot be stated leaves nothing drawn or recorded.
+        """
+        if self.ledger is None:
+            return [design.guarantee for design in designs]
+        known = [self.ledger.earlier(trace, person) for trace, person in zip(traces, people, strict=True)]
+        replayed = [self._replayed(found, trace) for found, trace in zip(known, traces, strict=True)]
+        prints = [self.ledger.print_of_terms(trace, self.plan.terms()) for trace in traces]
+        # a trace that stands twice in the table is drawn once, unless every one is meant as a new release
+        first = [j if self.new_release else prints.index(one) for j, one in enumerate(prints)]
+        found = []
+        for i, (trace, person, design) in enumerate(zip(traces, people, designs, strict=True)):
+            others = [one for one in known[i] if one is not replayed[i]]
+            others += [
+                unrecorded(self.plan, designs[j], traces[j].times)
+                for j in range(len(traces))
+                if first[j] == j and replayed[j] is None and j not in (i, first[i])
+                if self.ledger.linked(trace, traces[j], (person, people[j]))
+            ]
+            found.append(self._composed(trace, design, others) if others else design.guarantee)
+        return found
+
+    def _replayed(self, earlier: list[StoredRelease], trace: Trace) -> StoredRelease | None:
+        """The stored release that answers this request."""
+        if self.ledger is None or self.new_release:
+            return None
+        return self.ledger.same(earlier, trace, self.plan.terms())
+
+    def _composed(self, trace: Trace, design: TraceDesign, others: list[StoredRelease]) -> TraceGuarantee:
+        try:
+            return composed_guarantee(self.plan, trace.times, design, others)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"trace {trace.name!r}: {error}") from None
 
     def _refuse_second(self, trace: Trace, person: str | None) -> None:
         assert self.ledger is not None
@@ -100,26 +142,17 @@ class Protection:
                 "terms; a further release is counted with them: use --new-release if you mean it."
             )
 
-    def _draw(self, trace: Trace, person: str | None, design: TraceDesign) -> tuple[Floats, int, bool]:
-        """Released points, the number of their entry, and whether they are a repeat."""
+    def _draw(self, trace: Trace, person: str | None, design: TraceDesign) -> tuple[Floats, bool]:
+        """Released points, and whether they are a repeat."""
         if self.ledger is None:
-            return release_trace(trace, self.plan, design, rng=self.rng), 0, False
+            return release_trace(trace, self.plan, design, rng=self.rng), False
         if not self.new_release:
-            stored = self.ledger.same(self.ledger.earlier(trace, person), trace, self.plan.terms())
+            stored = self._replayed(self.ledger.earlier(trace, person), trace)
             if stored is not None:
-                return stored.points, stored.entry.number, True
+                return stored.points, True
         points = release_trace(trace, self.plan, design, rng=self.rng)
-        entry = self.ledger.record(trace, person, self.plan, design, points)
-        return points, entry.number, False
-
-    def _guarantee(self, trace: Trace, person: str | None, design: TraceDesign, number: int) -> TraceGuarantee:
-        """What holds for this release together with every other one about the person, before and in this table."""
-        guarantee = design.guarantee
-        if self.ledger is not None:
-            others = [one for one in self.ledger.earlier(trace, person) if one.entry.number != number]
-            if others:
-                guarantee = composed_guarantee(self.plan, trace.times, design, others)
-        return guarantee.drawn_from(self.rng.provenance)
+        self.ledger.record(trace, person, self.plan, design, points)
+        return points, False
 
 
 def _design(plan: TracePlan, trace: Trace) -> TraceDesign:
@@ -135,41 +168,44 @@ def joint_prior(prior: TracePrior, times: Floats) -> Floats:
     return np.asarray(np.kron(prior.kernel.matrix(times), prior.covariance))
 
 
-def joint_charge(plan: TracePlan, times: Floats, design: TraceDesign, earlier: Sequence[StoredRelease]) -> float:
+def joint_charge(releases: Sequence[StoredRelease]) -> float:
     """What rounding the points of all releases adds to mu: two hops over all of their numbers."""
-    d = plan.prior.dimensions
-    parts = [(plan.grid, len(times), joint_noise(design))]
-    parts += [(one.entry.step, len(one.times), one.noise) for one in earlier]
-    return hypot(*(rounding_charge(step, d * n, least_variance(noise)) for step, n, noise in parts))
+    return hypot(*(rounding_charge(one.entry.step, len(one.noise), least_variance(one.noise)) for one in releases))
 
 
 def composed_guarantee(
-    plan: TracePlan, times: Floats, design: TraceDesign, earlier: Sequence[StoredRelease]
+    plan: TracePlan, times: Floats, design: TraceDesign, others: Sequence[StoredRelease]
 ) -> TraceGuarantee:
-    """The stated secrets of this release against whoever sees all releases: the joint prior, block by block noise."""
+    """The secrets of this release and of all others against whoever sees all: the joint prior, block by block noise.
+
+    Another release's promise was made for it alone, so its secrets are computed again, each with its own radius.
+    """
     d = plan.prior.dimensions
-    if any(len(one.noise) != d * len(one.times) for one in earlier):
+    if any(len(one.noise) != d * len(one.times) for one in others):
         raise UnsupportedError("an earlier release of this person has other coordinates; use one prior for all.")
-    if d * (len(times) + sum(len(one.times) for one in earlier)) > MOST_ROWS:
+    releases = [unrecorded(plan, design, times), *others]
+    if d * sum(len(one.times) for one in releases) > MOST_ROWS:
         raise UnsupportedError(
-            f"{1 + len(earlier)} releases of this person hold too many points for their joint loss; nothing is "
-            f"promised."
+            f"{len(releases)} releases of this person hold too many points for their joint loss; nothing is promised."
         )
-    stamps = np.concatenate([times, *(one.times for one in earlier)])
-    noise = block_diag(joint_noise(design), *(one.noise for one in earlier))
-    prior = joint_prior(plan.prior, stamps)
-    charge = joint_charge(plan, times, design, earlier)
-    losses = []
-    for secret in design.guarantee.secrets:
-        rows = [place * d + k for place in secret.places for k in range(d)]
-        found = information(condition(prior, rows), noise).largest.upper
-        losses.append(replace(secret, mu=plan.radius * sqrt(found * len(secret.places)) + charge, width=0.0))
+    noise = block_diag(*(one.noise for one in releases))
+    prior = joint_prior(plan.prior, np.concatenate([one.times for one in releases]))
+    charge, start = joint_charge(releases), 0
+    losses: list[SecretLoss] = []
+    for number, one in enumerate(releases):
+        for places in one.entry.secrets:
+            rows = [(start + place) * d + k for place in places for k in range(d)]
+            found = information(condition(prior, rows), noise).largest.upper
+            mu = one.entry.radius * sqrt(found * len(places)) + charge
+            first, last = (float(one.times[place] - one.times[0]) for place in (places[0], places[-1]))
+            losses.append(SecretLoss(tuple(places), first, last, mu, 0.0, number > 0))
+        start += len(one.times)
     # adversaries with other kernels are not computed for several releases: nothing is promised against them
-    others: dict[str, Any] = dict.fromkeys(design.guarantee.by_adversary, inf)
     return replace(
         design.guarantee,
         mu=max(one.mu for one in losses),
         secrets=tuple(losses),
-        by_adversary=others,
-        releases=1 + len(earlier),
+        by_adversary=dict.fromkeys(design.guarantee.by_adversary, inf),
+        releases=len(releases),
+        caveats=(*design.guarantee.caveats, TOGETHER),
     )

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -75,6 +75,13 @@ class StoredRelease:
     noise: Floats
 
 
+def unrecorded(plan: TracePlan, design: TraceDesign, times: Floats) -> StoredRelease:
+    """What the ledger will hold of a release, before its points are drawn; number 0."""
+    secrets = [list(one.places) for one in design.guarantee.secrets]
+    entry = TraceEntry(0, "", design.guarantee.mu, len(times), plan.grid, plan.radius, secrets)
+    return StoredRelease(entry, times, np.empty((0, plan.prior.dimensions)), joint_noise(design))
+
+
 @dataclass(frozen=True)
 class TraceLedger:
     """A folder of releases, readable by its owner only.
@@ -102,21 +109,23 @@ class TraceLedger:
         wanted = self.print_of_terms(trace, terms)
         return next((one for one in reversed(found) if one.entry.terms == wanted), None)
 
+    def linked(self, first: Trace, second: Trace, people: tuple[str | None, str | None]) -> bool:
+        """Whether two traces are about the same person, or share a point."""
+        own, other = (self._prints(*each, fresh=False) for each in zip((first, second), people, strict=True))
+        return bool(np.isin(own, other).any())
+
     def record(
         self, trace: Trace, person: str | None, plan: TracePlan, design: TraceDesign, points: Floats
     ) -> TraceEntry:
         """Keep a release before anybody sees it; the entry."""
-        entries = self._entries()
+        entries, made = self._entries(), unrecorded(plan, design, trace.times)
         prints = self._prints(trace, person, fresh=not entries)
         number = max((entry.number for entry in entries), default=0) + 1
-        secrets = [list(one.places) for one in design.guarantee.secrets]
-        terms = self.print_of_terms(trace, plan.terms())
-        entry = TraceEntry(number, terms, design.guarantee.mu, trace.n, plan.grid, plan.radius, secrets)
-        noise = joint_noise(design)
+        entry = replace(made.entry, number=number, terms=self.print_of_terms(trace, plan.terms()))
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
-                np.savez(scratch / _ARRAYS, prints=prints, times=trace.times, points=points, noise=noise)
+                np.savez(scratch / _ARRAYS, prints=prints, times=trace.times, points=points, noise=made.noise)
                 (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
                 if self._home(entry).exists():
                     raise FileExistsError("another run has just recorded a release; run again")
