@@ -109,6 +109,15 @@ def test_every_condition_is_printed_and_a_simulation_says_that_it_protects_nobod
     assert guarantee.delta(guarantee.epsilon(1e-5)) <= 1e-5 and guarantee.renyi(2.0) == guarantee.mu**2
 
 
+def test_axes_of_tiny_variances_are_told_apart_so_that_the_statement_has_no_unit() -> None:
+    small, large = (
+        replace(PLAN, prior=TracePrior(Matern32(120.0), np.diag([1.0, 1e-3]) * unit**2), radius=unit, error=unit)
+        for unit in (1e-6, 1.0)
+    )
+    assert design_trace(small, TIMES).guarantee.mu == pytest.approx(design_trace(large, TIMES).guarantee.mu, rel=1e-3)
+    assert small.prior.axes()[0] == pytest.approx([1e-15, 1e-12], abs=0.0)
+
+
 def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
     prior = replace(PRIOR, salt="00" * 16)
     seen = replace(prior, fitted_on=frozenset({prior.digest(TRACE)}))

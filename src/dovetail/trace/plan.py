@@ -187,7 +187,7 @@ def _design(plan: TracePlan, stamps: bytes) -> TraceDesign:
     shares = _shares(plan, times, secrets, variances)
     noises: list[Floats] = []
     for k, (share, variance) in enumerate(zip(shares, variances, strict=True)):
-        if k and np.isclose(share / variance, shares[0] / variances[0], rtol=1e-9):
+        if k and np.isclose(share / variance, shares[0] / variances[0], rtol=1e-9, atol=0.0):
             noises.append(noises[0])
             continue
         budget = Budget(len(times), share * plan.error**2 / variance, plan.floor)
@@ -198,7 +198,7 @@ def _design(plan: TracePlan, stamps: bytes) -> TraceDesign:
 
 def _shares(plan: TracePlan, times: Floats, secrets: list[tuple[int, ...]], variances: Floats) -> Floats:
     """The share of the budget of each axis: equal losses, by the closed form of the first secret location."""
-    if len(variances) == 1 or np.allclose(variances, variances[0], rtol=1e-9):
+    if len(variances) == 1 or np.allclose(variances, variances[0], rtol=1e-9, atol=0.0):
         return np.full(len(variances), 1.0 / len(variances))
     from scipy.optimize import brentq
 

@@ -64,7 +64,7 @@ class TracePrior:
     def axes(self) -> tuple[Floats, Floats]:
         """Variances (d,) along the principal axes, and the axes as rows (d, d)."""
         values, vectors = np.linalg.eigh(self.covariance)
-        if np.allclose(values, values[0], rtol=1e-9):
+        if np.allclose(values, values[0], rtol=1e-9, atol=0.0):
             return np.full(len(values), float(values.mean())), np.eye(len(values))
         return values, vectors.T
 
