@@ -11,7 +11,7 @@ import pytest
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DataError, OutputError, UnsupportedError
-from dovetail.pipeline.trace.protect import Protection, composed_guarantee, joint_prior
+from dovetail.pipeline.trace.protect import UNNAMED, Protection, composed_guarantee, joint_prior
 from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceEntry, TraceLedger
 from dovetail.pipeline.trace.trace_table import read_traces, write_traces
 from dovetail.trace.kernels.stationary import Matern32
@@ -105,6 +105,19 @@ def test_a_table_that_holds_no_traces_is_refused(text: str, word: str) -> None:
     Path("bad.csv").write_text(text)
     with pytest.raises(DataError, match=word):
         read_traces(Path("bad.csv"))
+
+
+def test_a_trace_of_more_than_one_person_is_refused_and_an_unnamed_one_has_its_caveat(place: Path) -> None:
+    for second in ("bob", ""):
+        Path("two.csv").write_text(f"trace,person,time,x,y\na,ann,1,0,0\na,{second},2,0,0\n")
+        with pytest.raises(DataError, match="trace 'a' must name one person"):
+            read_traces(Path("two.csv"))
+    Path("none.csv").write_text("trace,person,time,x,y\na,,1,0,0\na,,2,0,0\nb,bob,1,0,0\nb,bob,2,0,0\n")
+    table = read_traces(Path("none.csv"))
+    assert table.person("a") is None and table.person("b") == "bob"
+    job = Protection(PLAN, system_entropy(), TraceLedger(place / "private"))
+    unnamed, named = job.protect([trace(1), trace(2)], [None, "ann"])
+    assert unnamed.guarantee.caveats == (UNNAMED,) and named.guarantee.caveats == ()
 
 
 def test_a_damaged_gpx_is_refused() -> None:

@@ -25,6 +25,8 @@ CONDITIONS = (
     "Kernel, variance, noise, floor and steps come from public or other people's data; no length-scale of this "
     "trace is "
     "published.",
+    "The promise is about the location including the kernel's nugget, what no neighbour tells (receiver error); "
+    "the place without it may be told more of.",
     "Each secret location moves by at most the radius, in metres of a local tangent plane; an adversary who "
     "knows that "
     "only roads or buildings are possible holds another prior.",

@@ -27,6 +27,7 @@ TOGETHER = (
     "what earlier releases about this person promised alone no longer holds: mu counts the secrets of all of them, "
     "each within the radius of its own plan, under the kernel of this one"
 )
+UNNAMED = "other releases of this person are not counted: no person is named, so only shared points tell"
 MOST_ROWS = 4000  # of the joint covariance of all releases of a person
 
 
@@ -117,7 +118,9 @@ class Protection:
                 if first[j] == j and replayed[j] is None and j not in (i, first[i])
                 if self.ledger.linked(trace, traces[j], (person, people[j]))
             ]
-            found.append(self._composed(trace, design, others) if others else design.guarantee)
+            guarantee = self._composed(trace, design, others) if others else design.guarantee
+            unnamed = (UNNAMED,) if person is None else ()
+            found.append(replace(guarantee, caveats=(*guarantee.caveats, *unnamed)))
         return found
 
     def _replayed(self, earlier: list[StoredRelease], trace: Trace) -> StoredRelease | None:

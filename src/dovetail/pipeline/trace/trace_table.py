@@ -52,7 +52,8 @@ class TraceTable:
 
     def person(self, name: str) -> str | None:
         """Whose trace it is, where the file says so."""
-        return str(self.part(name)["person"][0]) if "person" in self.rows.columns else None
+        person = self.part(name)["person"][0] if "person" in self.rows.columns else None
+        return None if person is None else str(person)
 
     def centre(self) -> tuple[float, float]:
         """A rounded middle of the points, a tenth of a degree: an origin for public traces."""
@@ -111,7 +112,17 @@ def read_traces(path: Path) -> TraceTable:
     )
     if rows["trace"].null_count():
         raise DataError(f"{path}: {rows['trace'].null_count():,} points name no trace.")
+    if "person" in rows.columns:
+        _check_people(path, rows)
     return TraceTable(rows, coordinates)
+
+
+def _check_people(path: Path, rows: pl.DataFrame) -> None:
+    """Refuse a trace whose rows do not agree on whose it is: releases are counted for one person."""
+    counts = rows.group_by("trace", maintain_order=True).agg(pl.col("person").n_unique())
+    mixed = counts.filter(pl.col("person") > 1)["trace"].to_list()
+    if mixed:
+        raise DataError(f"{path}: trace {mixed[0]!r} must name one person in all of its rows; split it by person.")
 
 
 def write_traces(frame: pl.DataFrame, place: Path, suffix: str) -> None:
