@@ -243,3 +243,34 @@ def test_two_releases_may_tell_more_than_the_sum_of_their_losses() -> None:
 
 def test_the_width_is_twice_the_smallest_standard_deviation() -> None:
     assert posterior_width(np.diag([4.0, 0.25])) == 1.0
+
+
+def test_smooth_priors_with_close_secret_times_stay_inside_their_brackets() -> None:
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 60
+    length, white, n = 300.0, 0.01, 5
+    gap = [Decimal(g) ** 2 / (2 * Decimal(length) ** 2) for g in range(n)]
+    prior = [[(-gap[abs(i - j)]).exp() for j in range(n)] for i in range(n)]
+
+    def downdated(matrix: list[list[Decimal]], place: int) -> list[list[Decimal]]:
+        """What is left when the location at `place` is known."""
+        pivot = matrix[place][place]
+        return [[matrix[i][j] - matrix[i][place] * matrix[place][j] / pivot for j in range(n)] for i in range(n)]
+
+    for seen in (None, 0):
+        rest = prior if seen is None else downdated(prior, seen)
+        for place in (2, 3):
+            # J of one place: 1 / posterior variance - 1 / prior variance, by knowing each release in turn
+            joint = [row[:] for row in rest]
+            for i in range(n):
+                column, pivot = [row[i] for row in joint], joint[i][i] + Decimal(white)
+                joint = [[joint[a][b] - column[a] * column[b] / pivot for b in range(n)] for a in range(n)]
+            exact = float(1 / joint[place][place] - 1 / rest[place][place])
+            kernel = RBF(length=length).matrix(np.arange(float(n)))
+            held = condition(kernel, [place])
+            if seen is None:
+                assert information(held, white * np.eye(n)).largest.contains(exact)
+            else:
+                found = sightings(held, kernel, white * np.eye(n))[seen]
+                assert found >= exact

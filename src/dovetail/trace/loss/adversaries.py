@@ -14,9 +14,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.conditional import Conditional
+from dovetail.trace.loss.information import arithmetic_error
 
 STRETCHES = (0.5, 1.0, 1.5, 2.0, 3.0)  # of the length-scale; 39 % of published fits hit their upper bound
 UNKNOWN_MEAN = 100.0  # prior variance of an unknown mean, of the variance of a location
+MOST_LOST = 0.01  # relative error of a sighting's loss beyond which nothing is stated
 _TOLD = 1e-9  # prior variance left, as a share, below which a sighting itself tells the secret
 
 
@@ -54,9 +56,11 @@ def sightings(seen: Conditional, prior: Floats, noise: Floats) -> Floats:
     .. math:: D_t = D - d d' / D_{tt}, \; \tilde A_t = \tilde A - d \tilde A_{t \cdot} / D_{tt}, \; d = D_{\cdot t}
 
     the regression of :math:`\Sigma - \Sigma_{\cdot t} \Sigma_{t \cdot} / \Sigma_{tt}`. At the secret itself 0;
-    infinite where the sighting alone tells the secret.
+    infinite where the sighting alone tells the secret, or where doubles know it worse than to a hundredth. Each
+    number has the arithmetic's error, at most a hundredth, added.
     """
-    factor = cho_factor(seen.residual + noise, lower=True)
+    middle = seen.residual + noise
+    factor, error = cho_factor(middle, lower=True), arithmetic_error(seen, middle)
     inverse = cho_solve(factor, np.eye(len(prior)))
     found = np.zeros(len(prior))
     for t in range(len(prior)):
@@ -71,8 +75,18 @@ def sightings(seen: Conditional, prior: Floats, noise: Floats) -> Floats:
         left = seen.residual[t, t] - column @ solved
         half = weights.T @ solved
         matrix = weights.T @ inverse @ weights + np.outer(half, half) / left
-        found[t] = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1] if left > 0.0 else np.inf
+        # what the solution is wrong by grows by the cancellation in `left`
+        lost = error * (1.0 + seen.residual[t, t] / max(left, 1e-300)) + _subtracted(
+            len(prior), seen.residual[t, t], left, prior[t, t]
+        )
+        largest = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1]
+        found[t] = largest * (1.0 + lost) if lost <= MOST_LOST else np.inf
     return found
+
+
+def _subtracted(n: int, variance: float, left: float, scale: float) -> float:
+    """Relative error of what two subtractions leave of a variance: D_tt of the prior's, then `left` of D_tt."""
+    return float(16 * n * np.finfo(float).eps * (variance / left + scale / variance)) if left > 0.0 else np.inf
 
 
 def residual_given(seen: Conditional, prior: Floats, t: int) -> tuple[Floats, Floats] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.loss.adversaries import Adversary, sightings
+from dovetail.trace.loss.adversaries import MOST_LOST, Adversary, sightings
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information, posterior_width
 from dovetail.trace.loss.moves import worst_move
@@ -61,5 +61,5 @@ def _worst_sighting(prior: Floats, secret: Sequence[int], noise: Floats) -> Adve
     place = int(np.argmax(values))
     worst = float(values[place]) * (1.0 + 1e-6)
     # S maxeig J bounds every move; a finer bound is not worth a search for each time
-    largest = Bracket(0.0 if np.isinf(worst) else float(values[place]) * (1.0 - 1e-6), worst)
+    largest = Bracket(0.0 if np.isinf(worst) else float(values[place]) * (1.0 - 2.0 * MOST_LOST), worst)
     return AdversaryLoss(SIGHTING, largest, Bracket(largest.lower, worst * len(seen.secret)), None, f"point {place}")

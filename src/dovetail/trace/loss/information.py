@@ -57,7 +57,8 @@ def information(seen: Conditional, noise: Floats) -> Information:
     """J of noise with covariance `noise` (n, n).
 
     The relative error is that of a Cholesky solution: at most 4 (n + 4) u tr(M) / mineig(M), u the unit roundoff, for
-    M = D + G (Higham 2002, Accuracy and Stability of Numerical Algorithms, theorem 10.3, with the rounding of D).
+    M = D + G (Higham 2002, Accuracy and Stability of Numerical Algorithms, theorem 10.3), and 16 n u of what the
+    rounding of D and the regression is amplified by: prior variance / mineig(M) + 1 / mineig(secret's correlation).
 
     Raises
     ------
@@ -67,15 +68,28 @@ def information(seen: Conditional, noise: Floats) -> Information:
     middle = seen.residual + noise
     factor = positive_factor(middle, "The covariance of the release given the secret")
     root = solve_triangular(factor, seen.weights, lower=True)
-    smallest = float(np.linalg.eigvalsh(middle)[0])
-    spread = float(np.trace(middle)) / smallest if smallest > 0.0 else np.inf
-    error = 4 * (len(middle) + 4) * np.finfo(float).eps * spread
+    error = arithmetic_error(seen, middle)
     if error > _WORST_ERROR:
         raise UnsupportedError(
             f"The loss of this noise is known to {error:.0e} of itself in doubles: ask for a white floor (0.01 of "
             "the budget)."
         )
     return Information(root.T @ root, error)
+
+
+def arithmetic_error(seen: Conditional, middle: Floats) -> float:
+    """Relative error of a quadratic form of J, for M = `middle` (n, n); infinite where M is singular in doubles."""
+    smallest = float(np.linalg.eigvalsh(middle)[0])
+    spread = float(np.trace(middle)) / smallest if smallest > 0.0 else np.inf
+    own = 4 * (len(middle) + 4) * np.finfo(float).eps * spread
+    return float(own + 16 * len(middle) * np.finfo(float).eps * _amplified(seen, smallest))
+
+
+def _amplified(seen: Conditional, smallest: float) -> float:
+    scale = np.sqrt(np.diag(seen.variance))
+    secret = float(np.linalg.eigvalsh(seen.variance / np.outer(scale, scale))[0])
+    largest = max(float(np.diag(seen.variance).max()), float(np.diag(seen.residual).max()))
+    return largest / smallest + 1.0 / secret if min(smallest, secret) > 0.0 else np.inf
 
 
 def posterior_width(posterior: Floats) -> float:
