@@ -308,3 +308,11 @@ def test_the_loss_verb_keeps_its_contract(capsys: pytest.CaptureFixture[str]) ->
 )
 def test_bad_input_is_one_line(arguments: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert word in refused(capsys, *arguments.split())
+
+
+def test_an_attack_on_a_plan_that_leaves_no_other_time_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = TracePlan(PRIOR, SecretTimes(), radius=20.0, error=20.0, noise="all")
+    Path("all.json").write_text(json.dumps(plan.as_dict()))
+    rows = "\n".join(f"{15 * i},{i},{i}" for i in range(10))
+    Path("ten.csv").write_text("time,x,y\n" + rows + "\n")
+    assert "secrets are all times" in refused(capsys, "attack", "ten.csv", "--plan", "all.json")

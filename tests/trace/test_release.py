@@ -137,6 +137,7 @@ def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
         ({"error": 1e9}, "`error` must be at most"),
         ({"error": 0.0}, "`error` must be"),
         ({"radius": -1.0}, "`radius` must be"),
+        ({"radius": 1e308}, "`radius` must be at most"),
         ({"noise": "magic"}, "`noise` must be"),
     ],
 )
@@ -157,6 +158,7 @@ def test_secrets_are_times_and_lie_inside_the_trace() -> None:
         ("9..1", "end before"),
         ("a..b", "two numbers or two ISO"),
         ("stops..x", "two numbers"),
+        ("-inf..inf", "finite ends"),
     ):
         with pytest.raises(ParameterError, match=word):
             SecretTimes.parse([text], together=False)
@@ -185,5 +187,7 @@ def test_priors_and_plans_survive_their_files() -> None:
             TracePlan.from_dict(broken)
     with pytest.raises(DataError, match="positive definite"):
         TracePrior(Matern32(1.0), np.array([[1.0, 0.0], [0.0, 0.0]]))
+    with pytest.raises(DataError, match="`salt` must be hexadecimal"):
+        replace(PRIOR, salt="zz")
     with pytest.raises(DataError, match="trace 'x': has 2 time stamps"):
         Trace.of("x", [0.0, 1.0], [[1.0, 2.0]])

@@ -65,6 +65,10 @@ class TracePlan:
         scale = sqrt(float(np.trace(self.prior.covariance)))
         if self.error > 1e4 * scale:
             raise ParameterError(f"`error` must be at most {1e4 * scale:.3g} m, ten thousand times what traces move.")
+        if self.radius > 1e4 * scale:
+            raise ParameterError(
+                f"`radius` must be at most {1e4 * scale:.3g} m, ten thousand times what traces move."
+            )
         if self.noise and self.noise not in NOISES:
             raise ParameterError(f"`noise` must be one of {', '.join(NOISES)}, got {self.noise!r}.")
         check_step(self.grid, white=self.white, floor_share=self.floor)

@@ -53,6 +53,10 @@ class TracePrior:
         shape = self.covariance.shape
         if shape not in ((1, 1), (2, 2)) or not np.allclose(self.covariance, self.covariance.T):
             raise DataError(f"`covariance` must be symmetric, 1 x 1 or 2 x 2 square metres, got shape {shape}.")
+        try:
+            bytes.fromhex(self.salt)
+        except ValueError:
+            raise DataError(f"`salt` must be hexadecimal digits, got {self.salt!r}.") from None
         if not np.isfinite(self.covariance).all() or np.linalg.eigvalsh(self.covariance)[0] <= 0.0:
             raise DataError("`covariance` must be positive definite: the traces do not move in some direction.")
 

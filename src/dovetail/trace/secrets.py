@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 
 import numpy as np
 
@@ -82,6 +83,8 @@ def _window(text: str) -> tuple[float, float, bool]:
             pair, from_start = (_unix(start), _unix(end)), False
         except ValueError:
             raise ParameterError(f"a secret window must be two numbers or two ISO times, got {text!r}.") from None
+    if not (isfinite(pair[0]) and isfinite(pair[1])):
+        raise ParameterError(f"a secret window must have finite ends, got {text!r}.")
     if not pair[0] <= pair[1]:
         raise ParameterError(f"a secret window must not end before it starts, got {text!r}.")
     return *pair, from_start

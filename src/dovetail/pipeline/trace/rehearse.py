@@ -45,6 +45,8 @@ def rehearse_traces(plan: TracePlan, traces: Sequence[Trace], *, draws: int, see
     for trace in traces:
         if trace.points.shape[1] != plan.prior.dimensions:
             raise UnsupportedError(f"trace {trace.name!r} has other coordinates than the prior.")
+    if any(len({p for one in plan.secrets.places(trace.times) for p in one}) == trace.n for trace in traces):
+        raise UnsupportedError("the plan's secrets are all times of a trace: an attack wants other times to see.")
     rng = simulation(seed)
     attacks = rehearse_attack(plan, traces, draws=draws, rng=rng)
     model = rehearse_attack(plan, synthetic_traces(plan, traces, rng), draws=draws, rng=rng)
