@@ -290,6 +290,7 @@ def test_bad_input_is_refused_in_one_line(changes: dict[str, Any], message: str)
     assert "\n" not in str(caught.value)
 
 
+@EXHAUST
 def test_what_should_be_known_is_noted() -> None:
     assert any("1/n" in note for note in plan_collection(**{**SHARE, "delta": 1e-4}, epsilon0=1.0).notes)
     assert any("lie" in note for note in plan_collection(**SHARE, epsilon0=1.0, honest=50_000).notes)
