@@ -135,6 +135,14 @@ def test_documents_are_known_again_under_other_names(tmp_path: Path) -> None:
     assert again.guarantee.epsilon == 4.0
 
 
+def test_a_named_document_with_another_sentence_is_not_drawn_unasked(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    release_documents(PRIVATE, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+    edited = [Document(PRIVATE[0].name, (*PRIVATE[0].sentences[1:], "another one."))]
+    with pytest.raises(UnsupportedError, match="1 of these 1 documents were released before"):
+        release_documents(edited, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
+
+
 def test_numbers_of_rows_are_no_names(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     for number in range(2):

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.trace.guarantee import TraceGuarantee
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.kernels.stationary import RBF
+from dovetail.trace.loss.gaussian_dp import delta_of, mu_of
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
 from dovetail.trace.plan import TracePlan, design_trace
 from dovetail.trace.prior import TracePrior
@@ -69,3 +71,26 @@ def test_the_least_variance_is_a_lower_bound_and_a_singular_noise_is_refused() -
     assert 0.5 * (1 - 1e-12) <= least_variance(np.diag([0.5, 3.0])) <= 0.5
     with pytest.raises(UnsupportedError, match="nearly singular"):
         least_variance(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.5, 3.0, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.5, 4.0])
+def test_delta_is_never_below_the_curve(mu: float, epsilon: float) -> None:
+    flint = pytest.importorskip("flint")
+    with flint.ctx.workprec(400):
+        half, root = flint.arb(mu) / 2, flint.arb(2).sqrt()
+        shift, e = flint.arb(epsilon) / flint.arb(mu), flint.arb(epsilon).exp()
+        normal = lambda x: (-x / root).erfc() / 2  # noqa: E731
+        assert delta_of(epsilon, mu=mu) >= float((normal(half - shift) - e * normal(-half - shift)).mid())
+
+
+@pytest.mark.parametrize("delta", [1e-20, 1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 1.0])
+def test_the_largest_mu_keeps_its_delta_however_small_both_are(epsilon: float, delta: float) -> None:
+    mu = mu_of(epsilon, delta=delta)
+    assert mu > 0.0 and delta_of(epsilon, mu=mu) <= delta
+
+
+def test_what_is_printed_of_mu_is_rounded_up() -> None:
+    made = TraceGuarantee(0.123401, 1.0, (), {"other": 0.100001}, 1.0, "full")
+    assert "0.1235-Gaussian" in made.lines()[0] and made.lines()[1] == "other: mu 0.1001"

@@ -23,7 +23,7 @@ class Grouping(Protocol):
         ...
 
 
-def _up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Four significant digits, rounded up: a promise never looks better than it is."""
     if value == float("inf"):
         return "infinity"
@@ -173,12 +173,12 @@ class CentralDP:
 
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
-        delta = _up(self.delta)
+        delta = rounded_up(self.delta)
         people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
-            f"honest shuffler, all {self.n:,} people honest: ({_up(self.all)}, {delta})-differential privacy",
-            f"honest shuffler, {people} assumed honest: ({_up(self.honest)}, {delta})-differential privacy",
-            f"shuffler colludes: the local guarantee remains, epsilon {_up(self.colluding)}",
+            f"honest shuffler, all {self.n:,} people honest: ({rounded_up(self.all)}, {delta})-differential privacy",
+            f"honest shuffler, {people} assumed honest: ({rounded_up(self.honest)}, {delta})-differential privacy",
+            f"shuffler colludes: the local guarantee remains, epsilon {rounded_up(self.colluding)}",
         )
 
     def __str__(self) -> str:

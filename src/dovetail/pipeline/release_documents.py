@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import polars as pl
 
 from dovetail.core.entropy import Entropy
@@ -20,6 +21,8 @@ from dovetail.text.documents import Document
 from dovetail.text.encoders.encoder import SentenceEncoder
 from dovetail.text.guarantee import SentenceDP, add, multiply
 from dovetail.text.protect import ReleasedDocuments, protect_documents
+
+_NAME = "document's name\n"
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,9 @@ def _refuse_known(request: ReleaseRequest, ledger: ReleaseLedger) -> None:
     """UnsupportedError for documents that were released before, in this table or among others."""
     entries = ledger.entries()
     again = ledger.find(request.table, request.terms, entries)
-    if again is None and (known := int(ledger.known(request.rounds, entries).sum())):
+    seen = ledger.known(request.rounds, entries)
+    names = np.array([key.startswith(_NAME) for key in request.rounds], dtype=np.bool_)
+    if again is None and (known := int(max(seen[names].sum(), seen[~names].sum()))):
         raise UnsupportedError(
             f"{known:,} of these {request.n:,} documents were released before; leave them out, or use --new-release "
             "if you mean to draw them again: epsilons add."
@@ -124,6 +129,7 @@ def _request(
     """The documents and the terms in canonical form; documents' keys are kept apart from people's in tables."""
     content = sorted((one.name, one.sentences) for one in documents)
     known = sorted({"document\n" + json.dumps(one.sentences) for one in documents if one.sentences})
+    keys = known + ([f"{_NAME}{one.name}" for one in documents] if named else [])
     terms = {
         "candidates": mechanism.utility.candidates.digest,
         "encoder": encoder.name,
@@ -138,11 +144,11 @@ def _request(
         table=b"documents\n" + json.dumps(content).encode(),
         terms=b"documents\n" + json.dumps(terms, sort_keys=True).encode(),
         groups=b"",
-        people=known + ([f"document's name\n{one.name}" for one in documents] if named else []),
+        people=keys,
         epsilon=mechanism.budget.epsilon,
         alpha=math.inf,
         n=len(documents),
         shuffler="identity",
-        rounds=known,
+        rounds=keys,
         note=json.dumps({"most_sentences": most, "drawn": drawn}),
     )

@@ -72,8 +72,7 @@ class DeepCandidate:
     @property
     def guarantee(self) -> SentenceDP:
         """Pure sentence privacy, for randomness of the operating system."""
-        source = f"{self.selection.name} over {self.utility.label}; Meehan et al. (2022), Theorem 3.4.1"
-        return SentenceDP(self.budget.epsilon, source=source)
+        return SentenceDP(self.budget.epsilon, source=f"{self.selection.source} over {self.utility.label}")
 
     def release(self, sentences: Rows, rng: Entropy | None = None) -> int:
         """The index of the released candidate for a document of these sentence rows (k, d); k may be 0."""

@@ -16,6 +16,8 @@ NOT_PROTECTED = (
     "that a document was sent at all",
     "what is public: the encoder, the candidates and every parameter",
     "how many sentences there are: one more or one less costs half of epsilon",
+    "a change of text that moves boundaries of sentences: it counts once for each sentence that it changes",
+    "copies: documents of the same sentences in one release count as documents of different people",
 )
 
 

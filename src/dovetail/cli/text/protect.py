@@ -28,6 +28,7 @@ from dovetail.cli.text.options import (
     UtilityName,
 )
 from dovetail.core.errors import OutputError
+from dovetail.core.guarantee import rounded_up
 
 if TYPE_CHECKING:
     import polars as pl
@@ -134,8 +135,9 @@ def _print(document: dict[str, Any], made: DocumentRelease) -> None:
     whole = document["whole_document_epsilon"]
     rows = {
         "documents": f"{document['documents']:,} in {document['files']['released']}",
-        "guarantee": f"epsilon {document['epsilon']:g} for {document['unit']}",
-        "of a whole document": whole.get("reason") or f"epsilon {whole['value']:g}, also where a shuffle starts from",
+        "guarantee": f"epsilon {rounded_up(document['epsilon'])} for {document['unit']}",
+        "of a whole document": whole.get("reason")
+        or f"epsilon {rounded_up(whole['value'])}, also where a shuffle starts from",
         "not protected": "; ".join(document["not_protected"]),
         "selection": f"{document['selection']} by {document['utility']} among {document['candidates']:,} candidates",
     }

@@ -9,6 +9,7 @@ import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.errors import ParameterError
+from dovetail.core.guarantee import rounded_up
 
 MOST_POINTS = 1000  # as matrices; beyond it products by Fourier transforms, for one secret location
 MOST_LONG = 10_000_000
@@ -183,7 +184,7 @@ def _show(document: dict[str, Any]) -> None:
     rows = {
         "loss, J": f"{document['loss']['lower']:.5g} to {document['loss']['upper']:.5g}",
         "worst move of the secret": f"{document['box_loss']:.5g}",
-        "mu, radius 1": f"{document['mu']:.4g}",
+        "mu, radius 1": rounded_up(document["mu"]),
         "posterior width": f"{document['posterior_width']:.4f}",
     }
     for name, row in document["by_adversary"].items():

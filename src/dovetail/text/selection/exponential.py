@@ -26,6 +26,7 @@ class Exponential(Selection):
     """
 
     name = "exponential"
+    source = "exponential mechanism (McSherry, Talwar 2007; by the spread: Durfee, Rogers 2019, Lemma 3.2)"
     composes_as = "epsilons add; bounded range gives zero-concentrated privacy epsilon^2/8 for each release"
 
     def draw(self, levels: Levels, budget: IntegerBudget, rng: Entropy) -> int:

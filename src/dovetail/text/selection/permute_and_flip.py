@@ -28,6 +28,7 @@ class PermuteAndFlip(Selection):
     """
 
     name = "permute-and-flip"
+    source = "permute-and-flip (McKenna, Sheldon 2020, Theorem 2; by the spread, as it ignores shifts)"
     composes_as = "epsilons add"
 
     def draw(self, levels: Levels, budget: IntegerBudget, rng: Entropy) -> int:

@@ -20,6 +20,7 @@ class Selection(ABC):
     """
 
     name: ClassVar[str]
+    source: ClassVar[str]
     composes_as: ClassVar[str]  # what several releases of one document cost
 
     @abstractmethod

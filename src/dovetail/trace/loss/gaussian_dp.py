@@ -11,16 +11,18 @@ Dong, Roth, Su (2022), Gaussian Differential Privacy, JRSS B 84(1), Corollary 1.
 
 from __future__ import annotations
 
-from math import exp, inf, sqrt
+from math import exp, inf, log, sqrt
 
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from dovetail.core.checks import not_negative_or_infinite, positive, probability
 
+_ULP = 2.0**-52
+
 
 def delta_of(epsilon: float, *, mu: float) -> float:
-    """Smallest delta of mu-Gaussian privacy at this epsilon, nats.
+    """Smallest delta of mu-Gaussian privacy at this epsilon, nats; rounded up by what the difference may lose.
 
     >>> round(delta_of(1.0, mu=1.0), 6)
     0.126937
@@ -28,7 +30,9 @@ def delta_of(epsilon: float, *, mu: float) -> float:
     if mu == 0.0:
         return 0.0
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return max(0.0, float(ndtr(mu / 2 - epsilon / mu)) - exp(min(second, 0.0)))
+    first = float(ndtr(mu / 2 - epsilon / mu))
+    lost = 8 * _ULP * (2.0 + abs(second)) * first  # relative errors of both terms, of which neither exceeds the first
+    return min(1.0, max(0.0, first - exp(min(second, 0.0))) + lost)
 
 
 def epsilon_of(delta: float, *, mu: float) -> float:
@@ -49,8 +53,11 @@ def mu_of(epsilon: float, *, delta: float) -> float:
     """Largest mu whose curve keeps delta at this epsilon; rounded down."""
     positive("epsilon", epsilon)
     probability("delta", delta)
-    found = brentq(lambda mu: delta_of(epsilon, mu=mu) - delta, 1e-9, 2 * sqrt(epsilon) + 40.0, xtol=1e-12)
-    return float(found) * (1.0 - 1e-9)
+    ends = log(min(1e-9, epsilon / 60)), log(2 * sqrt(epsilon) + 40.0)
+    found = exp(brentq(lambda size: delta_of(epsilon, mu=exp(size)) - delta, *ends, xtol=1e-13))
+    while delta_of(epsilon, mu=found) > delta:
+        found *= 1.0 - 1e-9
+    return found
 
 
 def renyi_loss(order: float, *, mu: float) -> float:
