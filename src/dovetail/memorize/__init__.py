@@ -1,0 +1,1 @@
+"""Does a model repeat its data: empirical tests of copying and of memorization, which promise nothing."""

@@ -1,0 +1,1 @@
+"""Deja vu: does an encoder tell what only its training images could have taught it."""
