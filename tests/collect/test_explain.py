@@ -84,6 +84,8 @@ def test_every_campaign_is_explained_in_full(name: str) -> None:
         ({"promise.authentication": "none"}, "no roster"),
         ({}, "assumed honest"),
         ({}, "never expires"),
+        ({"endpoints": {"http": "http://far.example.org"}}, "`endpoints.http` is plain HTTP"),
+        ({"endpoints": {"mqtt": "mqtt://far.example.org"}}, "`endpoints.mqtt` is plain MQTT: devices refuse it"),
     ],
 )
 def test_a_weak_promise_is_called_one(changes: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Plain HTTP leaves a machine only where somebody has said so: servers, their link, devices, every command."""
+"""Plain HTTP and MQTT leave a machine only where somebody has said so: servers, links, devices, every command."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from dovetail.collect.shuffler import shuffler_config
 from dovetail.core.errors import ConfigError
 from dovetail_device.__main__ import main as device
 from dovetail_device.http import HttpTransport
+from dovetail_device.mqtt import MqttTransport
 from dovetail_device.session import transport_of
 from dovetail_protocol.endpoint import is_loopback
 from dovetail_protocol.keys import RoleKeys
 
 FAR = ["http://shuffler.example.org:8401", "http://192.0.2.7", "http://10.0.0.1:80", "http://[2001:db8::1]:80"]
 NEAR = ["http://127.0.0.1:8401", "http://127.8.9.1", "http://localhost:1", "http://[::1]:80"]
+FAR_BROKERS = ["mqtt://broker.example.org", "mqtt://192.0.2.7:1883", "mqtt://[2001:db8::1]"]
 OPEN = ["0.0.0.0:0", "192.0.2.7:0", "[::]:0", "shuffler:0"]
 
 
@@ -80,6 +82,28 @@ def test_clients_refuse_plain_http_to_other_machines_unless_told(url: str) -> No
         make(url.replace("http", "https"))
 
 
+@pytest.mark.parametrize("url", FAR_BROKERS)
+def test_no_password_and_no_report_goes_to_a_far_broker_in_the_clear_unless_told(url: str, tmp_path: Path) -> None:
+    asked = shuffler_world.campaign()
+    with pytest.raises(ConfigError, match=r"must be mqtts:// beyond this machine.*--insecure-mqtt") as refused:
+        MqttTransport(url, asked)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ConfigError, match="must be mqtts://"):  # plain HTTP was allowed, and nothing else
+        transport_of(asked, "mqtt", url, insecure_http=True)
+    MqttTransport(url, asked, insecure_mqtt=True)
+    MqttTransport(url.replace("mqtt", "mqtts", 1), asked)
+    with pytest.raises(ConfigError, match=r"`mqtt.url` must be mqtts://.*insecure_mqtt"):
+        shuffler_config.assemble(shuffler_place(tmp_path, mqtt={"url": url}), tmp_path)
+    for section in ({"url": url, "insecure_mqtt": True}, {"url": url.replace("mqtt", "mqtts", 1)}):
+        shuffler_config.assemble(shuffler_place(tmp_path, mqtt=section), tmp_path)
+
+
+def test_on_one_machine_plain_mqtt_needs_no_flag(tmp_path: Path) -> None:
+    for url in ("mqtt://127.0.0.1:1883", "mqtt://localhost", "mqtt://[::1]:1883"):
+        MqttTransport(url, shuffler_world.campaign())
+        shuffler_config.assemble(shuffler_place(tmp_path, mqtt={"url": url}), tmp_path)
+
+
 @pytest.mark.parametrize("url", NEAR)
 def test_on_one_machine_plain_http_needs_no_flag(url: str) -> None:
     assert HttpTransport(url).url == url
@@ -96,7 +120,22 @@ def test_a_device_that_sends_by_broker_asks_its_questions_over_https_too() -> No
     asked.endpoints.update({"mqtt": "mqtt://broker", "http": FAR[0]})
     for via in ("mqtt", "http"):
         with pytest.raises(ConfigError, match="must be https://"):
-            transport_of(asked, via)  # type: ignore[arg-type]
+            transport_of(asked, via, insecure_mqtt=True)  # type: ignore[arg-type]
+
+
+def test_devices_say_which_flag_a_far_broker_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    campaign, key = tmp_path / "c.toml", str(tmp_path / "device.key")
+    campaign.write_bytes(shuffler_world.campaign().signed)
+    device(["keys", key])
+    words = ["submit", "--campaign", str(campaign), "--keys", key, "--via", "mqtt", "--url", "mqtt://b.invalid"]
+    words += ["--value", "1", "--round", "1"]
+    runs: list[Any] = [device, lambda words: invoke(["collect", *words])]
+    for run in runs:
+        capsys.readouterr()
+        assert run(words) == 2
+        assert "--insecure-mqtt" in capsys.readouterr().err
+        assert run([*words, "--insecure-mqtt"]) == 0  # it waits: nobody answers there
+        assert "--insecure-mqtt" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["query", "status", "close", "submit"])

@@ -101,7 +101,7 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
     names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
-    return {name: getattr(options, name) for name in (*names, "hand_over")}
+    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over")}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -144,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--user", help="User name for the broker, best the same for all devices.")
         verb.add_argument("--password-file", type=Path, help="File with the password for the broker.")
         verb.add_argument("--insecure-http", action="store_true", help="Send over plain HTTP to other machines too.")
+        verb.add_argument("--insecure-mqtt", action="store_true", help="Send over plain MQTT to other machines too.")
         verb.add_argument(
             "--no-hand-over",
             dest="hand_over",

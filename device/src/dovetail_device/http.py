@@ -46,7 +46,7 @@ class HttpTransport:
 
     def __post_init__(self) -> None:
         place_of("url", self.url, ("http", "https"))
-        require_private("url", self.url, insecure_http=self.insecure_http)
+        require_private("url", self.url, insecure=self.insecure_http)
 
     def send(self, wire: bytes) -> DeliveryEvent:
         """Post one message; only the shuffler's own 202 counts as accepted."""

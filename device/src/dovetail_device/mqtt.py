@@ -28,7 +28,7 @@ from dovetail_device.sender import (
     refusal_event,
 )
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, topic
+from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, require_private, topic
 from dovetail_protocol.errors import DovetailError, MissingExtraError
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.wire.answer import Answer, read_answer
@@ -51,7 +51,8 @@ class MqttTransport:
 
     Answers are those of the shuffler that `campaign`, or a version fetched later, names. `timeout` seconds bound each
     of connecting and being answered; certificates are trusted as over HTTP. `login` is a user and a password: best
-    the same for all devices, because the user tells the broker who sends.
+    the same for all devices, because the user tells the broker who sends. mqtt:// beyond this machine takes
+    `insecure_mqtt`: on the way anybody reads the login, and when this device sends.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class MqttTransport:
         tls: ssl.SSLContext | None = None,
         login: tuple[str, str] | None = None,
         questions: HttpTransport | None = None,
+        insecure_mqtt: bool = False,
     ) -> None:
         self._place = place_of("url", url, ("mqtt", "mqtts"))
+        require_private("url", url, insecure=insecure_mqtt)
         self._timeout, self._tls, self._login, self._questions = timeout, tls, login, questions
         self._paho = _paho()
         self._session: _Session | None = None

@@ -40,13 +40,14 @@ def open_device(
     user: str | None = None,
     password_file: Path | None = None,
     insecure_http: bool = False,
+    insecure_mqtt: bool = False,
     hand_over: bool = True,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
-    `password_file` log in to a broker; `insecure_http` allows plain HTTP beyond this machine; without `hand_over` no
-    other owner is followed, whatever the first one has signed.
+    `password_file` log in to a broker; `insecure_http` and `insecure_mqtt` allow what has no TLS beyond this machine;
+    without `hand_over` no other owner is followed, whatever the first one has signed.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -54,7 +55,9 @@ def open_device(
     asked = load_campaign(campaign, consent)
     with (
         closing(Outbox.open(outbox_of(keys, outbox), signing_key(secret, keys).verifying_key())) as store,
-        closing(transport_of(asked, via, url, login=login, insecure_http=insecure_http)) as transport,
+        closing(
+            transport_of(asked, via, url, login=login, insecure_http=insecure_http, insecure_mqtt=insecure_mqtt)
+        ) as transport,
     ):
         device = Device(
             asked,
@@ -149,6 +152,7 @@ def transport_of(
     *,
     login: tuple[str, str] | None = None,
     insecure_http: bool = False,
+    insecure_mqtt: bool = False,
 ) -> Transport:
     """The way that the campaign names, or `url`; over MQTT what the broker cannot answer is asked over HTTP."""
     place = url or campaign.endpoints.get(via)
@@ -158,7 +162,7 @@ def transport_of(
         return HttpTransport(place, insecure_http=insecure_http)
     asked = campaign.endpoints.get("http")
     questions = HttpTransport(asked, insecure_http=insecure_http) if asked else None
-    return MqttTransport(place, campaign, login=login, questions=questions)
+    return MqttTransport(place, campaign, login=login, questions=questions, insecure_mqtt=insecure_mqtt)
 
 
 def read_value(text: str, campaign: Campaign) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from dovetail_protocol.errors import ConfigError
 
 MQTT_PORTS = {"mqtt": 1883, "mqtts": 8883}
+PLAIN = {"http": "https", "mqtt": "mqtts"}  # what has no TLS, and what has
 
 
 def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
@@ -29,13 +30,24 @@ def place_of(name: str, url: str, schemes: tuple[str, ...]) -> SplitResult:
     return place
 
 
-def require_private(name: str, url: str, *, insecure_http: bool) -> None:
-    """Refuse plain HTTP to another machine, unless `insecure_http` says that somebody answers for it."""
+def leaves_in_the_clear(url: str) -> bool:
+    """Whether what is sent there leaves the machine without TLS.
+
+    >>> [leaves_in_the_clear(url) for url in ("mqtt://10.0.0.1", "mqtts://10.0.0.1", "http://localhost:8401")]
+    [True, False, False]
+    """
     place = urlsplit(url)
-    if place.scheme == "http" and not insecure_http and not is_loopback(place.hostname or ""):
+    return place.scheme in PLAIN and not is_loopback(place.hostname or "")
+
+
+def require_private(name: str, url: str, *, insecure: bool) -> None:
+    """Refuse plain HTTP or MQTT to another machine, unless `insecure` says that somebody answers for it."""
+    plain = urlsplit(url).scheme
+    if leaves_in_the_clear(url) and not insecure:
         raise ConfigError(
-            f"`{name}` must be https:// beyond this machine: plain HTTP is read and changed by anybody on the way; "
-            "where something else protects it, allow it with insecure_http (--insecure-http)."
+            f"`{name}` must be {PLAIN[plain]}:// beyond this machine: plain {plain.upper()} is read and changed by "
+            f"anybody on the way; where something else protects it, allow it with insecure_{plain} "
+            f"(--insecure-{plain})."
         )
 
 

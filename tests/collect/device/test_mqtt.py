@@ -357,7 +357,7 @@ def test_something_that_is_no_broker_is_left_in_time() -> None:
 def test_only_a_plain_mqtt_url_is_taken_and_without_http_nothing_is_asked() -> None:
     with pytest.raises(ConfigError, match="mqtt://host:port or mqtts://host:port"):
         MqttTransport("http://host", CAMPAIGN)
-    transport = MqttTransport("mqtt://host", CAMPAIGN)
+    transport = MqttTransport("mqtts://host", CAMPAIGN)
     assert transport.fetch("colours") is None and transport.round("colours") is None
 
 

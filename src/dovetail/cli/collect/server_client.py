@@ -37,7 +37,7 @@ class ServerClient:
     ) -> None:
         self._httpx: Any = require("httpx", extra="serve")
         place_of("URL", url, ("http", "https"))
-        require_private("URL", url, insecure_http=insecure_http)
+        require_private("URL", url, insecure=insecure_http)
         self._place, self._role = url.rstrip("/"), role
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._client = self._httpx.Client(

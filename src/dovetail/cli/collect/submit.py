@@ -64,6 +64,10 @@ class SessionOptions:
     user: Annotated[str | None, typer.Option(help="User name for the broker, best the same for all devices.")] = None
     password_file: Annotated[Path | None, typer.Option(help="File with the password for the broker.")] = None
     insecure_http: InsecureHttp = False
+    insecure_mqtt: Annotated[
+        bool,
+        typer.Option("--insecure-mqtt", help="Allow plain MQTT to another machine; anybody reads the login."),
+    ] = False
     hand_over: Annotated[
         bool,
         typer.Option("--hand-over/--no-hand-over", help="Whether an owner's hand-over is followed."),

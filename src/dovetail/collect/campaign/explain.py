@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from dovetail.account.compose import Composition
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
@@ -18,7 +17,7 @@ from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.endpoint import is_loopback
+from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
 from dovetail_protocol.wire.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
@@ -243,16 +242,14 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
         )
     if campaign.owner == campaign.shuffler_signing:
         found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")
-    if plain := [name for name, url in campaign.endpoints.items() if _leaves_in_the_clear(url)]:
-        found.append(f"`endpoints.{plain[0]}` is plain HTTP: devices refuse it without --insecure-http; use https://")
+    for name in sorted(name for name, url in campaign.endpoints.items() if leaves_in_the_clear(url)):
+        found.append(
+            f"`endpoints.{name}` is plain {name.upper()}: devices refuse it without --insecure-{name}; "
+            f"use {PLAIN[name]}://"
+        )
     if campaign.expires is None:
         found.append("the campaign never expires: devices take it for good for as long as they run")
     return [*found, *_roster_warnings(campaign, roster), *_public_warnings(campaign, folder)]
-
-
-def _leaves_in_the_clear(url: str) -> bool:
-    place = urlsplit(url)
-    return place.scheme == "http" and not is_loopback(place.hostname or "")
 
 
 def _roster_warnings(campaign: Campaign, roster: Roster | None) -> list[str]:

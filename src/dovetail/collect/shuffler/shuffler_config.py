@@ -24,7 +24,7 @@ from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.entropy import system_entropy
 from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import Section
-from dovetail_protocol.endpoint import place_of, require_private
+from dovetail_protocol.endpoint import MQTT_PORTS, place_of, require_private
 
 
 class MqttSection(Section):
@@ -34,6 +34,7 @@ class MqttSection(Section):
     user: str | None = None
     password_file: str | None = None
     session: str = "mqtt.session"
+    insecure_mqtt: bool = False  # plain MQTT beyond this machine
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -87,7 +88,10 @@ def assemble(
     """The service of a configuration in `folder`, and its subscription to a broker if there is one."""
     config.require_private()
     place_of("analyzer", config.analyzer, ("http", "https"))
-    require_private("analyzer", config.analyzer, insecure_http="analyzer" in config.insecure_http)
+    require_private("analyzer", config.analyzer, insecure="analyzer" in config.insecure_http)
+    if config.mqtt is not None:
+        place_of("mqtt.url", config.mqtt.url, tuple(MQTT_PORTS))
+        require_private("mqtt.url", config.mqtt.url, insecure=config.mqtt.insecure_mqtt)
     campaigns = config.load_campaigns(folder)
     keys = config.load_keys(folder, "shuffler")
     audit = config.audit_log(folder, keys)
