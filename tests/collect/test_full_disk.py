@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.collect.analyzer import world as analysis
 from tests.collect.analyzer.test_app import Client
-from tests.collect.shuffler.test_app import framed, served
+from tests.collect.shuffler.served import served
+from tests.collect.shuffler.test_app import framed
 from tests.collect.shuffler.world import BEGIN, DEVICES, PERIOD, World, campaign, message
 
 from dovetail.collect.analyzer.app import analyzer_app

@@ -6,57 +6,28 @@ import logging
 import os
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import SimpleNamespace
 
 import httpx
 import pytest
 import typer
 from prometheus_client.parser import text_string_to_metric_families
+from tests.collect.shuffler.served import kind, served
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
-from tests.waiting import PATIENCE, LoopClock, until
+from tests.waiting import PATIENCE, LoopClock
 from typer.testing import CliRunner
 
 from dovetail.cli.collect.operate import close
-from dovetail.cli.main import invoke
 from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.http import limits
-from dovetail.collect.http.server import uvicorn_server
-from dovetail.collect.http.sockets import bind
 from dovetail.collect.shuffler.close_request import close_request
-from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered
-from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH, shuffler_app
+from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
-
-
-@contextmanager
-def served(world, **more):
-    """A client of this world's shuffler: the real server on a free port, on the world's clock."""
-    service = ShufflerService(world.shuffler, world.clock, **more)
-    bound = bind("127.0.0.1:0")
-    server = uvicorn_server(shuffler_app(service))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    try:
-        until(lambda: server.started, alive=thread.is_alive)
-        with httpx.Client(base_url=f"http://127.0.0.1:{bound.getsockname()[1]}", timeout=PATIENCE) as client:
-            client.service = service
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-
-
-def kind(answer):
-    assert answer.headers["content-type"] == "application/problem+json"
-    found = answer.json()
-    assert found["status"] == answer.status_code
-    return found["type"].removeprefix("urn:dovetail:problem:")
 
 
 def framed(messages):
@@ -303,71 +274,6 @@ def test_a_client_that_dribbles_its_head_is_cut_off_and_others_are_served(monkey
             assert slow.recv(100) == b""
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        httpx.Response(503),
-        httpx.Response(200, json={"batch": "another", "state": "counted"}),
-        httpx.Response(200, json={"batch": "abcd", "state": "open"}),
-        httpx.Response(200, content=b"<html>"),
-        httpx.Response(302, headers={"location": "http://elsewhere/"}),
-        httpx.ConnectError("no route"),
-        httpx.ReadTimeout("slow"),
-    ],
-    ids=str,
-)
-def test_only_the_analyzers_word_makes_a_batch_delivered(answer):
-    def handle(_):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    client = httpx.Client(transport=httpx.MockTransport(handle))
-    with pytest.raises(NotDelivered):
-        HttpAnalyzerTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "kind"),
-    [
-        (
-            httpx.Response(503, json={"type": "urn:dovetail:problem:unavailable", "status": 503, "detail": ""}),
-            503,
-            "unavailable",
-        ),
-        (
-            httpx.Response(400, json={"type": "urn:dovetail:problem:Hello World", "status": 400, "detail": ""}),
-            400,
-            "unknown",
-        ),
-        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), 0, "untrusted"),
-        (httpx.ConnectError("no route"), 0, "unreachable"),
-    ],
-)
-def test_a_batch_that_is_not_delivered_says_why(answer, status, kind):
-    def handle(_):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    client = httpx.Client(transport=httpx.MockTransport(handle))
-    with pytest.raises(NotDelivered) as found:
-        HttpAnalyzerTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
-    assert (found.value.status, found.value.kind) == (status, kind)
-
-
-def test_a_batch_is_streamed_to_the_place_where_batches_go():
-    seen = []
-
-    def handle(request):
-        seen.append((request.url.path, request.headers["transfer-encoding"], request.read()))
-        return httpx.Response(200, json={"batch": "abcd", "state": "counted"})
-
-    client = httpx.Client(transport=httpx.MockTransport(handle))
-    HttpAnalyzerTransport("http://analyzer/", client).send("abcd", b"head", iter([b"one", b"two"]))
-    assert seen == [("/v1/batches", "chunked", b"headonetwo")]
-
-
 def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeypatch, caplog):
     class Broken:
         left, beats = 6, threading.Event()
@@ -393,25 +299,3 @@ def test_a_step_that_fails_again_and_again_is_logged_once_until_it_works(monkeyp
     broken.stop = lambda: None
     service.stop()
     assert [record.getMessage() for record in caplog.records] == ["a step failed"] * 2
-
-
-def test_a_lost_round_stands_in_health_status_and_metrics_and_is_dropped_by_its_owner(tmp_path):
-    world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
-    with served(world) as client:
-        for device in DEVICES[:20]:
-            client.post("/v1/reports", content=message(world.campaign, device))
-        (tmp_path / "vault" / "commute-1.key").unlink()
-        client.service._turn(client.service.clock.now())
-        found = client.get("/readyz")
-        assert (found.status_code, found.json()) == (200, {"status": "degraded", "lost": {"commute": [1]}})
-        (status,) = client.get("/v1/status").json()["campaigns"]
-        assert status["lost"] == [{"round": 1, "reports": 20}] and status["faulty"] == []
-        assert 'dovetail_rounds{campaign="commute",state="lost"} 1.0' in client.get("/metrics").text
-        late = client.post("/v1/reports", content=message(world.campaign, DEVICES[30]))
-        assert (late.status_code, kind(late)) == (410, "lost")
-        (tmp_path / "campaign.toml").write_bytes(world.campaign.signed)
-        save_keys(OWNER, tmp_path / "owner.key")
-        drop = ["collect", "drop", str(tmp_path / "campaign.toml"), "1", "--keys", str(tmp_path / "owner.key")]
-        assert invoke([*drop, "--shuffler", str(client.base_url).rstrip("/")]) == 0
-        assert client.get("/readyz").json() == {"status": "ready"}
-        assert client.get("/v1/campaigns/commute/round").json() == {"round": 2, "state": "open"}

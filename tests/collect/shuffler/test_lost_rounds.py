@@ -6,8 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.collect.shuffler.served import kind, served
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
 
+from dovetail.cli.main import invoke
+from dovetail.collect.files import save_keys
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.close_request import close_request, drop_statement
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
@@ -357,3 +360,28 @@ def test_keys_back_and_database_older_releases_nothing_twice(tmp_path, rounds):
     world.advance(1.0)
     assert len(entries(world)) == before + 2
     assert [batch.header.rounds for batch in world.analyzer.batches.values()].count((1,)) == 1
+
+
+# seen from outside
+
+
+def test_a_lost_round_stands_in_health_status_and_metrics_and_is_dropped_by_its_owner(tmp_path):
+    world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
+    with served(world) as client:
+        for device in DEVICES[:20]:
+            client.post("/v1/reports", content=message(world.campaign, device))
+        (tmp_path / "vault" / "commute-1.key").unlink()
+        client.service._turn(client.service.clock.now())
+        found = client.get("/readyz")
+        assert (found.status_code, found.json()) == (200, {"status": "degraded", "lost": {"commute": [1]}})
+        (status,) = client.get("/v1/status").json()["campaigns"]
+        assert status["lost"] == [{"round": 1, "reports": 20}] and status["faulty"] == []
+        assert 'dovetail_rounds{campaign="commute",state="lost"} 1.0' in client.get("/metrics").text
+        late = client.post("/v1/reports", content=message(world.campaign, DEVICES[30]))
+        assert (late.status_code, kind(late)) == (410, "lost")
+        (tmp_path / "campaign.toml").write_bytes(world.campaign.signed)
+        save_keys(OWNER, tmp_path / "owner.key")
+        drop = ["collect", "drop", str(tmp_path / "campaign.toml"), "1", "--keys", str(tmp_path / "owner.key")]
+        assert invoke([*drop, "--shuffler", str(client.base_url).rstrip("/")]) == 0
+        assert client.get("/readyz").json() == {"status": "ready"}
+        assert client.get("/v1/campaigns/commute/round").json() == {"round": 2, "state": "open"}

@@ -15,9 +15,7 @@ from tests.collect.shuffler.world import (
 
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.close_request import SECONDS, close_request
-from dovetail.collect.shuffler.delivery import backoff
 from dovetail.collect.shuffler.rounds import shuffled_batch
-from dovetail.core.entropy import simulation
 from dovetail.core.errors import StorageError
 from dovetail_protocol.keys import SigningKey
 
@@ -315,12 +313,6 @@ def test_a_failing_analyzer_is_asked_again_later_and_later_and_counts_once():
     assert world.states()[1] == "delivered"
     world.advance(300.0)
     assert world.analyzer.sent == sent
-
-
-def test_the_pause_between_tries_grows_and_is_never_the_same():
-    pauses = [backoff(tries, simulation(tries)) for tries in range(1, 40)]
-    assert len(set(pauses)) == len(pauses)
-    assert all(0.0 < pause <= min(300.0, 2.0 ** (tries - 1)) for tries, pause in enumerate(pauses, start=1))
 
 
 def test_one_broken_campaign_stops_no_other_one(monkeypatch):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.collect.shuffler.test_app import kind, served
+from tests.collect.shuffler.served import kind, served
 from tests.collect.shuffler.world import BEGIN, DEVICES, PERIOD, World, campaign, message
 
 from dovetail.cli.main import invoke

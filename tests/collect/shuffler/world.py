@@ -120,22 +120,26 @@ class Batch:
 
 @dataclass
 class Analyzer:
-    """The other end: keeps batches by id, and fails when it is told to."""
+    """The other end: keeps batches by id, and fails, or refuses batches of `refused` rounds, when it is told to."""
 
     campaign: Campaign
     batches: dict[str, Batch] = field(default_factory=dict)
     sent: int = 0
     failing: bool = False
+    refused: set[int] = field(default_factory=set)
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         self.sent += 1
         body = b"".join(parts)
         if self.failing:
-            raise NotDelivered(503)
+            raise NotDelivered(503, "unavailable")
         assert head_bytes(header[:PREFIX]) == len(header)
         size = entry_bytes(self.campaign)
         entries = tuple(body[start : start + size] for start in range(0, len(body), size))
-        self.batches[batch] = Batch(Header.read(header, self.campaign.shuffler_signing), entries)
+        found = Header.read(header, self.campaign.shuffler_signing)
+        if self.refused & set(found.rounds):
+            raise NotDelivered(409, "round")
+        self.batches[batch] = Batch(found, entries)
 
     def only(self) -> Batch:
         """The only batch there is."""

@@ -80,6 +80,9 @@ def _print_rounds(found: Any) -> None:
     for each in found["campaigns"]:
         for number in each["faulty"]:
             typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
+        for batch in each["refused_batches"]:
+            what = foreign(f"round {batch['round']:,} of {each['id']}: {batch['kind']}")
+            typer.echo(f"the analyzer refuses the batch of {what}; it is sent again, or its owner drops the round")
 
 
 def _print(id: str, status: Any, promised: Any) -> None:

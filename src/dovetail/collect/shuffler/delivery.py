@@ -1,6 +1,7 @@
 """From the outbox to the analyzer: sent until it is counted, with jittered back-off in between.
 
-The analyzer counts a batch once, whatever is sent again: its id names it.
+The analyzer counts a batch once, whatever is sent again: its id names it. A batch that it refuses is sent on all the
+same, for its files may be put right; operators see it, and its owner may drop it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import httpx
 
 from dovetail.collect.http.problems import STATUS, read_problem
 from dovetail.collect.logs import Log
-from dovetail.collect.store.interfaces import OutgoingBatch, ShufflerStore
+from dovetail.collect.shuffler.rounds import batch_rule
+from dovetail.collect.store.interfaces import CampaignId, OutgoingBatch, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DovetailError
 
 _LOG = Log("shuffler.delivery")
 _FIRST, _LONGEST = 1.0, 300.0  # seconds between tries
+_WAITING_HELPS = ("timeout", "rate_limited")
 _SECONDS = 600.0  # for the analyzer to count a batch: a million reports take about a minute and a half
 
 
@@ -32,6 +35,11 @@ class NotDelivered(DovetailError):
     def __init__(self, status: int = 0, kind: str = "unreachable") -> None:
         super().__init__(f"the analyzer has not counted the batch (answer {status}, {kind}).")
         self.status, self.kind = status, kind
+
+    @property
+    def refused(self) -> bool:
+        """Whether the analyzer itself says that this batch is not right; waiting alone does not help."""
+        return 400 <= self.status < 500 and STATUS.get(self.kind) == self.status and self.kind not in _WAITING_HELPS
 
 
 class AnalyzerTransport(Protocol):
@@ -73,6 +81,39 @@ class DeliveryQueue:
         self._store, self._transport, self._rng = store, transport, rng
         self._tries: dict[str, int] = {}
         self._due: dict[str, float] = {}
+        self._refused: dict[str, tuple[OutgoingBatch, str]] = {}
+
+    def deliver(self, now: float) -> None:
+        """Send the batches that are due; an error of one of them is raised when all others had their turn."""
+        faults = list[DovetailError]()
+        for batch in self.waiting(now):
+            try:
+                self._deliver(batch, now)
+            except DovetailError as error:  # such as one that another replica has delivered
+                self.later(batch.id, now)
+                faults.append(error)
+        if faults:
+            raise faults[0]
+
+    def _deliver(self, batch: OutgoingBatch, now: float) -> None:
+        event: batch_rule.RoundEvent = "delivered" if self.send(batch) else "failed"
+        row = batch_rule.find_transition("released", event)
+        assert row is not None
+        if "forget" in row.effects:
+            self.forget(batch.id)
+        if "retry later" in row.effects:
+            self.later(batch.id, now)
+
+    def refuses(self, batch: str | None) -> bool:
+        """Whether the analyzer refused this batch when it last answered."""
+        return batch in self._refused
+
+    def refused_rounds(self) -> dict[CampaignId, dict[int, str]]:
+        """Rounds whose batch the analyzer refuses, with the kind of its problem, by campaign."""
+        found: dict[CampaignId, dict[int, str]] = {}
+        for batch, kind in list(self._refused.values()):
+            found.setdefault(batch.campaign, {}).update(dict.fromkeys(batch.rounds, kind))
+        return found
 
     def waiting(self, now: float) -> list[OutgoingBatch]:
         """The batches that are to be sent now."""
@@ -87,6 +128,10 @@ class DeliveryQueue:
             _LOG.warning(
                 "batch not delivered", campaign=batch.campaign, batch=batch.id, status=error.status, kind=error.kind
             )
+            if error.refused:
+                self._refused[batch.id] = (batch, error.kind)
+            elif error.status:  # it says something else now
+                self._refused.pop(batch.id, None)
             return False
         _LOG.info("batch delivered", campaign=batch.campaign, batch=batch.id)
         return True
@@ -99,8 +144,17 @@ class DeliveryQueue:
     def forget(self, batch: str) -> None:
         """The analyzer has counted the batch."""
         self._store.mark_delivered(batch)
+        self._clear(batch)
+
+    def discard(self, batch: str) -> None:
+        """The owner gives the batch up."""
+        self._store.discard_batch(batch)
+        self._clear(batch)
+
+    def _clear(self, batch: str) -> None:
         self._tries.pop(batch, None)
         self._due.pop(batch, None)
+        self._refused.pop(batch, None)
 
 
 def backoff(tries: int, rng: Entropy) -> float:

@@ -73,7 +73,9 @@ class ShufflerService:
             return Health("the store or the vault cannot be written.")
         if "rounds" in self._failing:
             return Health("rounds cannot go on; the log says why.")
-        return Health(facts={"lost": self.shuffler.lost_rounds(), "faulty": self.shuffler.faults.rounds()})
+        refused = {id: sorted(rounds) for id, rounds in self.shuffler.refused_batches().items()}
+        facts = {"lost": self.shuffler.lost_rounds(), "faulty": self.shuffler.faults.rounds(), "refused": refused}
+        return Health(facts=facts)
 
     def _turn(self, now: float) -> None:
         self.clock.note()

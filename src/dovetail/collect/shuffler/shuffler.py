@@ -155,14 +155,7 @@ class ShufflerRole:
 
     def deliver(self, now: float) -> None:
         """Send the batches that are due."""
-        for batch in self._outbox.waiting(now):
-            event: batch_rule.RoundEvent = "delivered" if self._outbox.send(batch) else "failed"
-            row = batch_rule.find_transition("released", event)
-            assert row is not None
-            if "forget" in row.effects:
-                self._outbox.forget(batch.id)
-            if "retry later" in row.effects:
-                self._outbox.later(batch.id, now)
+        self._outbox.deliver(now)
 
     def close_challenge(self, campaign: str, number: int, now: float) -> bytes:
         """What the owner signs to close a round of a manual schedule now."""
@@ -184,19 +177,25 @@ class ShufflerRole:
             return self.rounds.of(campaign)[number].state
 
     def drop_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
-        """The owner gives up a round that is lost, or whose reports do not open; the state it is in then."""
+        """The owner gives up a round that is lost, does not open, or is refused by the analyzer; its state then."""
         version = self._served(campaign)
         check_drop(version.campaign, number, signature)
         with self._lock:
             self._abandon()
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
-            self._advance(version, number, "owner drops", now)
+            if self._find_transition(version, number, "owner drops", now) is not None:
+                if self._audit is not None:  # before it has effect
+                    named = version.campaign
+                    self._audit.append("round dropped", campaign=campaign, version=named.version, round=number)
+                self._advance(version, number, "owner drops", now)
             state = self.rounds.of(campaign)[number].state
-        if state == "dropped" and self._audit is not None:
-            self._audit.append("round dropped", campaign=campaign, version=version.campaign.version, round=number)
         if state != "dropped":
-            raise Refusal("round", f"round {number} is {state}; only one that is lost, or does not open, is dropped.")
+            raise Refusal(
+                "round",
+                f"round {number} is {state}; only one that is lost, or does not open, or whose batch the analyzer "
+                "refuses, is dropped.",
+            )
         return state
 
     def ready(self) -> bool:
@@ -210,6 +209,10 @@ class ShufflerRole:
             for id in self.campaigns.newest
         }
         return {id: numbers for id, numbers in found.items() if numbers}
+
+    def refused_batches(self) -> dict[str, dict[int, str]]:
+        """See `DeliveryQueue.refused_rounds`."""
+        return self._outbox.refused_rounds()
 
     def stop(self) -> None:
         """Say what is still to be said; everything else is durable already."""
@@ -270,6 +273,15 @@ class ShufflerRole:
         batch: OutgoingBatch | None = None,
     ) -> None:
         """One event for one round: the row of the table that fits, effect by effect; `batch` is what was built."""
+        row = self._find_transition(version, number, event, now)
+        for effect in () if row is None else row.effects:
+            self._do(effect, version, number, now, batch)
+        if row is not None and event != "restarted":
+            self.rounds.refresh(version.campaign.id)
+
+    def _find_transition(
+        self, version: ServedVersion, number: int, event: batch_rule.RoundEvent, now: float
+    ) -> batch_rule.Transition | None:
         campaign, rounds = version.campaign, self.rounds.of(version.campaign.id)
         round = rounds.get(number)
         state: batch_rule.RuleState = "unopened" if round is None else round.state
@@ -279,11 +291,9 @@ class ShufflerRole:
         )
         if self.faults.unreadable(campaign.id, number):
             facts |= {"unreadable"}
-        row = batch_rule.find_transition(state, event, facts)
-        for effect in () if row is None else row.effects:
-            self._do(effect, version, number, now, batch)
-        if row is not None and event != "restarted":
-            self.rounds.refresh(campaign.id)
+        if round is not None and self._outbox.refuses(round.batch):
+            facts |= {"refused"}
+        return batch_rule.find_transition(state, event, facts)
 
     def _do(
         self,
@@ -321,6 +331,11 @@ class ShufflerRole:
                 _LOG.warning("the key of a round is back", campaign=campaign, round=number)
             case "erase":
                 self.rounds.link_keys.erase(campaign, number)
+            case "discard":
+                refused = self.rounds.of(campaign)[number].batch
+                assert refused is not None
+                self._outbox.discard(refused)
+                _LOG.warning("refused batch dropped", campaign=campaign, round=number, batch=refused)
             case "deliver" | "retry later" | "forget" | "abandon":
                 pass  # the outbox sends what waits, and forgets it; `start` abandons
 

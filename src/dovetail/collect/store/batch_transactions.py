@@ -64,6 +64,17 @@ def deliver(connection: Connection, batch: str) -> None:
     connection.execute(delete(PART).where(PART.c.batch == batch))
 
 
+def discard(connection: Connection, batch: str) -> None:
+    """From "waiting" to nothing, and from "released" to "dropped"."""
+    campaign = _lock_batch(connection, batch, "waiting")
+    if campaign is None:
+        return
+    mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
+    connection.execute(update(ROUND).where(mine).values(state="dropped"))
+    connection.execute(delete(PART).where(PART.c.batch == batch))
+    connection.execute(delete(BATCH).where(BATCH.c.id == batch))
+
+
 def outgoing(connection: Connection) -> list[OutgoingBatch]:
     """Batches that are not delivered, by id."""
     rows = connection.execute(select(BATCH).where(BATCH.c.state != "delivered").order_by(BATCH.c.id)).all()

@@ -148,6 +148,9 @@ class ShufflerStore(Protocol):
     def mark_delivered(self, batch: str) -> None:
         """The analyzer has it: mark batch and rounds "delivered", delete the body."""
 
+    def discard_batch(self, batch: str) -> None:
+        """Give up a batch that waits: its rounds are "dropped", nothing of it is left. Others stay as they are."""
+
     def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
         """Add to the counters of refused messages, by kind."""
 

@@ -174,6 +174,10 @@ class DatabaseShufflerStore:
         self._database.write(lambda connection: batch_transactions.deliver(connection, batch))
         self._database.forget(PART)
 
+    def discard_batch(self, batch: str) -> None:
+        self._database.write(lambda connection: batch_transactions.discard(connection, batch))
+        self._database.forget(PART)
+
     def add_faults(self, faults: dict[tuple[CampaignId, str], int]) -> None:
         rows = [{"campaign": c, "kind": kind, "total": more} for (c, kind), more in sorted(faults.items())]
         add = self._database.insert(FAULT)

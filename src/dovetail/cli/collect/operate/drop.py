@@ -1,4 +1,4 @@
-"""`dovetail collect drop`: the owner gives up a round that is lost."""
+"""`dovetail collect drop`: the owner gives up a round that cannot be counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def _drop(
     campaign: Annotated[Path, typer.Argument(help="The signed campaign file.")],
-    round: Annotated[int, typer.Argument(help="The lost round.", min=1)],
+    round: Annotated[int, typer.Argument(help="The round.", min=1)],
     keys: Annotated[Path, typer.Option(help="The owner's key file.")],
     shuffler: Annotated[
         str | None, typer.Option(help="The shuffler's URL; default: `endpoints.http` of the campaign.")
@@ -31,10 +31,10 @@ def _drop(
     audit: AuditFile = None,
     as_json: Json = False,
 ) -> None:
-    """Give up a round whose key the shuffler has lost, or whose reports do not open; they are deleted.
+    """Give up a round whose key is lost, whose reports do not open, or whose batch the analyzer refuses.
 
-    A lost round holds up no other one and comes back when its key does, so there is no hurry. Any other round is
-    refused. Dropping a round twice changes nothing.
+    Its reports are deleted. Such a round holds up no other one, and goes on when its key is back or the analyzer
+    takes its batch, so there is no hurry. Any other round is refused. Dropping a round twice changes nothing.
 
     Example: dovetail collect drop campaign.toml 3 --keys owner.key
     """

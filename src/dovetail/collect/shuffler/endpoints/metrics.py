@@ -58,6 +58,10 @@ def _campaign(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[st
         "dropped": [{"round": round.number, "reports": coarse(round.count)} for round in dropped],
         "lost": [{"round": round.number, "reports": coarse(round.count)} for round in lost],
         "faulty": shuffler.faults.rounds().get(campaign.id, []),
+        "refused_batches": [
+            {"round": number, "kind": kind}
+            for number, kind in sorted(shuffler.refused_batches().get(campaign.id, {}).items())
+        ],
         "refused": _coarse(shuffler.rounds.store.faults(campaign.id)),
     }
 
@@ -93,6 +97,12 @@ class _Metrics(Collector):
         waiting = GaugeMetricFamily("dovetail_batches_waiting", "Batches that the analyzer has not counted yet.")
         waiting.add_metric([], len(self._shuffler.rounds.store.outgoing()))
         yield waiting
+        refused = GaugeMetricFamily(
+            "dovetail_batches_refused", "Batches that the analyzer refuses; they are sent again.", labels=["campaign"]
+        )
+        for id in self._shuffler.campaigns.newest:
+            refused.add_metric([id], len(self._shuffler.refused_batches().get(id, ())))
+        yield refused
         faulty = GaugeMetricFamily("dovetail_rounds_faulty", "Rounds that cannot go on.", labels=["campaign"])
         for id, numbers in self._shuffler.faults.rounds().items():
             faulty.add_metric([id], len(numbers))

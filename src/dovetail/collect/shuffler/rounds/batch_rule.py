@@ -50,6 +50,7 @@ RoundEffect = Literal[
     "forget",
     "lose",
     "recover",
+    "discard",
 ]
 
 
@@ -87,6 +88,7 @@ BATCH_RULE = (
     Transition("lost", "key back", "", ("recover",), "open"),
     Transition("lost", "owner drops", "", ("drop", "erase"), "dropped"),
     Transition("held", "owner drops", "unreadable", ("drop", "erase"), "dropped"),
+    Transition("released", "owner drops", "refused", ("discard", "erase"), "dropped"),
 )
 
 FACTS = {
@@ -94,6 +96,7 @@ FACTS = {
     "waits": "small = wait, and the campaign has not expired",
     "merges": "small = merge, and a later round can still close",
     "unreadable": "its reports do not open under its key",
+    "refused": "the analyzer has refused its batch when it last answered",
 }
 
 EFFECTS: dict[RoundEffect, str] = {
@@ -110,6 +113,7 @@ EFFECTS: dict[RoundEffect, str] = {
     "abandon": "the half-built batch is deleted; nothing of it has left, the next one draws its own permutation",
     "forget": "the body of the batch is deleted",
     "lose": "nothing is deleted; devices are told that the round is lost, and status, health and metrics show it",
+    "discard": "the batch is deleted, and nobody can count it any more",
     "recover": "the round goes on where it was: by its time and count it is open, held or released",
 }
 
