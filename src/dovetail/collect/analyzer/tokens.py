@@ -12,6 +12,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Protocol, Self
 
+from dovetail.collect.files import sync_folder
 from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, OutputError
 
@@ -108,6 +109,7 @@ class Tokens:
             if path.exists():  # the analyzer may run as another user, who was given this file
                 Path(scratch).chmod(path.stat().st_mode & 0o777)
             Path(scratch).replace(path)
+            sync_folder(path.parent)  # a withdrawal that a power cut undoes would let the token in again
         except OSError as error:
             raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
 
