@@ -362,6 +362,48 @@ def test_keys_back_and_database_older_releases_nothing_twice(tmp_path, rounds):
     assert [batch.header.rounds for batch in world.analyzer.batches.values()].count((1,)) == 1
 
 
+@pytest.mark.parametrize("when", ["round 1 was open", "round 1 was unknown"])
+def test_after_a_restore_a_retry_of_what_was_released_joins_no_later_round(tmp_path, when):
+    """Its device never heard the answer; the older database does not know that the report has left."""
+    world = World(campaign(minimum=2, late="next"), folder=tmp_path)
+    content = backup(world)
+    if when == "round 1 was unknown":
+        with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as base:
+            base.deserialize(content)
+            base.execute("DELETE FROM round")
+            base.commit()
+            content = base.serialize()
+    reports = [message(world.campaign, device) for device in DEVICES[:2]]
+    world.deliver(reports)
+    world.to_round(2)
+    assert world.states()[1] == "delivered"
+    restore(world, content)
+    world.restart()
+    assert set(world.deliver(reports)) <= {"lost", "late"}
+    world.send(0, 1, 2, round=2)
+    world.to_round(3)
+    world.advance(300.0)
+    assert len(entries(world)) == 5 and len(world.analyzer.batches) == 2
+
+
+def test_after_a_restore_a_retry_of_what_had_joined_a_forgotten_round_counts_nowhere_again(tmp_path):
+    """It was made for a round that is known to be over, came late, and left with the next one."""
+    world = World(campaign(minimum=2, late="next"), folder=tmp_path)
+    late = message(world.campaign, DEVICES[9])
+    world.send(0, 1)
+    world.to_round(2)
+    assert world.states() == {1: "delivered", 2: "open"}
+    content = backup(world)
+    assert world.deliver([late]) == ["accepted"]
+    world.send(0, round=2)
+    world.to_round(3)
+    assert world.states()[2] == "delivered"
+    restore(world, content)
+    world.restart()
+    assert world.deliver([late]) == ["late"]
+    assert world.deliver([message(world.campaign, DEVICES[8], round=3)]) == ["accepted"], "new ones count"
+
+
 # seen from outside
 
 

@@ -115,6 +115,9 @@ class LinkKeyStore(Protocol):
     def erase(self, campaign: str, round: int) -> None:
         """Destroy the key, durably; nothing if there is none. Comes after the round's reports are deleted."""
 
+    def erased(self, campaign: str) -> set[int]:
+        """Rounds that are over: their key was destroyed."""
+
 
 class FileLinkKeyStore:
     """One file per round, readable by its owner only, in a folder that all replicas share.
@@ -161,7 +164,7 @@ class FileLinkKeyStore:
             self.identity()  # a key in the wrong place would be lost with its round
         try:
             if not path.exists():
-                if round in self._erased(campaign):
+                if round in self.erased(campaign):
                     raise _over(campaign, round)
                 self._write(path, os.urandom(_SECRET))
             _sync(self._folder)  # also after another process made it: what we seal now must open after a power cut
@@ -200,16 +203,18 @@ class FileLinkKeyStore:
         except OSError as error:
             raise _cannot(path, error) from None
 
-    def _path(self, campaign: str, round: int) -> Path:
-        return self._folder / f"{_name(campaign)}-{whole('round', round, least=0)}.key"
-
-    def _erased(self, campaign: str) -> set[int]:
-        """Rounds whose key was destroyed; a line that a crash cut off names none."""
+    def erased(self, campaign: str) -> set[int]:
+        path = self._folder / f"{_name(campaign)}.erased"
         try:
-            lines = (self._folder / f"{_name(campaign)}.erased").read_text(encoding="ascii").splitlines()
+            lines = path.read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
             return set()
-        return {int(line[:-1]) for line in lines if re.fullmatch(r"[0-9]+;", line)}
+        except OSError as error:
+            raise _cannot(path, error) from None
+        return {int(line[:-1]) for line in lines if re.fullmatch(r"[0-9]+;", line)}  # none cut off by a crash
+
+    def _path(self, campaign: str, round: int) -> Path:
+        return self._folder / f"{_name(campaign)}-{whole('round', round, least=0)}.key"
 
     def _note_erased(self, campaign: str, round: int) -> None:
         """Durable before the key is gone."""
@@ -271,6 +276,9 @@ class MemoryLinkKeyStore:
     def erase(self, campaign: str, round: int) -> None:
         if self._keys.pop((campaign, round), None) is not None:
             self._erased.add((campaign, round))
+
+    def erased(self, campaign: str) -> set[int]:
+        return {round for of, round in self._erased if of == campaign}
 
 
 def _expand(secret: bytes, purpose: bytes) -> bytes:

@@ -133,6 +133,7 @@ class ShufflerRole:
                     "expired, no reports are taken", campaign=version.campaign.id, version=version.campaign.version
                 )
         for version in self.campaigns.newest.values():
+            self.rounds.forgotten(version.campaign.id)  # looked up while the vault is surely there
             for number in self.rounds.refresh(version.campaign.id):
                 self._advance(version, number, "restarted", now)
 

@@ -8,6 +8,8 @@ from dovetail.collect.shuffler.rounds.round_keys import missing_key, own_key
 from dovetail.collect.shuffler.rounds.round_schedule import RoundsByNumber
 from dovetail.collect.store.interfaces import CampaignId, RoundRecord, ShufflerStore
 
+_OVER = ("released", "delivered", "dropped", "merged")
+
 
 class RoundCache:
     """Looks rounds up, opens them, and finds their keys; safe between threads."""
@@ -15,6 +17,7 @@ class RoundCache:
     def __init__(self, store: ShufflerStore, link_keys: LinkKeyStore) -> None:
         self.store, self.link_keys = store, link_keys
         self._seen: dict[CampaignId, RoundsByNumber] = {}
+        self._forgotten: dict[CampaignId, frozenset[int]] = {}
 
     def of(self, campaign: CampaignId) -> RoundsByNumber:
         """The rounds as last seen."""
@@ -25,6 +28,18 @@ class RoundCache:
         found = {round.number: round for round in self.store.rounds(campaign)}
         self._seen[campaign] = found
         return found
+
+    def forgotten(self, campaign: CampaignId) -> frozenset[int]:
+        """Rounds that the vault knows to be over and the store does not: it was restored from an older backup.
+
+        Which reports were in them nobody remembers. A store that was not restored is always ahead of the vault, so
+        that one look is enough.
+        """
+        if campaign not in self._forgotten:
+            erased, rounds = self.link_keys.erased(campaign), self.refresh(campaign)
+            known = {number for number, round in rounds.items() if round.state in _OVER}
+            self._forgotten[campaign] = frozenset(erased - known)
+        return self._forgotten[campaign]
 
     def open(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
         """Open a round, with a key of its own; what the vault says is over is lost to a database from a backup."""
