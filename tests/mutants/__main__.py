@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ PYTEST = ("-m", "pytest", "-o", "addopts=", "--import-mode=importlib", "--strict
 PASSED, FAILED = 0, 1  # pytest's exit statuses; any other says that the tests did not run
 ENDLESS = 1800.0  # seconds after which a run is given up
 KILLED = "killed"
+_NOTICED = re.compile(r"^(FAILED|ERROR) \S+::", re.M)  # in a test, or in what it is set up with; never an import
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Tree:
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if status == FAILED and "\nFAILED " in said:
+        if status == FAILED and _NOTICED.search(said):
             return KILLED
         return {PASSED: "SURVIVED", -1: "ENDLESS"}.get(status, f"BROKEN {status}")
 
