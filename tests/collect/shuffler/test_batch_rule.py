@@ -144,6 +144,12 @@ def test_a_report_counts_in_a_round_that_takes_reports_or_in_none(rounds, number
         assert found == number or (late == "next" and number < found <= running + 1)
 
 
+def test_one_round_ahead_is_taken_because_clocks_differ_and_no_further_one():
+    rule, rounds = campaign(), rounds_of(["open"])
+    found = [round_schedule.receiving_round(rule, number, rounds, now=BEGIN) for number in (1, 2, 3, 4)]
+    assert found == [1, 2, "too_early", "too_early"]
+
+
 @given(some_rounds, some_time)
 def test_only_rounds_that_run_now_are_opened(rounds, now):
     rule = campaign()

@@ -20,6 +20,7 @@ from tests.collect.shuffler.world import (
 )
 
 from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler import report_intake
 from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
@@ -304,3 +305,15 @@ def test_a_version_takes_no_report_from_the_moment_on_at_which_it_expires():
     assert made.expires is not None
     version, end = ServedVersion(made, None, None, 0), made.expires.timestamp()
     assert version.takes_reports(end - 1e-3) and not version.takes_reports(end)
+
+
+@pytest.mark.parametrize("change", [-1, 1, 1000])
+def test_a_message_of_another_length_costs_no_cryptography(change, monkeypatch):
+    """Whoever sends long messages to every shuffler must not keep it busy with them."""
+    world = World(campaign())
+    good = message(world.campaign, DEVICES[0])
+    opened = []
+    honest = report_intake.open_envelope
+    monkeypatch.setattr(report_intake, "open_envelope", lambda *each: opened.append(each) or honest(*each))
+    assert world.deliver([good[:change] if change < 0 else good + bytes(change)]) == ["malformed"] and opened == []
+    assert world.deliver([good]) == ["accepted"] and len(opened) == 1

@@ -167,6 +167,22 @@ def test_a_close_is_no_word_to_drop_and_the_other_way_round(tmp_path):
         world.shuffler.close_round("commute", 1, challenge + dropping, world.clock.now())
 
 
+def test_a_signature_that_does_not_say_what_it_is_for_drops_and_closes_nothing(tmp_path):
+    """Else what an owner has signed for another purpose, such as a hand-over, might be worth a drop."""
+    world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
+    challenge = world.shuffler.close_challenge("commute", 1, world.clock.now())
+    bare = world.campaign.digest + (1).to_bytes(4, "big")
+    lose_key(world)
+    world.advance(1.0)
+    for before in (b"", b"dovetail hand-over v1\0", b"dovetail audit v1\0"):
+        word = OWNER.signing.sign(before + bare)
+        with pytest.raises(Refusal, match="not signed"):
+            world.shuffler.drop_round("commute", 1, word, world.clock.now())
+        word = OWNER.signing.sign(before + bare + challenge)
+        with pytest.raises(Refusal, match="not signed"):
+            world.shuffler.close_round("commute", 1, challenge + word, world.clock.now())
+
+
 def spoil(world, number=1):
     """A report of the round that nobody sealed under its key."""
     (_, tag), *_ = world.store.tags("commute", [number])

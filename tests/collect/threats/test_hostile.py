@@ -80,7 +80,7 @@ def hostile(stage: Stage) -> Iterator[tuple[str, bytes, tuple[int, str]]]:
 
 
 def settled(stage: Stage) -> dict[str, int]:
-    """What was refused so far, all of it saved: counters are saved whole, and none of the second mark is left over."""
+    """What was refused so far, all of it saved: counters are saved whole, and no second mark is left over."""
     marks = {
         "unknown_device": make(stage.campaign, SigningKey.generate(), round=ROUND).wire,
         "revoked_device": stage.message(REVOKED, round=ROUND).wire,
