@@ -200,6 +200,25 @@ def test_markup_and_control_characters_do_not_steer_the_terminal() -> None:
     assert "\x1b" not in shown
 
 
+FREE = {"title", "steps", "assumptions", "files", "lines", "source", "reason", "caveats", "labels", "question"}
+
+
+def poisoned(node: Any, free: bool = False) -> Any:
+    """The document with controls in every text that is shown as it is; words that the report looks up stay."""
+    if isinstance(node, dict):
+        return {key: poisoned(value, free or key in FREE) for key, value in node.items()}
+    if isinstance(node, list):
+        return [poisoned(value, free) for value in node]
+    return f"{node}\x1b[2J\x07" if free and isinstance(node, str) else node
+
+
+@SAMPLES
+def test_no_text_of_a_document_steers_the_terminal_wherever_it_stands(make: Callable[[], Document]) -> None:
+    shown = printed(poisoned(make()), width=200)
+    assert "\x1b" not in shown and "\x07" not in shown
+    assert shown.count("\ufffd[2J\ufffd") > 10
+
+
 @SAMPLES
 @pytest.mark.parametrize("width", [80, 60])
 def test_the_terminal_keeps_to_its_width_and_loses_no_letter(make: Callable[[], Document], width: int) -> None:
