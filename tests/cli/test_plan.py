@@ -121,3 +121,26 @@ def test_bad_input_is_one_clear_line(
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and "Traceback" not in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_least_number_of_people_is_the_answer_where_n_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    told = document(capsys, "plan", "--question", "frequency", "--k", "2", "--error", "0.02", "--epsilon", "0.1")
+    assert told["n"] == told["smallest_n"] and told["epsilon"] <= 0.1 and told["error95"] <= 0.02
+    assert told["delta"] == 1e-6 and told["shuffler"] == "uniform" and told["leakage"]["prior_law"] == "uniform"
+    again = document(capsys, "plan", "--question", "frequency", "--k", "2", "--error", "0.02", "--epsilon", "0.1",
+                     "--n", str(told["n"]))  # fmt: skip
+    assert again["epsilon0"] == told["epsilon0"]
+
+
+def test_groups_are_planned_with_their_smallest_and_written_for_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "plan.toml"
+    asked = [*SHARE, "--epsilon0", "2", "--smallest-group", "500", "--shuffler", "within_groups", "--honest", ".999"]
+    told = document(capsys, *asked, "--out", str(place))
+    assert told["shuffler"] == "within_groups" and told["group_error95"] > told["error95"]
+    assert told["central"]["n"] == 500 and told["central"]["honest_n"] == 400
+    assert told["files"] == {"config": str(place)} and 'shuffler = "within_groups"' in place.read_text()
+    assert invoke([*asked, "--out", str(place)]) == 2 and "use --force" in capsys.readouterr().err
+    assert invoke([*SHARE, "--epsilon0", "2", "--shuffler", "mallows"]) == 2
+    assert "plan-shuffle" in capsys.readouterr().err

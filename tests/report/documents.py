@@ -69,12 +69,21 @@ def leakage(n: int) -> Document:
         "rounding": "upwards",
         "source": "Jurado, Gonze, Alvim, Palamidessi (2023), CSF, Theorem 19",
         "curve": {"n": sizes, "randomized_shuffled": mixed, "shuffled": [guessed(size) for size in sizes]},
+        "prior_law": "uniform",
+        "at_hand": {
+            "prior_law": "empirical",
+            "prior": 0.6775,
+            "randomized": 0.8808,
+            "randomized_shuffled": 0.67752,
+            "method": "exact sum",
+        },
     }
 
 
 def unshuffled(reason: str) -> Document:
     missing = {key: absent(reason) for key in ("shuffled", "randomized_shuffled", "curve")}
-    return leakage(1) | missing
+    own = leakage(1)
+    return own | missing | {"at_hand": own["at_hand"] | {"randomized_shuffled": absent(reason)}}
 
 
 def attack(success: float, name: str = "majority vote") -> Document:
@@ -111,6 +120,7 @@ def share(n: int, yes: float, shift: float, *, truth: bool, bias: float = 0.0) -
     return {
         "labels": ["no", "yes"],
         "value": value,
+        "possible": value,
         "standard_error": [error, error],
         "population_error": [math.sqrt(error**2 + yes * (1 - yes) / n)] * 2,
         "interval": [[middle - reach, middle + reach] for middle in value],
@@ -266,6 +276,7 @@ def numeric() -> Document:
     whole = {
         "labels": ["mean"],
         "value": [29.1234],
+        "possible": [29.1234],
         "standard_error": [error],
         "population_error": [0.1126],
         "interval": [[28.9801, 29.2667]],

@@ -137,7 +137,7 @@ def test_an_order_that_promises_nothing_says_so() -> None:
 
 def test_without_a_uniform_shuffle_the_leakage_is_that_of_one_report() -> None:
     metric = summarize_metrics(release())[3]
-    assert metric.headline == "88.08%"
+    assert metric.headline == "+20.33 points"
     assert "the report of one person" in metric.meaning
     assert any("no number for the released order" in detail for detail in metric.details)
 
@@ -246,7 +246,7 @@ def test_the_comparison_shows_every_shuffler_and_every_reason() -> None:
         "local ε",
         "central ε",
         "order α",
-        "best guess right",
+        "best guess right, if all answers are equally likely",
         "majority vote right",
     ]
     assert [row[0] for row in table.rows[5:8]] == ["correlation right", "de Finetti right", "± overall"]
@@ -284,8 +284,27 @@ def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
     document = rehearsal()
     document["leakage"] |= {"method": "bracket", "curve": absent("drawn where every number is exact")}
     assert "in one try is right with probability at most 52.59%" in summarize_metrics(document)[3].meaning
-    assert "is right with probability at most 52.59%, against 50%" in text_of(render_html(document))
     assert "at most 52.59%" not in text_of(render_html(rehearsal()))
+    document["leakage"]["at_hand"] |= {"method": "bracket"}
+    assert "is right with probability at most 67.76%: a gain of 0.01" in text_of(render_html(document))
+
+
+def test_a_guess_is_told_beside_the_blind_guess_for_the_same_prior() -> None:
+    shown = text_of(render_html(rehearsal()))
+    assert "without any data, is right for 67.75% of these people" in shown
+    assert "is right with probability 67.76%: a gain of 0.01 percentage points" in shown
+    assert "finds every answer equally likely beforehand" in shown and "without any data it is 50%" in shown
+    estimated = release()
+    estimated["leakage"]["at_hand"] |= {"prior_law": "estimated"}
+    assert "is right for 67.75% of the people, by the estimate below" in text_of(render_html(estimated))
+
+
+def test_an_impossible_estimate_is_shown_as_the_nearest_possible_one() -> None:
+    document = rehearsal()
+    document["estimates"]["overall"] |= {"value": [1.08, -0.08], "possible": [1.0, 0.0]}
+    shown = text_of(render_html(document))
+    assert "The estimated share of “yes” is 0.00%" in shown and "the unbiased values, -8.00% to 108.00%" in shown
+    assert "nearest answer that is possible" not in text_of(render_html(rehearsal()))
 
 
 def test_a_release_without_comparison_has_no_comparison() -> None:
@@ -332,7 +351,7 @@ def test_nothing_is_called_safe_or_anonymous(make: Callable[[], Document]) -> No
 
 def test_the_place_of_the_collection_is_marked_on_the_curve() -> None:
     page = render_html(rehearsal())
-    assert "n = 139 shuffled together" in page
+    assert "n = 139 honest people shuffled together" in page
     document = rehearsal() | {key: rehearsal()["comparison"][1][key] for key in ("leakage", "central")}
     assert f"n = {N:,}<" in render_html(document)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE
+from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
@@ -13,9 +15,18 @@ from dovetail.plan.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate, recommend
 from dovetail.plan.families import RandomizerFamily, families, select_families
 from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
+from dovetail.plan.people import (
+    FIRST_GUESS,
+    check_wishes,
+    default_delta,
+    honest_people,
+    least_people,
+    smallest_group_of,
+)
 from dovetail.plan.requirements import PopulationShape, Requirements
 from dovetail.plan.risk import Risk, assess_risk
 from dovetail.plan.search import guaranteed_epsilon, smallest_n
+from dovetail.plan.shuffles import name_of_shuffle
 
 TRADEOFF_FACTORS = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 
@@ -45,8 +56,10 @@ class CollectionPlan:
         Predicted error, for the worst shares unless `requirements.shares` is "flat".
     flat : Accuracy or None
         The same where every value is equally frequent; None for a mean.
+    in_smallest_group : Accuracy or None
+        The same for the estimate of the smallest group alone; None where everybody is shuffled.
     central : CentralDP
-        The guarantee after a uniform shuffle, in three lines.
+        The guarantee after a uniform shuffle, of everybody or inside the smallest group, in three lines.
     risk : Risk
         Exact vulnerability among the honest people.
     smallest_n : int or None
@@ -64,6 +77,7 @@ class CollectionPlan:
     randomizer: FrequencyRandomizer | NumericRandomizer
     accuracy: Accuracy
     flat: Accuracy | None
+    in_smallest_group: Accuracy | None
     central: CentralDP
     risk: Risk
     smallest_n: int | None
@@ -71,6 +85,11 @@ class CollectionPlan:
     tradeoff: tuple[TradeoffRow, ...]
     alternatives: tuple[Alternative, ...]
     report_bits: int
+
+    @property
+    def shuffler(self) -> str:
+        """Name of the shuffle that the central guarantee assumes."""
+        return name_of_shuffle(grouped=self.requirements.smallest_group is not None)
 
     @property
     def epsilon0(self) -> float:
@@ -106,13 +125,15 @@ class CollectionPlan:
 def plan_collection(
     *,
     question: Literal["frequency", "mean"],
-    n: int,
-    delta: float,
+    n: int | None = None,
+    delta: float | None = None,
     k: int | None = None,
     lower: float | None = None,
     upper: float | None = None,
     grid: float | None = None,
-    honest: int | None = None,
+    honest: float | None = None,
+    groups: int | None = None,
+    smallest_group: int | None = None,
     error: float | None = None,
     epsilon: float | None = None,
     epsilon0: float | None = None,
@@ -121,27 +142,31 @@ def plan_collection(
 ) -> CollectionPlan:
     r"""Plan a collection from its requirements.
 
-    `error` asks for the least noise budget that reaches it, and recommends the randomizer with the smallest central
-    epsilon; `epsilon` and `epsilon0` ask for the best accuracy they buy. `error` and `epsilon` together ask whether
-    both can be had, and from which n on. Among randomizers that are equally good to within a twentieth the one with
-    the shortest report is taken.
+    Without `n`, two of `error`, `epsilon` and `epsilon0` ask for the least number of people at which both hold.
+    With it, `error` asks for the least noise budget that reaches it, and recommends the randomizer with the smallest
+    central epsilon; `epsilon` and `epsilon0` ask for the best accuracy they buy. `error` and `epsilon` together ask
+    whether both can be had, and from which n on. Among randomizers that are equally good to within a twentieth the
+    one with the shortest report is taken.
 
     Parameters
     ----------
     question : "frequency" or "mean"
         The shares of k values, or the mean of a number in [lower, upper].
-    n : int, 1 .. 1e12
+    n : int, 1 .. 1e12, optional
         People who will answer, once each.
-    delta : float, at least 0, below 1
-        Of the central guarantee; well below 1/n.
+    delta : float, at least 0, below 1, optional
+        Of the central guarantee; default `default_delta(n)`, at most a hundredth of 1/n.
     k : int, 2 to 2^24
         Frequency: number of values.
     lower, upper : float
         Mean: public range of the number.
     grid : float, optional
         Mean: width of a step; default so fine that rounding adds a twentieth to the error at most.
-    honest : int, 1 .. n, optional
+    honest : int, 1 .. n, or a share above 0 and below 1, optional
         People assumed to follow the protocol and to keep their reports secret; default all.
+    groups, smallest_group : int, optional
+        Reports are shuffled inside each of so many equal groups, or of groups of which the smallest has so many
+        people: only they hide each other. Default: everybody is shuffled with everybody.
     error : float, above 0 and below the width of the range (1 for shares)
         What one share (or the mean) may be off with probability 95 %, about exactly these n people.
     epsilon : float, above 0, at most 700, nats
@@ -176,19 +201,71 @@ def plan_collection(
     ------
     Variances: the sources of the randomizers; central guarantee: `amplify`; vulnerability: `vulnerability`.
     """
-    requirements = Requirements(
-        question=question, n=n, honest=n if honest is None else honest, delta=delta, k=k, lower=lower, upper=upper,
-        grid=grid, error=error, epsilon=epsilon, epsilon0=epsilon0, randomizer=randomizer, shares=shares,
-    )  # fmt: skip
+    wishes = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
+    asked = {
+        "question": question, "k": k, "lower": lower, "upper": upper, "grid": grid, "randomizer": randomizer,
+        "shares": shares,
+    }  # fmt: skip
+    shuffled = {"groups": groups, "smallest_group": smallest_group}
+    if n is None:
+        requirements = _with_least_people(wishes, asked, shuffled, honest=honest, delta=delta)
+    else:
+        requirements = _requirements(n, {**asked, **wishes}, shuffled, honest=honest, delta=delta)
+    plan = _planned(requirements)
+    return plan if n is not None else replace(plan, smallest_n=requirements.n, smallest_n_reason="")
+
+
+def _requirements(
+    n: int, asked: dict[str, Any], shuffled: dict[str, int | None], *, honest: float | None, delta: float | None
+) -> Requirements:
+    """The checked requirements for n people."""
+    n = whole("n", n, least=1, most=MOST_PEOPLE)
+    return Requirements(
+        n=n,
+        honest=honest_people(honest, n),
+        delta=default_delta(n) if delta is None else delta,
+        smallest_group=smallest_group_of(n, **shuffled),
+        **asked,
+    )
+
+
+def _with_least_people(
+    wishes: dict[str, Any],
+    asked: dict[str, Any],
+    shuffled: dict[str, int | None],
+    *,
+    honest: float | None,
+    delta: float | None,
+) -> Requirements:
+    given = check_wishes(wishes)
+    if shuffled["smallest_group"] is not None:
+        raise ParameterError("without `n`, give the number of `groups` instead of `smallest_group`.")
+    if honest is not None and not 0.0 < honest < 1.0:
+        raise refuse("honest", "a share above 0 and below 1, because `n` is asked for", honest)
+    guess = max(FIRST_GUESS, 2 * (shuffled["groups"] or 1))
+    if "error" in given:
+        _requirements(guess, {**asked, "error": given["error"]}, shuffled, honest=honest, delta=delta)  # refuses
+    fixed = {"epsilon0": given["epsilon0"]} if "epsilon0" in given else given
+    return least_people(
+        given,
+        lambda n: _requirements(n, {**asked, **fixed}, shuffled, honest=honest, delta=delta),
+        guess=guess,
+    )
+
+
+def _planned(requirements: Requirements) -> CollectionPlan:
     calibrated = {family.name: calibrate(family, requirements) for family in families(requirements)}
     best = _best(calibrated, requirements)
     smallest, reason = _smallest_n(best.family, requirements)
-    risk = assess_risk(best.randomizer, n=requirements.honest)
+    risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))
     return CollectionPlan(
         requirements=requirements,
         randomizer=best.randomizer,
         accuracy=best.accuracy,
         flat=None if requirements.k is None else predict_accuracy(best.randomizer, n=requirements.n, shares="flat"),
+        in_smallest_group=None
+        if requirements.smallest_group is None
+        else predict_accuracy(best.randomizer, n=requirements.smallest_group, shares=requirements.shares),
         central=best.central,
         risk=risk,
         smallest_n=smallest,
@@ -229,6 +306,7 @@ def _smallest_n(family: RandomizerFamily, requirements: Requirements) -> tuple[i
 
 
 def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements) -> Iterator[TradeoffRow]:
+    trusted = requirements.honest_with_anyone(requirements.n)
     for factor in TRADEOFF_FACTORS:
         epsilon0 = best.epsilon0 * factor
         if factor == 1.0:
@@ -239,7 +317,7 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
             except ParameterError:  # too small an epsilon0 for this kind
                 continue
             # what is not known for the answer is not known at another epsilon0 either
-            known = risk if risk.exact is None else assess_risk(randomizer, n=requirements.honest)
+            known = risk if risk.exact is None else assess_risk(randomizer, n=trusted)
             error95 = predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares).error95
             epsilon = guaranteed_epsilon(best.family, epsilon0, requirements, n=requirements.n)
             yield TradeoffRow(epsilon0, epsilon, error95, known.vulnerability, known.gain)
@@ -261,6 +339,11 @@ def _notes(plan: CollectionPlan) -> Iterator[str]:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:
         yield "shuffling adds next to nothing here: the guarantee is that of one report"
+    if requirements.smallest_group is not None:
+        yield (
+            f"nothing leaves its group: the guarantee is that of the smallest, {requirements.smallest_group:,} "
+            "people; everybody shuffled together is promised more, and no group can then be estimated by itself"
+        )
     if requirements.honest < requirements.n:
         liars = requirements.n - requirements.honest
         yield f"the error holds if everybody reports as told: {liars:,} people who lie can move the estimate further"

@@ -37,6 +37,7 @@ class Requirements:
     epsilon0: float | None = None
     randomizer: str | None = None
     shares: PopulationShape = "any"
+    smallest_group: int | None = None
 
     def __post_init__(self) -> None:
         n = whole("n", self.n, least=1, most=MOST_PEOPLE)
@@ -44,6 +45,8 @@ class Requirements:
         share("delta", self.delta)
         if self.shares not in ("any", "flat"):
             raise refuse("shares", '"any" or "flat"', self.shares)
+        if self.smallest_group is not None:
+            object.__setattr__(self, "smallest_group", whole("smallest_group", self.smallest_group, least=2, most=n))
         checked = self._frequency() if self.question == "frequency" else self._mean()
         for name, value in {**checked, **self._targets(), "n": n, "honest": honest}.items():
             object.__setattr__(self, name, value)
@@ -52,6 +55,14 @@ class Requirements:
     def span(self) -> float:
         """Width of the range that the answer lies in: 1 for shares."""
         return 1.0 if self.lower is None or self.upper is None else self.upper - self.lower
+
+    def honest_with_anyone(self, n: int) -> int:
+        """The fewest honest people, of n in the same proportions, whose reports are shuffled with one person's own.
+
+        All others are assumed to sit in the smallest group, as `run` assumes.
+        """
+        mixed = n if self.smallest_group is None else n * self.smallest_group // self.n
+        return max(1, mixed - n + max(1, n * self.honest // self.n))
 
     def _frequency(self) -> dict[str, Any]:
         if self.lower is not None or self.upper is not None or self.grid is not None:

@@ -28,16 +28,15 @@ def predict_error95(family: RandomizerFamily, epsilon0: float, requirements: Req
 
 
 def central_guarantee(family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int) -> CentralDP:
-    """The central guarantee of n people of whom the same share is honest."""
-    honest = max(1, n * requirements.honest // requirements.n)
-    return amplify(family.make(epsilon0, n), n=n, delta=requirements.delta, honest=honest)
+    """The central guarantee of n people of whom the same share is honest, and sits in the smallest group."""
+    mixed = n if requirements.smallest_group is None else n * requirements.smallest_group // requirements.n
+    honest = requirements.honest_with_anyone(n)
+    return amplify(family.make(epsilon0, n), n=max(honest, mixed), delta=requirements.delta, honest=honest)
 
 
 def guaranteed_epsilon(family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int) -> float:
     """The epsilon of `central_guarantee`, without its other fields."""
-    return central_epsilon(
-        family.make(epsilon0, n), n=max(1, n * requirements.honest // requirements.n), delta=requirements.delta
-    )
+    return central_epsilon(family.make(epsilon0, n), n=requirements.honest_with_anyone(n), delta=requirements.delta)
 
 
 def smallest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, error: float, n: int) -> float | None:
@@ -71,7 +70,7 @@ def best_epsilon0(family: RandomizerFamily, requirements: Requirements, *, epsil
 
 def largest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, epsilon: float, n: int) -> float:
     """The largest epsilon0 found admissible: every randomizer's, or more where this kind amplifies more."""
-    honest = max(1, n * requirements.honest // requirements.n)
+    honest = requirements.honest_with_anyone(n)
     start = min(max_epsilon(epsilon=epsilon, n=honest, delta=requirements.delta), family.largest_epsilon0)
 
     def log_slack(epsilon0: float) -> float:

@@ -40,10 +40,26 @@ class OrderEvaluation:
 
 
 @dataclass(frozen=True)
-class BayesLeakage:
-    """Bayes vulnerability: probability that one person's value is guessed in one try, uniform prior.
+class GuessAtHand:
+    """Bayes vulnerability of one person's value for the shares at hand, beside the blind guess of the commonest one.
 
-    `curve` holds the same numbers for smaller collections, to be drawn.
+    `prior_law`: "empirical", the shares of the people of a rehearsal, or "estimated", those that a release estimates
+    from its own reports, which reveals nothing further. `randomized` and `randomized_shuffled` are upper ends where
+    `method` is "bracket".
+    """
+
+    prior_law: str
+    prior: float
+    randomized: float
+    randomized_shuffled: float | Missing
+    method: str
+
+
+@dataclass(frozen=True)
+class BayesLeakage:
+    """Bayes vulnerability: probability that one person's value is guessed in one try, all values equally likely.
+
+    `curve` holds the same numbers for smaller collections, to be drawn. `at_hand` are those for the shares at hand.
     """
 
     prior: float
@@ -55,17 +71,23 @@ class BayesLeakage:
     rounding: str
     source: str
     curve: dict[str, list[float]] | Missing
+    at_hand: GuessAtHand | Missing = Missing("no estimate of the shares to take as a prior")
+    prior_law: str = "uniform"
 
 
 @dataclass(frozen=True)
 class IntervalEstimates:
-    """Estimated shares of the categories, or one mean, with intervals; `truth` in rehearsals only."""
+    """Estimated shares of the categories, or one mean, with intervals; `truth` in rehearsals only.
+
+    `value` is unbiased and may be impossible, such as a share below 0; `possible` is the nearest that is possible.
+    """
 
     labels: list[str]
     value: list[float]
     standard_error: list[float]
     population_error: list[float]
     interval: list[tuple[float, float]]
+    possible: list[float]
     bias_bound: float
     n: int
     truth: list[float] | None = None

@@ -19,7 +19,7 @@ Plot = Annotated[
 Table = dict[str, Any] | list[dict[str, Any]]  # columns by name, or rows
 
 
-def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
+def check_places(*, csv: Path | None, plot: Path | None, force: bool, out: Path | None = None) -> None:
     """Refuse what could not be written, before the work is done."""
     if plot is not None:
         from dovetail.report.charts.matplotlib_figure import check_figure
@@ -27,7 +27,7 @@ def check_places(*, csv: Path | None, plot: Path | None, force: bool) -> None:
         check_figure(plot)
     if plot is not None and plot == csv:
         raise OutputError(f"{plot}: cannot be both the table and the picture; name two places.")
-    for place in (csv, plot):
+    for place in (csv, plot, out):
         if place is not None and place.exists() and not force:
             raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
 

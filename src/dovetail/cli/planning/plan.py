@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -29,9 +30,23 @@ class Question:
     question: Annotated[
         Literal["frequency", "mean"], typer.Option(help="Shares of --k values, or the mean of a number.")
     ]
-    n: Annotated[float, typer.Option(help="People who will answer, once each.")]
-    delta: Annotated[float, typer.Option(help="delta of the central guarantee, well below 1/n.")]
-    honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
+    n: Annotated[
+        float | None, typer.Option(help="People who will answer, once each; left out, the least n for two wishes.")
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(help="delta of the central guarantee; default: a power of ten, at most 1e-6 and 1/(100 n)."),
+    ] = None
+    honest: Annotated[
+        float | None, typer.Option(help="People assumed honest, or their share, such as 0.9; default all.")
+    ] = None
+    shuffler: Annotated[
+        str | None, typer.Option(help="Shuffle to plan for: everybody together (default), or inside groups.")
+    ] = None
+    groups: Annotated[float | None, typer.Option(help="Shuffled inside each of so many equal groups.")] = None
+    smallest_group: Annotated[
+        float | None, typer.Option(help="Shuffled inside groups of which the smallest has so many people.")
+    ] = None
     k: Annotated[float | None, typer.Option(help="Frequency: values that a person can hold.")] = None
     lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None
     upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None
@@ -66,34 +81,54 @@ def register(app: typer.Typer) -> None:
 def _plan(
     question: Question,
     targets: Targets,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a configuration for `dovetail run` with the plan's numbers (TOML).")
+    ] = None,
     csv: Csv = None,
     plot: Plot = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that is.
+    """Plan a collection: how many people, which epsilon, how accurate, and what risk that is.
 
-    Recommends a randomizer; says what may be promised if the shuffler and everybody, only some people, or nobody is
-    honest, what an attacker can guess, and from which n on error and epsilon hold together. Infeasible requirements
-    are refused, with what to relax.
+    Any one of --n, --error and --epsilon (or --epsilon0) may be left out, and is solved for. Recommends a randomizer;
+    says what may be promised if the shuffler and everybody, only some people, or nobody is honest, and what an
+    attacker can guess. Infeasible requirements are refused, with what to relax.
 
-    Example: dovetail plan --question frequency --k 4 --n 1e5 --error 0.01 --delta 1e-8
+    Example: dovetail plan --question frequency --k 4 --error 0.02 --epsilon 0.1
     """
-    check_places(csv=csv, plot=plot, force=force)
+    check_places(csv=csv, plot=plot, out=out, force=force)
     from dovetail.plan.planner import plan_collection
 
-    counts = {"n": as_whole(question.n), "honest": as_whole(question.honest), "k": as_whole(question.k)}
-    plan = plan_collection(**{**vars(question), **counts, **vars(targets), "epsilon0": _one(targets.epsilon0)})
+    plan = plan_collection(**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)})
     document = plan_document(plan)
     document["files"] = write_curve(
         [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)
     )
+    if out is not None:
+        from dovetail.pipeline.config.plan_file import write_plan
+
+        write_plan(plan, out)
+        document["files"]["config"] = str(out)
     if as_json:
         from dovetail.report.document import to_jsonable
 
         print_json(to_jsonable(document))
     else:
         _print(plan)
+
+
+def _people(question: Question) -> dict[str, Any]:
+    """The arguments of the planner: whole numbers where they are counts, and the shuffle by its groups."""
+    given = vars(question).copy()
+    shuffler = given.pop("shuffler")
+    if shuffler is not None:
+        from dovetail.plan.shuffles import check_shuffle
+
+        check_shuffle(shuffler, grouped=question.groups is not None or question.smallest_group is not None)
+    whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group")}
+    a_share = question.honest is not None and 0.0 < question.honest < 1.0
+    return {**given, **whole, "honest": question.honest if a_share else as_whole(question.honest)}
 
 
 def _drawing(plan: CollectionPlan) -> dict[str, Any]:
@@ -116,6 +151,8 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "question": {
             name: Missing("not asked") if value is None else value for name, value in _requirements(plan.requirements)
         },
+        "n": plan.requirements.n,
+        "shuffler": plan.shuffler,
         "randomizer": plan.randomizer.name,
         "parameters": vars(plan.randomizer).copy(),
         "report_bits": plan.report_bits,
@@ -126,9 +163,12 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "error95": plan.error95,
         "population_error95": plan.accuracy.population_error95,
         "flat_error95": Missing("a mean has no shares") if plan.flat is None else plan.flat.error95,
+        "group_error95": Missing("everybody is shuffled together: no group is estimated by itself")
+        if plan.in_smallest_group is None
+        else plan.in_smallest_group.error95,
         "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
         "gain": unknown if plan.risk.gain is None else plan.risk.gain,
-        "leakage": unknown if plan.risk.exact is None else asdict(plan.risk.exact),
+        "leakage": unknown if plan.risk.exact is None else {**asdict(plan.risk.exact), "prior_law": "uniform"},
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
         "central": central_document(plan.central),
         "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
@@ -163,6 +203,7 @@ def _rows(plan: CollectionPlan) -> dict[str, str]:
         "report": f"{plan.report_bits:,} bits",
         "epsilon0": f"{plan.epsilon0!r} (one report)",
         "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {plan.central.delta:g}",
+        "shuffle": _shuffle(plan),
         "all honest": everybody,
         "some honest": some,
         "colluding": colluding,
@@ -182,9 +223,18 @@ def _error_rows(plan: CollectionPlan) -> dict[str, str]:
         "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
         "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
     }
+    if plan.in_smallest_group is not None:
+        rows["smallest group"] = f"{_error(plan, plan.in_smallest_group.error95)} {what} of that group alone"
     if plan.flat is not None and plan.requirements.shares == "any":
         rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
     return rows
+
+
+def _shuffle(plan: CollectionPlan) -> str:
+    people = plan.requirements.smallest_group
+    if people is None:
+        return f"{plan.shuffler}: everybody with everybody"
+    return f"{plan.shuffler}: the smallest group has {people:,} people"
 
 
 def _error(plan: CollectionPlan, value: float) -> str:
@@ -196,7 +246,8 @@ def _guess(plan: CollectionPlan) -> str:
     if seen is None:
         return f"not known: {plan.risk.reason}"
     return (
-        f"one person's value is guessed right in one try with probability {percent_up(seen.randomized_shuffled)}, "
+        f"who finds all {plan.requirements.k:,} values equally likely guesses one person's in one try with "
+        f"probability {percent_up(seen.randomized_shuffled)}, "
         f"{round_up(seen.randomized_shuffled / seen.prior, 4):g} times the {percent(seen.prior)} without any data; "
         f"from the report itself, if the shuffler colludes: {percent_up(seen.randomized)}"
     )

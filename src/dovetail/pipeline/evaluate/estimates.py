@@ -16,6 +16,7 @@ from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
 from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.simplex import project_to_simplex
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.report.document import Estimates, IntervalEstimates, Missing
 from dovetail.shuffle.identity import Identity
@@ -45,14 +46,14 @@ def estimates(
         overall = estimate_frequencies(randomizer, reports)
     if not wanted.by:
         public = Missing("no grouping column was asked for: list it in [estimate] by")
+    everybody = shares_of(overall, labels, _true(truth, randomizer), span=span_of(randomizer))
     if isinstance(public, Missing):
-        return Estimates("mean" if numeric else "share", LEVEL, shares_of(overall, labels, _true(truth, randomizer)),
-                         groups=public, withheld=[], estimator=estimator)  # fmt: skip
+        return Estimates("mean" if numeric else "share", LEVEL, everybody, public, withheld=[], estimator=estimator)
     parts = [_by_column(randomizer, reports, public[name], shuffler, wanted, labels, truth) for name in wanted.by]
     return Estimates(
         measure="mean" if numeric else "share",
         level=LEVEL,
-        overall=shares_of(overall, labels, _true(truth, randomizer)),
+        overall=everybody,
         groups=[entry for shares, _ in parts for entry in shares],
         withheld=[entry for _, small in parts for entry in small],
         estimator=estimator,
@@ -108,7 +109,9 @@ def _by_column(
     for row, group in enumerate(kept):
         part = estimate.group(row)
         true = _true(None if truth is None else truth[places == row], randomizer)
-        entries.append(shares_of(part, labels, true, by=column.name, group=str(names[int(group)])))
+        entries.append(
+            shares_of(part, labels, true, by=column.name, group=str(names[int(group)]), span=span_of(randomizer))
+        )
     return entries, withheld
 
 
@@ -134,24 +137,45 @@ def _true(truth: Truth, randomizer: FrequencyRandomizer | NumericRandomizer) -> 
 
 
 def shares_of(
-    estimate: Estimate, labels: list[str], truth: list[float] | None, by: str | None = None, group: str | None = None
+    estimate: Estimate,
+    labels: list[str],
+    truth: list[float] | None,
+    by: str | None = None,
+    group: str | None = None,
+    *,
+    span: tuple[float, float] | None = None,
 ) -> IntervalEstimates:
-    """An estimate as the report holds it."""
+    """An estimate as the report holds it; `span` is the declared range of a mean.
+
+    Interval and `possible` value are what the truth can be; the interval reaches to the possible value where the
+    projection moved it further than the noise does, and covers no less for it.
+    """
     low, high = estimate.interval(LEVEL)
-    if len(labels) > 1:  # a share lies in [0, 1] whatever the noise says; the unbiased value is left as it is
+    possible = estimate.value
+    if len(labels) > 1:
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        possible = project_to_simplex(estimate).value if np.isfinite(estimate.value).all() else possible
+    elif span is not None:
+        low, high, possible = np.clip(low, *span), np.clip(high, *span), np.clip(possible, *span)
+    low, high = np.minimum(low, possible), np.maximum(high, possible)
     return IntervalEstimates(
         labels=labels,
         value=_list(estimate.value),
         standard_error=_list(estimate.standard_error),
         population_error=_list(estimate.population_error),
         interval=list(zip(_list(low), _list(high), strict=True)),
+        possible=_list(possible),
         bias_bound=float(np.max(estimate.bias_bound)),
         n=int(estimate.n),
         truth=truth,
         by=by,
         group=group,
     )
+
+
+def span_of(randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[float, float] | None:
+    """The declared range of a mean."""
+    return (randomizer.lower, randomizer.upper) if isinstance(randomizer, NumericRandomizer) else None
 
 
 def _list(values: Any) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dovetail import __version__
@@ -26,6 +27,10 @@ def evaluate(
     """All metrics that do not need the truth; with it (n,), the estimates stand beside it."""
     randomizer, shuffler = collection.randomizer, collection.shuffler
     public: pl.DataFrame | Missing = collection.survey.public if shuffler.keeps_places else Missing(NO_ORDER)
+    found = estimates(
+        randomizer, batch, public, shuffler, wanted=estimate, labels=collection.categories or ["mean"], truth=truth
+    )
+    known = found.overall.truth
     return Evaluation(
         shuffler=shuffler.name,
         local=randomizer.guarantee.drawn_from(provenance),
@@ -33,12 +38,15 @@ def evaluate(
             randomizer, shuffler, delta=collection.delta, honest=collection.honest, provenance=provenance
         ),
         order=order_evaluation(shuffler, provenance=provenance),
-        leakage=bayes_leakage(randomizer, shuffler),
-        estimates=estimates(
-            randomizer, batch, public, shuffler, wanted=estimate,
-            labels=collection.categories or ["mean"], truth=truth,
+        leakage=bayes_leakage(
+            randomizer,
+            shuffler,
+            honest=collection.honest,
+            shares=np.asarray(found.overall.possible if known is None else known),
+            law="estimated" if known is None else "empirical",
         ),
-    )  # fmt: skip
+        estimates=found,
+    )
 
 
 def privacy_report(

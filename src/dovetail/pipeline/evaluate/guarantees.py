@@ -24,6 +24,14 @@ def smallest_batch(shuffler: Shuffler) -> int | Missing:
     return int(np.unique(blocks, return_counts=True)[1].min())
 
 
+def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:
+    """Of that batch, the honest people, if all the others sit in it."""
+    batch = smallest_batch(shuffler)
+    if isinstance(batch, Missing) or honest is None:
+        return batch
+    return max(1, batch - max(0, shuffler.n - honest))
+
+
 def central_guarantee(
     randomizer: Randomizer, shuffler: Shuffler, *, delta: float, honest: int | None, provenance: str
 ) -> CentralDP | Missing:
@@ -31,13 +39,12 @@ def central_guarantee(
 
     With fewer honest people than reports, all the others are assumed to sit in the smallest group.
     """
-    batch = smallest_batch(shuffler)
-    if isinstance(batch, Missing):
-        return batch
-    absent = 0 if honest is None else max(0, shuffler.n - honest)
+    batch, trusted = smallest_batch(shuffler), honest_batch(shuffler, honest)
+    if isinstance(batch, Missing) or isinstance(trusted, Missing):
+        return batch if isinstance(batch, Missing) else Missing(_NOT_SHUFFLED)
     if batch == 1:
         return Missing("somebody is shuffled with nobody else: for that person the local guarantee is all there is")
-    return amplify(randomizer, n=batch, delta=delta, honest=max(1, batch - absent)).drawn_from(provenance)
+    return amplify(randomizer, n=batch, delta=delta, honest=trusted).drawn_from(provenance)
 
 
 def order_evaluation(shuffler: Shuffler, *, provenance: str) -> OrderEvaluation:

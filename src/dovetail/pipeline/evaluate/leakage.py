@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
 from dovetail.leak.exact.histograms import histogram_count
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
-from dovetail.pipeline.evaluate.guarantees import smallest_batch
+from dovetail.pipeline.evaluate.guarantees import honest_batch
+from dovetail.pipeline.evaluate.guess_at_hand import Shares, guess_at_hand
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import BayesLeakage, Missing
 
@@ -27,26 +28,37 @@ _UNLISTED = (
 _FEWER = "of {m:,} people: upper bound computed from {m:,} of the {n:,} reports"
 
 
-def bayes_leakage(randomizer: Randomizer, shuffler: Shuffler) -> BayesLeakage | Missing:
-    """Bayes vulnerability of one person's value under the uniform prior.
+def bayes_leakage(
+    randomizer: Randomizer,
+    shuffler: Shuffler,
+    *,
+    honest: int | None = None,
+    shares: Shares | None = None,
+    law: Literal["empirical", "estimated"] = "empirical",
+) -> BayesLeakage | Missing:
+    """Bayes vulnerability of one person's value, all values equally likely; beside it for the shares at hand.
 
     Exact for k-ary randomized response, and for other randomizers while histograms are few. Otherwise the method is
-    "bracket": upper ends, with the blind guess as the lower one.
+    "bracket": upper ends, with the blind guess as the lower one. Who is not among the `honest` people hides nobody.
     """
     if not isinstance(randomizer, FrequencyRandomizer):
         return Missing("exact leakage is for categories; the private column is a number")
-    batch = smallest_batch(shuffler)
+    batch, channel = honest_batch(shuffler, honest), _channel(randomizer)
+    n = 1 if isinstance(batch, Missing) else batch
     try:
-        found = _found(randomizer, 1 if isinstance(batch, Missing) else batch)
+        found = _found(randomizer, channel, n)
     except UnsupportedError as error:
         return Missing(str(error))
+    if shares is not None:
+        m = batch if channel is None or isinstance(batch, Missing) else _reach(_kinds(channel), n)
+        at_hand = guess_at_hand(randomizer, channel, shares, law=law, m=m, exact=m == n)
+        found = replace(found, at_hand=at_hand)
     if isinstance(batch, Missing):
         return replace(found, shuffled=batch, randomized_shuffled=batch, curve=batch)
     return found
 
 
-def _found(randomizer: FrequencyRandomizer, n: int) -> BayesLeakage:
-    channel = _channel(randomizer)
+def _found(randomizer: FrequencyRandomizer, channel: Channel | None, n: int) -> BayesLeakage:
     if channel is None:
         return _bracket(randomizer, n, None, _UNLISTED)
     m = n if isinstance(channel, KRRChannel) else _reach(_kinds(channel), n)

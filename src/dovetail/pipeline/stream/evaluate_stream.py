@@ -11,7 +11,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Reports
 from dovetail.pipeline.config.run_config import RunConfig
-from dovetail.pipeline.evaluate.estimates import LEVEL, chosen_mean, shares_of
+from dovetail.pipeline.evaluate.estimates import LEVEL, chosen_mean, shares_of, span_of
 from dovetail.pipeline.evaluate.guarantees import order_evaluation
 from dovetail.pipeline.stream.batch_sizes import Batches
 from dovetail.pipeline.stream.fleet import Fleet
@@ -46,7 +46,7 @@ def evaluate_stream(
         estimates=Estimates(
             measure="mean",
             level=LEVEL,
-            overall=shares_of(whole, ["mean"], known),
+            overall=shares_of(whole, ["mean"], known, span=span_of(run.fleet.randomizer)),
             groups=Missing(_NO_GROUPS),
             withheld=[],
             estimator=chosen | {"reason": f"in the largest round: {chosen['reason']}"},

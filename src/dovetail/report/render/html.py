@@ -131,7 +131,7 @@ def _row(document: Document, block: Document, place: int, label: str, error: flo
     unit = Unit.of(document["estimates"]["measure"])
     low, high = (float(end) for end in block["interval"][place])
     truth = block.get("truth") if tables.shows_truth(document) else None
-    value = float(block["value"][place])
+    value = float(block["possible"][place])
     text = f"{unit(value, error)} ({unit.interval(block['interval'][place], error)})"
     return IntervalRow(label, text, value, low, high, None if not truth else float(truth[place]))
 
@@ -189,8 +189,8 @@ def _vulnerability(document: Document) -> CaptionedChart | None:
         return None
     curve = block["curve"]
     mixed, n = _mixed(document), document["collection"]["n"]
-    label = f"n = {mixed:,}" if mixed == n else f"n = {mixed:,} shuffled together"
-    title = "How often the best guess is right, by number of people"
+    label = f"n = {mixed:,}" if mixed == n else f"n = {mixed:,} honest people shuffled together"
+    title = "How often the best guess is right, by number of people, if all answers are equally likely beforehand"
     chart = curve_chart(
         [
             NamedCurve(

@@ -1,7 +1,7 @@
 """The metrics of the privacy report in plain words, shared by the page and the terminal."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 from dovetail.report.number_format import (
@@ -154,29 +154,64 @@ def _order(document: Document) -> MetricSummary:
 
 
 def _leakage(document: Document) -> MetricSummary:
-    name, question = "Exact leakage", "How often is the best possible guess right?"
+    name, question = "Exact leakage", "What does the best possible guess gain from the data?"
     block = document["leakage"]
     if missing_reason(block) is not None:
         return _absent(name, question, block)
     shuffled = missing_reason(block["randomized_shuffled"]) is None
     best = percent_up(block["randomized_shuffled"] if shuffled else block["randomized"])
     most = "at most " if block["method"] == "bracket" else ""
-    meaning = (
+    even = (
         "Somebody who finds every answer equally likely beforehand, sees "
         f"{'the shuffled batch' if shuffled else 'the report of one person'} and guesses "
         f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {most}{best}; "
         f"without any data it is {percent(block['prior'])}."
     )
+    hand = block["at_hand"]
+    known = missing_reason(hand) is None
+    meaning = f"{guess_sentence(hand)} {even}" if known else even
+    headline = f"+{guess_gain(hand)} points" if known else best
     details = (
         [] if shuffled else [f"no number for the released order: {missing_reason(block['randomized_shuffled'])}"]
     )
-    details += [f"one report with its noise, not shuffled: {percent_up(block['randomized'])}"] if shuffled else []
+    if shuffled:
+        own = f"one report with its noise, not shuffled: {percent_up(block['randomized'])} if all are equally likely"
+        details.append(f"{own}, {percent_up(hand['randomized'])} for the shares at hand" if known else own)
     if missing_reason(block["shuffled"]) is None:
-        details.append(f"shuffled without noise: {percent_up(block['shuffled'])}")
+        details.append(f"shuffled without noise: {percent_up(block['shuffled'])} if all are equally likely")
     for key, label in (("method", "method"), ("error_bound", "error at most"), ("rounding", "rounding")):
         if missing_reason(block.get(key)) is None:
             details.append(f"{label}: {format_brief(block[key])}")
-    return MetricSummary(name, question, best, meaning, (), tuple(details), *_fine_print(block))
+    return MetricSummary(name, question, headline, meaning, (), tuple(details), *_fine_print(block))
+
+
+def guess_sentence(hand: Document) -> str:
+    """What the data add to the blind guess of the commonest answer, for the shares at hand."""
+    blind, best = percent(hand["prior"]), percent_up(_best_guess(hand))
+    whose = (
+        f"is right for {blind} of these people"
+        if hand["prior_law"] == "empirical"
+        else f"is right for {blind} of the people, by the estimate below"
+    )
+    shuffled = missing_reason(hand["randomized_shuffled"]) is None
+    seen = "the shuffled batch" if shuffled else "the report of one person"
+    most = "at most " if hand["method"] == "bracket" else ""
+    return (
+        f"To name the commonest answer, without any data, {whose}; the best possible guess from {seen}, by somebody "
+        f"who knows nothing else, is right with probability {most}{best}: a gain of "
+        f"{guess_gain(hand)} percentage points."
+    )
+
+
+def guess_gain(hand: Document) -> str:
+    """The gain over the blind guess in percentage points, rounded up."""
+    gain = Decimal(repr(_best_guess(hand))) - Decimal(repr(float(hand["prior"])))
+    return percent_up(float(max(gain, Decimal(0)))).removesuffix("%")
+
+
+def _best_guess(hand: Document) -> float:
+    shuffled = missing_reason(hand["randomized_shuffled"]) is None
+    return float(hand["randomized_shuffled"] if shuffled else hand["randomized"])
 
 
 def _attack(document: Document) -> MetricSummary:
@@ -187,7 +222,8 @@ def _attack(document: Document) -> MetricSummary:
     meaning = (
         f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right "
         f"({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}); "
-        f"guessing without data is right in {percent(block['chance'])}. A better attack may exist."
+        f"to name the commonest answer for everybody is right in {percent(block['chance'])}. A better attack may "
+        "exist."
     )
     details = []
     if missing_reason(block.get("vulnerable")) is None:

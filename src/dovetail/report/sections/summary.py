@@ -10,10 +10,9 @@ from dovetail.report.number_format import (
     missing_reason,
     odds,
     percent,
-    percent_up,
     upward,
 )
-from dovetail.report.sections.sentences import amplifies, honesty_assumption, is_stream
+from dovetail.report.sections.sentences import amplifies, guess_sentence, honesty_assumption, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -55,12 +54,8 @@ def _promises(document: Document) -> Iterator[str]:
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
-    if missing_reason(leakage) is None and missing_reason(leakage["randomized_shuffled"]) is None:
-        most = "at most " if leakage["method"] == "bracket" else ""
-        yield (
-            f"The best possible guess at one person's answer is right with probability {most}"
-            f"{percent_up(leakage['randomized_shuffled'])}, against {percent(leakage['prior'])} without any data."
-        )
+    if missing_reason(leakage) is None and missing_reason(leakage["at_hand"]) is None:
+        yield guess_sentence(leakage["at_hand"])
 
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:
@@ -78,7 +73,7 @@ def _learned(document: Document) -> Iterator[str]:
         over = " over all rounds" if is_stream(document) else ""
         what = f"mean{over}" if measure == "mean" else f"share of “{overall['labels'][place]}”"
         yield (
-            f"The estimated {what} is {unit(overall['value'][place], error)}, with a "
+            f"The estimated {what} is {unit(overall['possible'][place], error)}, with a "
             f"{percent(document['estimates']['level'])} interval from "
             f"{unit.interval(overall['interval'][place], error)}."
         )
@@ -86,5 +81,5 @@ def _learned(document: Document) -> Iterator[str]:
 
 def _headline(document: Document) -> int:
     """The component to quote: the second of two answers, else the largest."""
-    values = document["estimates"]["overall"]["value"]
+    values = document["estimates"]["overall"]["possible"]
     return 1 if len(values) == 2 else max(range(len(values)), key=lambda place: float(values[place]))

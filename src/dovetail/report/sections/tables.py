@@ -57,6 +57,7 @@ def estimate_table(document: Document) -> Table:
     notes = [
         f"n = {overall['n']:,}. The interval is for exactly these people: the noise is its only source of error "
         "(noise error: standard error). With sampling: the standard error for a population they are drawn from.",
+        *_moved_note([overall], unit, error),
         *_bias_note([overall], unit),
         *_estimator_note(estimates),
         *_precision_note(document["randomizer"]),
@@ -83,7 +84,7 @@ def group_table(document: Document) -> Table:
             rows.append((str(group["by"]), str(group["group"]), *answer, *cells[:2], *cells[4:], f"{group['n']:,}"))
     if groups and len(groups[0]["labels"]) == 2:
         notes.append(f"Share of “{groups[0]['labels'][1]}”; “{groups[0]['labels'][0]}” is what remains.")
-    notes += [*_bias_note(groups, unit), *_withheld(estimates)]
+    notes += [*_moved_note(groups, unit, error), *_bias_note(groups, unit), *_withheld(estimates)]
     return Table(columns, tuple(rows), tuple(notes))
 
 
@@ -96,12 +97,24 @@ def median_error(blocks: Sequence[Document]) -> float:
 def _estimate_cells(block: Document, place: int, unit: Unit, error: float, *, truth: bool) -> tuple[str, ...]:
     known = block.get("truth")
     return (
-        unit(block["value"][place], error),
+        unit(block["possible"][place], error),
         unit.interval(block["interval"][place], error),
         unit(block["standard_error"][place], error, ROUND_CEILING),
         unit(block["population_error"][place], error, ROUND_CEILING),
         *((unit(known[place], error) if known else ABSENT,) if truth else ()),
     )
+
+
+def _moved_note(blocks: Sequence[Document], unit: Unit, error: float) -> Iterator[str]:
+    """Says that what is shown is not what was unbiased, where that can be seen."""
+    pairs = [pair for block in blocks for pair in zip(block["value"], block["possible"], strict=True)]
+    moved = [pair for pair in pairs if unit(pair[0], error) != unit(pair[1], error)]
+    if moved:
+        yield (
+            "Shown is the nearest answer that is possible (shares are at least 0 and sum to 100 %, a mean lies in "
+            f"its range); the unbiased values, {unit(min(pair[0] for pair in pairs), error)} to "
+            f"{unit(max(pair[0] for pair in pairs), error)}, stand as `value` in report.json."
+        )
 
 
 def _bias_note(blocks: Sequence[Document], unit: Unit) -> Iterator[str]:
@@ -160,7 +173,7 @@ def comparison_table(document: Document) -> Table:
         ("local ε", "local", "epsilon", upward),
         ("central ε", "central", "epsilon", upward),
         ("order α", "order", "alpha", upward),
-        ("best guess right", "leakage", "randomized_shuffled", percent_up),
+        ("best guess right, if all answers are equally likely", "leakage", "randomized_shuffled", percent_up),
     ]
     rows = [(words, *(cell(entry[part], key, write) for entry in entries)) for words, part, key, write in lines]
     for place, attack in enumerate(attacks_of(entries[0]) if entries else ()):

@@ -1,0 +1,82 @@
+"""A plan as a configuration for `run`: its numbers are set, what only the table knows is marked to be filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tomlkit
+from tomlkit.items import Table
+
+from dovetail.core.errors import OutputError
+from dovetail.plan.planner import CollectionPlan
+
+_FILL_IN = "FILL IN"
+MOST_LISTED = 20  # categories that are written out to be replaced
+
+
+def plan_toml(plan: CollectionPlan) -> str:
+    """The text of the configuration; `run` promises the same for the same n and number of categories."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment("A plan. Replace what says FILL IN, then: dovetail run THIS_FILE"))
+    document.add("schema_version", tomlkit.item(1))
+    document.add("mode", tomlkit.item("rehearsal"))
+    document["mode"].comment('"rehearsal" knows the truth and is for trying; "release" is what leaves the house')
+    document.add("data", _data(plan))
+    document.add("randomize", _table(randomizer=plan.randomizer.name, epsilon=plan.epsilon0))
+    document.add("shuffle", _shuffle(plan))
+    document.add("promise", _promise(plan))
+    return tomlkit.dumps(document)
+
+
+def write_plan(plan: CollectionPlan, place: Path) -> None:
+    """Write `plan_toml`."""
+    try:
+        place.write_text(plan_toml(plan), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{place}: {error.strerror or 'cannot be written'}.") from None
+
+
+def _table(**values: object) -> Table:
+    table = tomlkit.table()
+    for name, value in values.items():
+        table.add(name, tomlkit.item(value))
+    return table
+
+
+def _data(plan: CollectionPlan) -> Table:
+    asked = plan.requirements
+    table = _table(path=f"{_FILL_IN}.csv", private=_FILL_IN)
+    table["path"].comment("the table, beside this file: CSV or Parquet")
+    table["private"].comment("the column that nobody may learn about one person")
+    if asked.k is None:
+        table.add("lower", tomlkit.item(asked.lower))
+        table.add("upper", tomlkit.item(asked.upper))
+        table.add("grid", tomlkit.item(getattr(plan.randomizer, "grid", asked.grid)))
+    else:
+        names = [f"{_FILL_IN} {place}" for place in range(1, min(asked.k, MOST_LISTED) + 1)]
+        table.add("categories", tomlkit.item(names))
+        table["categories"].comment(f"exactly {asked.k:,} values, known beforehand and not read off the table")
+    if asked.smallest_group is not None:
+        table.add("public", tomlkit.item([_FILL_IN]))
+        table["public"].comment("the column that says who is in which group")
+    return table
+
+
+def _shuffle(plan: CollectionPlan) -> Table:
+    table = _table(shuffler=plan.shuffler)
+    people = plan.requirements.smallest_group
+    if people is not None:
+        groups = tomlkit.inline_table()
+        groups.update({"labels": _FILL_IN, "radius": 0})
+        table.add("groups", groups)
+        table["groups"].comment(f"the plan holds while the smallest group has {people:,} people")
+    return table
+
+
+def _promise(plan: CollectionPlan) -> Table:
+    asked = plan.requirements
+    table = _table(delta=asked.delta)
+    if asked.honest < asked.n:
+        table.add("honest", tomlkit.item(asked.honest))
+    table["delta"].comment(f"planned for {asked.n:,} people: central epsilon {plan.epsilon!r}")
+    return table
