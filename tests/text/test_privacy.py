@@ -15,9 +15,10 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.rules import SELECTIONS, UTILITIES
-from dovetail.text.selection.exponential import Exponential, level_weights
+from dovetail.text.selection.coins import flip, power_bounds
+from dovetail.text.selection.exponential import Exponential
 from dovetail.text.selection.integer_budget import IntegerBudget, Levels
-from dovetail.text.selection.permute_and_flip import PermuteAndFlip, flip
+from dovetail.text.selection.permute_and_flip import PermuteAndFlip
 
 each_utility = pytest.mark.parametrize("utility", UTILITIES)
 each_selection = pytest.mark.parametrize("selection", SELECTIONS)
@@ -25,12 +26,10 @@ each_set = pytest.mark.parametrize("public", ["pair", "cross", pytest.param("une
 
 
 def exact_law(selection: str, levels: Levels, base: int) -> list[Fraction]:
-    """What the sampler's whole numbers say, as fractions."""
-    if selection == "exponential":
-        weights = level_weights(levels, base)
-        total = sum(weights.values())
-        return [Fraction(weights[int(one)], total * int((levels == one).sum())) for one in levels]
+    """What the sampler's coins say, as fractions."""
     heads = [Fraction(base, base + 1) ** int(one) for one in levels]
+    if selection == "exponential":  # uniform proposals, of which the first with heads is taken
+        return [one / sum(heads) for one in heads]
     law = [Fraction(0)] * len(heads)
     orders = list(permutations(range(len(heads))))
     for order in orders:
@@ -176,6 +175,85 @@ def test_coins_near_their_edge_fall_on_the_right_side(level: int, words: int) ->
     place = int(Fraction(16, 17) ** level * 2**64) + words
     drawn = FixedWords(place, *[0] * 4)
     assert bool(flip(np.array([level]), 16, drawn)[0]) == (words < 0)
+
+
+@pytest.mark.parametrize(("base", "level"), [(16, 1), (16, 4096), (1 << 20, 12_345_678), (1 << 20, 256 << 20)])
+def test_powers_are_bracketed_within_the_guard_bits(base: int, level: int) -> None:
+    low, high = power_bounds(base, level, 512)
+    assert low <= high <= low + (1 << 33)  # half of the guard
+    if level < 5000:
+        assert Fraction(low, 1 << 512) <= Fraction(base, base + 1) ** level <= Fraction(high, 1 << 512)
+    else:
+        flint = pytest.importorskip("flint")
+        with flint.ctx.workprec(700):
+            exact = (flint.arb(base) / (base + 1)) ** level * flint.arb(2) ** 512
+            assert low <= exact <= high
+
+
+def test_a_coin_of_a_tiny_chance_is_decided_at_once() -> None:
+    # all bits zero: the word alone never decides, and a power of whole numbers would have a billion digits
+    assert flip(np.array([256 << 20]), 1 << 20, FixedWords(*[0] * 9))[0]
+    assert not flip(np.array([256 << 20]), 1 << 20, FixedWords(0, *[2**64 - 1] * 8))[0]
+
+
+def test_every_proposal_and_every_coin_of_the_exponential_mechanism_is_counted() -> None:
+    levels, budget, grid = np.array([0, 3, 11, 0]), IntegerBudget(1.0, 16, 16), 512
+    taken = np.zeros(4)
+    for proposal in range(3):
+        for coin in range(grid):
+            size = levels.size + 64
+            word = (2 * coin + 1) << 54  # the middle of its cell
+            refused = [3] * size + [0] * size  # then the fourth one is drawn, which stands for a refusal
+            drawn = FixedWords(*[proposal] * size, *[word] * size, *refused)
+            choice = Exponential().draw(levels, budget, drawn)
+            taken[choice] += 1
+    assert np.abs(taken[:3] / grid - (16 / 17) ** levels[:3]).max() <= 0.5 / grid + 1e-12
+
+
+def test_every_order_and_every_coin_of_permute_and_flip_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels, budget, grid = np.array([0, 3, 11]), IntegerBudget(1.0, 16, 16), 64
+    taken = np.zeros(3)
+    for order in permutations(range(3)):
+        monkeypatch.setattr(FixedWords, "permutation", lambda self, n, order=order: np.array(order), raising=False)
+        for first in range(grid):
+            for second in range(grid):
+                words = ((2 * coin + 1) << 57 for coin in (0, first, second))
+                taken[PermuteAndFlip().draw(levels, budget, FixedWords(*words))] += 1 / (6 * grid**2)
+    assert np.abs(taken - np.array(exact_law("permute-and-flip", levels, 16), dtype=float)).max() < 2 * 0.5 / grid
+
+
+@each_selection
+def test_thousands_of_sentences_and_a_small_epsilon_are_drawn_in_the_memory_of_their_coins(selection: str) -> None:
+    import tracemalloc
+
+    levels, budget = np.arange(5_000) * 53_000, IntegerBudget.of(1e-4)
+    assert levels.max() > 200 * budget.base
+    tracemalloc.start()
+    SELECTIONS[selection]().draw(levels, budget, rng_of("far"))
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+
+
+@each_utility
+def test_ten_thousand_sentences_are_scored_without_a_table_of_sentences_and_candidates(utility: str) -> None:
+    import tracemalloc
+
+    rows = np.resize(SENTENCES, (10_000, 2))
+    many = np.stack([np.arange(4096, 96, -2), np.arange(2000)], axis=1).astype(np.int16) // 2
+    public = candidates([tuple(one) for one in many.tolist()])
+    made = UTILITIES[utility].of(public)
+    tracemalloc.start()
+    scores = made.scores(rows)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000 < 10_000 * 2_000
+    tracemalloc.stop()
+    parts = [made.scores(rows[start : start + 7]) for start in range(0, 70, 7)]
+    if utility not in ("depth", "published"):
+        assert np.array_equal(sum(parts), made.scores(rows[:70])) and scores.any()
+
+
+def test_ties_of_approval_go_to_earlier_candidates() -> None:
+    public = candidates([(4096, 0), (0, 4096), (0, -4096), (-4096, 0)], approved=2)
+    assert UTILITIES["approval"].of(public).scores(np.array([(4096, 0)], dtype=np.int16)).tolist() == [1, 1, 0, 0]
 
 
 def test_permute_and_flip_is_never_worse_in_expectation_than_the_exponential_mechanism() -> None:

@@ -48,6 +48,9 @@ def check_rows(name: str, rows: object, *, dimension: int | None = None) -> Rows
     return rows
 
 
-def inner_products(left: Rows, right: Rows) -> NDArray[np.int64]:
-    """All inner products (n, m), exact: every partial sum is at most 2^24 by Cauchy-Schwarz, which doubles hold."""
-    return np.asarray(left.astype(np.float64) @ right.astype(np.float64).T).astype(np.int64)
+def inner_products(left: Rows, right: Rows | NDArray[np.float64]) -> NDArray[np.int64]:
+    """All inner products (n, m), exact: every partial sum is at most 2^24 by Cauchy-Schwarz, which doubles hold.
+
+    Rows that are used often may come as doubles already.
+    """
+    return np.asarray(left.astype(np.float64) @ right.astype(np.float64, copy=False).T).astype(np.int64)

@@ -86,6 +86,11 @@ class Candidates:
         return int(self.rows.shape[1])
 
     @cached_property
+    def doubles(self) -> NDArray[np.float64]:
+        """Rows (m, d) as doubles, for inner products."""
+        return self.rows.astype(np.float64)
+
+    @cached_property
     def projected(self) -> NDArray[np.int64]:
         """Projections (p, m) of all candidates."""
         return inner_products(self.projections, self.rows)

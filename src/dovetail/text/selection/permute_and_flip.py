@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy
+from dovetail.text.selection.coins import flip
 from dovetail.text.selection.integer_budget import IntegerBudget, Levels
 from dovetail.text.selection.selection import Selection
 
-_DOUBT = 2.0**-38  # far above the relative error of a power in floating point, 2^-43
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 
 
@@ -45,29 +45,6 @@ class PermuteAndFlip(Selection):
         misses = np.log1p(-np.outer(t, found))  # nodes lie inside (0, 1)
         each = found * (np.exp(misses @ counts)[:, None] / np.exp(misses) * weights[:, None]).sum(axis=0)
         return np.asarray(each[at])
-
-
-def flip(levels: Levels, base: int, rng: Entropy) -> NDArray[np.bool_]:
-    """One coin (m,) for each candidate, exact: 64 bits decide, and where they cannot, as many more as it takes."""
-    drawn = rng.words(levels.size)
-    chance = np.exp(-levels * np.log1p(1.0 / base))
-    low, high = (np.floor(np.ldexp(chance * (1.0 + side * _DOUBT), 64)) for side in (-1.0, 1.0))
-    places = drawn.astype(np.float64)  # off by at most 2^-53 of itself, which the doubt holds as well
-    heads = (places < low) | (levels == 0)
-    for unsure in np.flatnonzero((places >= low) & (places <= high) & (levels > 0)):
-        heads[unsure] = _exact_heads(int(drawn[unsure]), int(levels[unsure]), base, rng)
-    return np.asarray(heads, dtype=np.bool_)
-
-
-def _exact_heads(drawn: int, level: int, base: int, rng: Entropy) -> bool:
-    """Whether a uniform number with these first 64 bits lies below (b/(b+1))^n."""
-    top, bottom, bits = base**level, (base + 1) ** level, 64
-    while True:
-        if (drawn + 1) * bottom <= top << bits:
-            return True
-        if drawn * bottom >= top << bits:
-            return False
-        drawn, bits = drawn << 64 | int(rng.words(1)[0]), bits + 64
 
 
 def arrival_times(rate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

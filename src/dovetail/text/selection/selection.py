@@ -30,13 +30,3 @@ class Selection(ABC):
     @abstractmethod
     def probabilities(self, levels: Levels, budget: IntegerBudget) -> NDArray[np.float64]:
         """The law (m,) of `draw`, in floating point, for tests and plans."""
-
-
-def below(bound: int, rng: Entropy) -> int:
-    """A whole number, exactly uniform on [0, bound), of any size."""
-    bits = (bound - 1).bit_length()
-    words = -(-bits // 64)
-    while True:
-        drawn = int.from_bytes(rng.words(words).tobytes(), "little") >> (64 * words - bits) if bits else 0
-        if drawn < bound:
-            return drawn

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import Rows, inner_products
 from dovetail.text.selection.integer_budget import Utilities
-from dovetail.text.utilities.utility import Utility
+from dovetail.text.utilities.utility import Utility, add_up
 
 _QUARTERS = (1, 2, 4, 8)
 
@@ -51,6 +52,11 @@ class Approval(Utility):
         return 2
 
     def scores(self, sentences: Rows) -> Utilities:
-        products = inner_products(sentences, self.candidates.rows)
-        nearest = np.argsort(-products, axis=1, kind="stable")[:, : self.approved]
-        return np.bincount(nearest.ravel(), minlength=self.candidates.m).astype(np.int64)
+        return add_up(sentences, self.candidates.m, self._approvals)
+
+    def _approvals(self, sentences: Rows) -> NDArray[np.bool_]:
+        products = inner_products(sentences, self.candidates.doubles)
+        last = np.partition(products, -self.approved, axis=1)[:, -self.approved, None]
+        nearer, tied = products > last, products == last
+        left = self.approved - nearer.sum(axis=1, keepdims=True)
+        return nearer | (tied & (tied.cumsum(axis=1) <= left))

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dovetail.core.checks import whole
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import UNIT, Rows, inner_products
@@ -59,6 +62,9 @@ class ClippedScores(Utility):
         return 4 * self.limit
 
     def scores(self, sentences: Rows) -> Utilities:
-        products = 2 * inner_products(sentences, self.candidates.rows)
+        return add_up(sentences, self.candidates.m, self._clipped)
+
+    def _clipped(self, sentences: Rows) -> NDArray[np.int64]:
+        products = 2 * inner_products(sentences, self.candidates.doubles)
         middle = (products.max(axis=1, keepdims=True) + products.min(axis=1, keepdims=True)) // 2
-        return add_up((products - middle).clip(-self.limit, self.limit), self.candidates.m)
+        return (products - middle).clip(-self.limit, self.limit)

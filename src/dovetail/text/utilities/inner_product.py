@@ -55,4 +55,5 @@ class InnerProduct(Utility):
         return max(1, 1 + math.isqrt(4 * UNIT * UNIT * farthest))  # rounded up
 
     def scores(self, sentences: Rows) -> Utilities:
-        return add_up(inner_products(sentences, self.candidates.rows), self.candidates.m)
+        rows = self.candidates.doubles
+        return add_up(sentences, self.candidates.m, lambda block: inner_products(block, rows))

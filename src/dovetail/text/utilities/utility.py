@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,8 @@ from dovetail.core.entropy import Entropy
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.integer_rows import Rows
 from dovetail.text.selection.integer_budget import Utilities
+
+_BLOCK = 32  # sentences
 
 
 class Utility(ABC):
@@ -57,6 +59,9 @@ class Utility(ABC):
         return choice
 
 
-def add_up(contributions: NDArray[np.int64], width: int) -> Utilities:
-    """The sum (m,) over sentences (k, m); zeros for none."""
-    return contributions.sum(axis=0) if contributions.size else np.zeros(width, dtype=np.int64)
+def add_up(sentences: Rows, width: int, contributions: Callable[[Rows], NDArray[np.integer]]) -> Utilities:
+    """The sum (m,) over sentences of their contributions (k, m), a block at a time: memory does not grow with k."""
+    total = np.zeros(width, dtype=np.int64)
+    for start in range(0, len(sentences), _BLOCK):
+        total += contributions(sentences[start : start + _BLOCK]).sum(axis=0)
+    return total
