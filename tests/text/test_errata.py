@@ -9,7 +9,7 @@ import numpy as np
 from tests.text.small import SENTENCES, SETS, candidates
 
 from dovetail.text.deep_candidate import DeepCandidate
-from dovetail.text.evaluate import random_guess
+from dovetail.text.evaluation.classifier import random_guess
 from dovetail.text.plan import fewest_good, good_probability
 from dovetail.text.rules import UTILITIES
 from dovetail.text.utilities.depth import counts

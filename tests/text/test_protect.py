@@ -16,15 +16,15 @@ from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.pipeline.rehearse_documents import rehearse_documents
-from dovetail.pipeline.release_documents import release_documents
+from dovetail.pipeline.documents.rehearse import rehearse_documents
+from dovetail.pipeline.documents.release import release_documents
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.text.candidates.candidate_files import candidates_bytes, read_candidates
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.evaluation.inversion import inversion_success
 from dovetail.text.guarantee import SentenceDP
-from dovetail.text.inversion import inversion_success
 from dovetail.text.protect import protect_documents
 
 ENCODER, PUBLIC_SET = HashedWords(), small_candidates()

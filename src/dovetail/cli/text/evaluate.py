@@ -28,6 +28,9 @@ def _evaluate(
     selection: SelectionName = "permute-and-flip",
     most_sentences: MostSentences = None,
     repetitions: Annotated[int, typer.Option(help="Fresh draws.", min=1)] = 5,
+    by_sentences: Annotated[
+        str | None, typer.Option(help="Scores by length as well: first numbers of sentences, such as 1,5,10,20.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the simulation.", min=0)] = 1,
     as_json: Json = False,
 ) -> None:
@@ -37,7 +40,7 @@ def _evaluate(
 
     Example: dovetail text evaluate labelled.jsonl --label archive --candidates candidates.npz --epsilon 3,10
     """
-    from dovetail.pipeline.rehearse_documents import rehearse_documents
+    from dovetail.pipeline.documents.rehearse import rehearse_documents
     from dovetail.text.candidates.candidate_files import read_candidates
 
     if columns.label is None:
@@ -50,7 +53,7 @@ def _evaluate(
         rows = rehearse_documents(
             private, public, encoder, epsilons=[_number(one) for one in epsilon.split(",")],
             utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
-            seed=seed, progress=progress,
+            seed=seed, progress=progress, edges=[_whole(one) for one in (by_sentences or "").split(",") if one],
         )  # fmt: skip
     made = [asdict(one) for one in rows]
     print_json({"documents": len(private), "candidates": public.m, "rows": made}) if as_json else _print(made)
@@ -63,16 +66,34 @@ def _number(text: str) -> float:
         raise ParameterError(f"--epsilon must be numbers separated by commas, got {text!r}.") from None
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(f"--by-sentences must be whole numbers separated by commas, got {text!r}.") from None
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Released embeddings", title_justify="left", title_style="bold")
-    for name in ("release", "epsilon", "macro-F1", "±", "accuracy"):
+    for name in ("release", "sentences", "epsilon", "macro-F1", "±", "accuracy", "same class"):
         table.add_column(name, justify="left" if name == "release" else "right")
     for row in rows:
         epsilon = "-" if row["epsilon"] is None else f"{row['epsilon']:g}"
-        score = row["score"]
-        table.add_row(row["release"], epsilon, f"{score['macro_f1']:.3f}", f"{score['macro_f1_deviation']:.3f}",
-                      f"{score['accuracy']:.3f}")  # fmt: skip
+        made, share = row["score"], row["same_class"]
+        table.add_row(
+            row["release"], row["sentences"], epsilon, f"{made['macro_f1']:.3f}", f"{made['macro_f1_deviation']:.3f}",
+            f"{made['accuracy']:.3f}", "" if share is None else f"{share:.2f}",
+        )  # fmt: skip
+    table.caption = "\n".join(
+        [
+            "same class: of the ten best candidates of a document, without privacy, the share of its own class",
+            *dict.fromkeys(
+                f"{row['release']}: epsilon is for {row['unit']}" for row in rows if "incomparable" in row["unit"]
+            ),
+        ]
+    )
+    table.caption_justify = "left"
     Console().print(table)

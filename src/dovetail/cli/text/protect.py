@@ -33,7 +33,7 @@ from dovetail.core.guarantee import rounded_up
 if TYPE_CHECKING:
     import polars as pl
 
-    from dovetail.pipeline.release_documents import DocumentRelease
+    from dovetail.pipeline.documents.release import DocumentRelease
     from dovetail.text.deep_candidate import DeepCandidate
 
 
@@ -66,7 +66,7 @@ def _protect(
 
     Example: dovetail text protect letters.csv --candidates candidates.npz --epsilon 10 --out released.parquet
     """
-    from dovetail.pipeline.release_documents import release_documents
+    from dovetail.pipeline.documents.release import release_documents
     from dovetail.pipeline.release_ledger import ReleaseLedger
     from dovetail.text.candidates.candidate_files import read_candidates
     from dovetail.text.deep_candidate import DeepCandidate

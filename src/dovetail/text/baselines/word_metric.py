@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,28 +31,41 @@ class WordMetricNoise:
     Multivariate Perturbations, WSDM, Algorithm 1.
     """
 
+    label: ClassVar[str] = "words moved by metric noise"
+    unit: ClassVar[str] = "one word, epsilon times its distance to another: no sentence privacy, incomparable"
+
     encoder: SVDEncoder
     epsilon: float
 
-    unit = "one word, by its distance to another"
+    def __post_init__(self) -> None:
+        privacy_budget("epsilon", self.epsilon)
 
     def release(self, sentence: str, rng: Entropy) -> str:
         """The sentence with every known word replaced, unknown words dropped; simulations only."""
         from scipy.special import gammaincinv, ndtri
 
-        privacy_budget("epsilon", self.epsilon)
-        places = {word: place for place, word in enumerate(self.encoder.vocabulary)}
-        vectors, d = self._unit_vectors(), self.encoder.dimension
-        moved = []
-        for word in words_of(sentence):
-            if word in places:
-                drawn = open_uniforms(rng, d + 1)
-                direction = ndtri(drawn[:d])
-                radius = gammaincinv(d, drawn[d]) / self.epsilon
-                noisy = vectors[places[word]] + radius * direction / np.linalg.norm(direction)
-                moved.append(self.encoder.vocabulary[int(((vectors - noisy) ** 2).sum(axis=1).argmin())])
-        return " ".join(moved)
+        places = [place for word in words_of(sentence) if (place := self._places.get(word)) is not None]
+        if not places:
+            return ""
+        d = self.encoder.dimension
+        drawn = open_uniforms(rng, len(places) * (d + 1)).reshape(len(places), d + 1)
+        directions = ndtri(drawn[:, :d])
+        radii = gammaincinv(d, drawn[:, d:]) / self.epsilon
+        noisy = self._vectors[places] + radii * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        nearest = (noisy.astype(np.float32) @ self._vectors.T - self._halves).argmax(axis=1)
+        return " ".join(self.encoder.vocabulary[one] for one in nearest)
 
-    def _unit_vectors(self) -> NDArray[np.float64]:
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self.encoder.vocabulary)}
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float32]:
+        """Unit vectors of all words, so that distances are at most 2."""
         vectors = self.encoder.components
-        return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.asarray(unit, dtype=np.float32)
+
+    @cached_property
+    def _halves(self) -> NDArray[np.float32]:
+        return np.asarray((self._vectors**2).sum(axis=1) / 2)

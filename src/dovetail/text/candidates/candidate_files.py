@@ -14,11 +14,10 @@ import numpy as np
 from dovetail.core.errors import DataError, DovetailError, ParameterError
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.encoders.encoder import SentenceEncoder
-from dovetail.text.encoders.sentence_model import SentenceModel
-from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.encoders.recoder import BASES, RecodedEncoder
 
 VERSION = 1
-ENCODERS: dict[str, type[SentenceEncoder]] = {one.name: one for one in (SVDEncoder, SentenceModel)}
+ENCODERS: dict[str, type[SentenceEncoder]] = {**BASES, RecodedEncoder.name: RecodedEncoder}
 _ARRAYS = ("rows", "centres", "clusters", "projections", "samples", "owners")
 
 

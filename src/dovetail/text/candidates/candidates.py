@@ -15,6 +15,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.text.documents import PublicDocuments, refuse_private
 from dovetail.text.encoders.encoder import SentenceEncoder, check_deterministic
+from dovetail.text.fitting import calm_fit
 from dovetail.text.integer_rows import Rows, check_rows, inner_products, integer_row, stack
 
 FEWEST_SENTENCES = 8  # of a candidate's document
@@ -179,9 +180,8 @@ def _distinct(rows: Rows) -> Sequence[int]:
 
 def _cluster(rows: Rows, clusters: int) -> tuple[Rows, NDArray[np.int64]]:
     """Public k-means: centres as unit rows, and each candidate's nearest centre; empty clusters are left out."""
-    limits = require("threadpoolctl", extra="text").threadpool_limits(1)
-    with limits:
-        fitted = require("sklearn.cluster", extra="text").KMeans(clusters, n_init=4, random_state=_FIT_SEED)
+    fitted = require("sklearn.cluster", extra="text").KMeans(clusters, n_init=4, random_state=_FIT_SEED)
+    with calm_fit():
         found = fitted.fit(rows.astype(np.float64)).cluster_centers_
     centres = stack((integer_row(one, unit_norm=True) for one in found), rows.shape[1])
     used, member = np.unique(inner_products(rows, centres).argmax(axis=1), return_inverse=True)

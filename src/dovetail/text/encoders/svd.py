@@ -17,6 +17,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.text.documents import PublicDocuments, refuse_private
 from dovetail.text.encoders.encoder import SentenceEncoder
+from dovetail.text.fitting import calm_fit
 
 _WORD = re.compile(r"\w\w+")
 _FIT_SEED = 0  # of the public decomposition; it protects nobody and need not
@@ -78,7 +79,9 @@ class SVDEncoder(SentenceEncoder):
         width = min(dimension, min(table.shape) - 1)
         if width < 2:
             raise DataError(f"the public documents are too few for an encoder, {len(texts)}; give at least 3.")
-        fitted = require("sklearn.decomposition", extra="text").TruncatedSVD(width, random_state=_FIT_SEED).fit(table)
+        fitted = require("sklearn.decomposition", extra="text").TruncatedSVD(width, random_state=_FIT_SEED)
+        with calm_fit():
+            fitted.fit(table)
         return cls(tuple(counter.get_feature_names_out()), counter.idf_, np.ascontiguousarray(fitted.components_.T))
 
     @property

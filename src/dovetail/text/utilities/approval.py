@@ -59,4 +59,4 @@ class Approval(Utility):
         last = np.partition(products, -self.approved, axis=1)[:, -self.approved, None]
         nearer, tied = products > last, products == last
         left = self.approved - nearer.sum(axis=1, keepdims=True)
-        return nearer | (tied & (tied.cumsum(axis=1) <= left))
+        return np.asarray(nearer | (tied & (tied.cumsum(axis=1) <= left)))

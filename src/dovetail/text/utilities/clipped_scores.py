@@ -67,4 +67,4 @@ class ClippedScores(Utility):
     def _clipped(self, sentences: Rows) -> NDArray[np.int64]:
         products = 2 * inner_products(sentences, self.candidates.doubles)
         middle = (products.max(axis=1, keepdims=True) + products.min(axis=1, keepdims=True)) // 2
-        return (products - middle).clip(-self.limit, self.limit)
+        return np.asarray((products - middle).clip(-self.limit, self.limit))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class Utility(ABC):
         return choice
 
 
-def add_up(sentences: Rows, width: int, contributions: Callable[[Rows], NDArray[np.integer]]) -> Utilities:
+def add_up(sentences: Rows, width: int, contributions: Callable[[Rows], NDArray[Any]]) -> Utilities:
     """The sum (m,) over sentences of their contributions (k, m), a block at a time: memory does not grow with k."""
     total = np.zeros(width, dtype=np.int64)
     for start in range(0, len(sentences), _BLOCK):

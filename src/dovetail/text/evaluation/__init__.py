@@ -1,0 +1,1 @@
+"""What released embeddings are good for, and what they give away: classifiers and attacks on documents."""
