@@ -33,6 +33,7 @@ FEWEST = 5  # sentences of a private document
 PACKAGES = ("matplotlib", "networkx", "numpy", "pandas", "scipy", "sklearn")
 MOST_OF_A_CLASS = 300  # docstrings
 MOST_READ = 6_000  # of a corpus of the chapter
+MOST_PRIVATE = 400  # documents that are released
 CLASSES_OF_GROUPS = {  # nine classes of the twenty groups; the chapter says how many, and does not print which
     "comp.": "computers", "rec.autos": "vehicles", "rec.motorcycles": "vehicles", "rec.sport.": "sport",
     "sci.crypt": "electronics", "sci.electronics": "electronics", "sci.med": "medicine", "sci.space": "space",
@@ -58,7 +59,7 @@ class Corpus:
         order = np.random.default_rng(SEED).permutation(len(made))
         half = len(made) // 2
         private = [made[one] for one in order[half:] if len(made[one].sentences) >= FEWEST]
-        return cls(name, [made[one] for one in order[:half]], private)
+        return cls(name, [made[one] for one in order[:half]], private[:MOST_PRIVATE])
 
 
 def abstracts() -> Corpus:

@@ -119,9 +119,7 @@ def _against_epsilon(axis: Any, rows: pl.DataFrame) -> None:
     for (name, value), style in zip(flat.items(), (":", "--"), strict=True):
         axis.axhline(value, color="0.4", linestyle=style, label=name)
     top = max(flat.values())
-    axis.fill_between(
-        [25, 32], 0.85 * top, 0.9 * top, color="0.85", label="the chapter: 10-15 % below the mean"
-    )
+    axis.fill_between([25, 32], 0.85 * top, 0.9 * top, color="0.85", label="the chapter: 10-15 % below the mean")
     for (name,), line in rows.drop_nulls("epsilon").group_by("release", maintain_order=True):
         axis.errorbar(line["epsilon"], line["macro_f1"], line["deviation"], label=name, **_style(name))
     axis.set(xscale="log", xlabel="epsilon", ylabel="macro-F1", ylim=(0, 1))

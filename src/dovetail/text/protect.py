@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from dovetail.core.errors import DataError
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.encoder import SentenceEncoder
-from dovetail.text.integer_rows import UNIT
+from dovetail.text.integer_rows import UNIT, Rows
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -37,6 +38,23 @@ class ReleasedDocuments:
     empty: int
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """One document's candidate, and its private counts: unread sentences, and whether it had none."""
+
+    candidate: int
+    unread: int
+    empty: bool
+
+
+class Journal(Protocol):
+    """What was drawn before a run was cut off, by the place of the document; it keeps what is drawn."""
+
+    def drawn(self, place: int) -> Drawn | None: ...
+
+    def keep(self, place: int, drawn: Drawn) -> None: ...
+
+
 def protect_documents(
     documents: Sequence[Document],
     mechanism: DeepCandidate,
@@ -44,6 +62,7 @@ def protect_documents(
     *,
     most_sentences: int | None = None,
     progress: Progress = lambda step, done, total: None,
+    journal: Journal | None = None,
     rng: Entropy | None = None,
 ) -> ReleasedDocuments:
     """Release one candidate for each document.
@@ -57,6 +76,8 @@ def protect_documents(
         The one that made the candidates.
     most_sentences : int, optional
         A public limit; what is beyond is cut. The guarantee about whole documents is this many epsilons.
+    journal : Journal, optional
+        Private. Documents that it knows are not drawn afresh.
 
     Raises
     ------
@@ -65,14 +86,17 @@ def protect_documents(
     """
     source, candidates = entropy_or_system(rng), mechanism.utility.candidates
     _check(documents, encoder, candidates.d)
-    chosen, unread, empty = [], 0, 0
-    for done, document in enumerate(documents):
-        progress("protect documents", done, len(documents))
-        rows = encoder.encode(document.first(most_sentences).sentences)
-        unread += int((~rows.any(axis=1)).sum())
-        empty += not len(rows)
-        chosen.append(mechanism.release(rows, source))
+    found = []
+    for place, document in enumerate(documents):
+        progress("protect documents", place, len(documents))
+        made = journal.drawn(place) if journal else None
+        if made is None:
+            made = _draw(mechanism, encoder.encode(document.first(most_sentences).sentences), source)
+            if journal:
+                journal.keep(place, made)
+        found.append(made)
     progress("protect documents", len(documents), len(documents))
+    chosen = [one.candidate for one in found]
     picked = np.array(chosen, dtype=np.int64)
     embedding = candidates.rows[picked].astype(np.float32) / UNIT
     table = pl.DataFrame(
@@ -83,7 +107,11 @@ def protect_documents(
             "embedding": pl.Series(embedding, dtype=pl.Array(pl.Float32, candidates.d)),
         }
     )
-    return ReleasedDocuments(table, unread, empty)
+    return ReleasedDocuments(table, sum(one.unread for one in found), sum(one.empty for one in found))
+
+
+def _draw(mechanism: DeepCandidate, rows: Rows, rng: Entropy) -> Drawn:
+    return Drawn(mechanism.release(rows, rng), int((~rows.any(axis=1)).sum()), not len(rows))
 
 
 def _check(documents: Sequence[Document], encoder: SentenceEncoder, d: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dovetail.cli.text import candidates, evaluate, plan, protect
+from dovetail.cli.text import attack, candidates, evaluate, plan, protect
 
 app = typer.Typer(
     name="text",
@@ -14,11 +14,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="""Sentence privacy of documents: a document is released as one public embedding that hides any one sentence.
 
-    In order: candidates (from public documents), plan (which epsilon is enough), protect (private documents),
-    evaluate (what the released embeddings are good for, on documents whose classes are known).
+    In order: candidates (from public documents), plan (which epsilon is enough), evaluate and attack (what released
+    embeddings are good for, and what they give away), protect (private documents).
     """,
 )
-for verb in (candidates, plan, protect, evaluate):
+for verb in (candidates, plan, evaluate, attack, protect):
     verb.register(app)
 
 

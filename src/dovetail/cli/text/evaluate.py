@@ -9,8 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.output import Json, print_json, progress_bar
-from dovetail.cli.text.options import CandidatesFile, DocumentOptions, MostSentences, SelectionName, UtilityName
+from dovetail.cli.console.output import Force, Json, print_json, progress_bar
+from dovetail.cli.text.options import (
+    CandidatesFile,
+    DocumentOptions,
+    Epsilons,
+    MostSentences,
+    ReportFile,
+    SelectionName,
+    UtilityName,
+    check_report,
+    numbers,
+    write_report,
+)
 from dovetail.core.errors import DataError, ParameterError
 
 
@@ -23,7 +34,7 @@ def _evaluate(
     documents: Annotated[Path, typer.Argument(help="Documents with classes, for a rehearsal: nothing is released.")],
     candidates: CandidatesFile,
     columns: DocumentOptions,
-    epsilon: Annotated[str, typer.Option(help="One or more epsilons, separated by commas.")] = "1,3,10",
+    epsilon: Epsilons = "1,3,10",
     utility: UtilityName = "clipped,approval,votes",
     selection: SelectionName = "permute-and-flip",
     most_sentences: MostSentences = None,
@@ -32,6 +43,8 @@ def _evaluate(
         str | None, typer.Option(help="Scores by length as well: first numbers of sentences, such as 1,5,10,20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the simulation.", min=0)] = 1,
+    report: ReportFile = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Macro-F1 and accuracy of a public classifier on released embeddings, beside the non-private ones.
@@ -45,25 +58,22 @@ def _evaluate(
 
     if columns.label is None:
         raise ParameterError("--label must name the column of classes.")
+    check_report(report, force=force)
     public, encoder = read_candidates(candidates)
     private = columns.read(documents, most_sentences)
     if any(one.label is None for one in private):
         raise DataError(f"{documents}: every document must have a class in {columns.label!r}.")
     with progress_bar(hidden=as_json) as progress:
         rows = rehearse_documents(
-            private, public, encoder, epsilons=[_number(one) for one in epsilon.split(",")],
+            private, public, encoder, epsilons=numbers("epsilon", epsilon),
             utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
             seed=seed, progress=progress, edges=[_whole(one) for one in (by_sentences or "").split(",") if one],
         )  # fmt: skip
-    made = [asdict(one) for one in rows]
-    print_json({"documents": len(private), "candidates": public.m, "rows": made}) if as_json else _print(made)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(f"--epsilon must be numbers separated by commas, got {text!r}.") from None
+    document: dict[str, Any] = {
+        "documents": len(private), "candidates": public.m, "rows": [asdict(one) for one in rows],
+    }  # fmt: skip
+    write_report(report, document, force=force)
+    print_json(document) if as_json else _print(document["rows"])
 
 
 def _whole(text: str) -> int:
@@ -74,26 +84,25 @@ def _whole(text: str) -> int:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Released embeddings", title_justify="left", title_style="bold")
-    for name in ("release", "sentences", "epsilon", "macro-F1", "±", "accuracy", "same class"):
-        table.add_column(name, justify="left" if name == "release" else "right")
+    parts = len({row["sentences"] for row in rows}) > 1
+    table = Table(title="Released embeddings", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    columns = ["release", *(["sentences"] if parts else []), "epsilon", "macro-F1", "±", "accuracy", "same class"]
+    for name in columns:
+        first = name == "release"
+        table.add_column(name, justify="left" if first else "right", min_width=24 if first else None)
     for row in rows:
         epsilon = "-" if row["epsilon"] is None else f"{row['epsilon']:g}"
         made, share = row["score"], row["same_class"]
         table.add_row(
-            row["release"], row["sentences"], epsilon, f"{made['macro_f1']:.3f}", f"{made['macro_f1_deviation']:.3f}",
-            f"{made['accuracy']:.3f}", "" if share is None else f"{share:.2f}",
+            row["release"], *([row["sentences"]] if parts else []), epsilon, f"{made['macro_f1']:.3f}",
+            f"{made['macro_f1_deviation']:.3f}", f"{made['accuracy']:.3f}", "" if share is None else f"{share:.2f}",
         )  # fmt: skip
-    table.caption = "\n".join(
-        [
-            "same class: of the ten best candidates of a document, without privacy, the share of its own class",
-            *dict.fromkeys(
-                f"{row['release']}: epsilon is for {row['unit']}" for row in rows if "incomparable" in row["unit"]
-            ),
-        ]
-    )
-    table.caption_justify = "left"
     Console().print(table)
+    typer.echo("same class: of a document's ten best candidates, without privacy, the share of its own class")
+    others = (f"{row['release']}: epsilon is for {row['unit']}" for row in rows if "incomparable" in row["unit"])
+    for line in dict.fromkeys(others):
+        typer.echo(line)

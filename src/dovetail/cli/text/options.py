@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dovetail.core.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
     from dovetail.text.documents import Document
@@ -24,6 +26,10 @@ MostSentences = Annotated[
 ]
 
 
+Epsilons = Annotated[str, typer.Option("--epsilon", help="One or more epsilons, separated by commas.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML file with all tables and a picture.")]
+
+
 @dataclass(frozen=True)
 class DocumentOptions:
     """Where a file has its documents."""
@@ -39,3 +45,37 @@ class DocumentOptions:
 
         return read_documents(place, text=self.text, name=self.name, label=self.label, language=self.language,
                               most_sentences=most_sentences)  # fmt: skip
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """Numbers of an option, or a ParameterError that names it."""
+    try:
+        return [float(one) for one in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--{name} must be numbers separated by commas, got {text!r}.") from None
+
+
+def check_report(place: Path | None, *, force: bool) -> None:
+    """Refuse a report that could not be written, before the work."""
+    if place is None:
+        return
+    if place.exists() and not force:
+        raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
+    if not place.parent.is_dir():
+        raise OutputError(f"{place}: its folder is missing.")
+
+
+def write_report(place: Path | None, document: dict[str, Any], *, force: bool) -> None:
+    """The HTML page of a document, where one is asked for; the document then names it."""
+    if place is None:
+        return
+    from dovetail.cli.console.output import write_whole
+    from dovetail.report.render.text_html import render_text
+
+    page = render_text(document)
+
+    def write(scratch: Path) -> None:
+        scratch.write_text(page, encoding="utf-8")
+
+    write_whole(place, write, force=force)
+    document["files"] = {**document.get("files", {}), "report": str(place)}

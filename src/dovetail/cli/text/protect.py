@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +25,11 @@ from dovetail.cli.text.options import (
     DocumentOptions,
     Epsilon,
     MostSentences,
+    ReportFile,
     SelectionName,
     UtilityName,
+    check_report,
+    write_report,
 )
 from dovetail.core.errors import OutputError
 from dovetail.core.guarantee import rounded_up
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
     from dovetail.pipeline.documents.release import DocumentRelease
     from dovetail.text.deep_candidate import DeepCandidate
+    from dovetail.text.guarantee import SentenceDP
 
 
 def register(app: typer.Typer) -> None:
@@ -55,6 +60,11 @@ def _protect(
     new_release: Annotated[
         bool, typer.Option("--new-release", help="Draw again although these documents were released: epsilons add.")
     ] = False,
+    shuffled: Annotated[
+        bool, typer.Option("--shuffle", help="Release rows without names in a uniform order, for a collection.")
+    ] = False,
+    delta: Annotated[float, typer.Option(help="--shuffle: delta of what it adds for whole documents.")] = 1e-6,
+    report: ReportFile = None,
     seed: Seed = None,
     force: Force = False,
     as_json: Json = False,
@@ -64,6 +74,8 @@ def _protect(
     The guarantee is for one sentence replaced by any other. It is not epsilon for the whole document: for that
     multiply by the sentences that a document may have (--most-sentences).
 
+    A run that is cut off goes on where it was when it is called again, and draws nothing twice.
+
     Example: dovetail text protect letters.csv --candidates candidates.npz --epsilon 10 --out released.parquet
     """
     from dovetail.pipeline.documents.release import release_documents
@@ -72,6 +84,7 @@ def _protect(
     from dovetail.text.deep_candidate import DeepCandidate
 
     _check_place(out, force=force)
+    check_report(report, force=force)
     public, encoder = read_candidates(candidates)
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
     private = columns.read(documents, most_sentences)
@@ -79,11 +92,17 @@ def _protect(
         made = release_documents(
             private, mechanism, encoder, ledger=ReleaseLedger.default() if ledger is None else ReleaseLedger(ledger),
             rng=entropy_of(seed), most_sentences=most_sentences, new_release=new_release, progress=progress,
-            named=columns.name is not None,
+            named=columns.name is not None, shuffled=shuffled,
         )  # fmt: skip
     write_whole(out, lambda scratch: _write(made.table, scratch, out.suffix.lower()), force=force)
     document = _document(made, mechanism, out)
-    print_json(document) if as_json else _print(document, made)
+    if shuffled:
+        document["shuffle"] = _amplified(mechanism.guarantee, most_sentences, len(private), delta)
+    lines = _lines(document)
+    if report is not None:
+        write_report(report, {**document, "guarantee_lines": lines}, force=force)
+        document["files"]["report"] = str(report)
+    print_json(document) if as_json else print_rows("Protected", {**lines, **_alone(made)})
 
 
 def _check_place(out: Path, *, force: bool) -> None:
@@ -131,7 +150,17 @@ def _document(made: DocumentRelease, mechanism: DeepCandidate, out: Path) -> dic
     }
 
 
-def _print(document: dict[str, Any], made: DocumentRelease) -> None:
+def _amplified(guarantee: SentenceDP, most_sentences: int | None, documents: int, delta: float) -> dict[str, Any]:
+    from dovetail.pipeline.documents.release import amplify_documents
+
+    if most_sentences is None:
+        return {"value": None, "reason": "amplification starts from whole documents; give --most-sentences"}
+    made = amplify_documents(guarantee, most_sentences=most_sentences, documents=documents, delta=delta)
+    return {**asdict(made), "gains": made.gains, "unit": "one whole document among those of different people"}
+
+
+def _lines(document: dict[str, Any]) -> dict[str, str]:
+    """What is promised, in words, for terminal and page."""
     whole = document["whole_document_epsilon"]
     rows = {
         "documents": f"{document['documents']:,} in {document['files']['released']}",
@@ -141,14 +170,36 @@ def _print(document: dict[str, Any], made: DocumentRelease) -> None:
         "not protected": "; ".join(document["not_protected"]),
         "selection": f"{document['selection']} by {document['utility']} among {document['candidates']:,} candidates",
     }
+    if "shuffle" in document:
+        rows["shuffle"] = _shuffle_line(document["shuffle"])
     if document["caveats"]:
         rows["caution"] = "; ".join(document["caveats"])
-    if made.reproduced:
+    if document["reproduced"]:
         rows["ledger"] = "released before under these terms: the same embeddings again, nothing more is spent"
     elif document["releases"] > 1:
         rows["ledger"] = f"release {document['releases']} of some of these documents; epsilons add up above"
-    if made.drawn is not None and (made.drawn.unread or made.drawn.empty):
-        rows["for you alone"] = (
-            f"{made.drawn.unread:,} sentences without a known word had no say; {made.drawn.empty:,} empty documents"
+    return rows
+
+
+def _shuffle_line(made: dict[str, Any]) -> str:
+    if "reason" in made:
+        return f"rows have no names and a uniform order; {made['reason']}"
+    if not made["gains"]:
+        return (
+            "rows have no names and a uniform order; as usual this adds nothing to epsilon "
+            f"{rounded_up(made['local'])} of whole documents, which differ in many sentences"
         )
-    print_rows("Protected", rows)
+    return (
+        f"epsilon {rounded_up(made['central'])} instead of {rounded_up(made['local'])} for {made['unit']}, at delta "
+        f"{made['delta']:g}"
+    )
+
+
+def _alone(made: DocumentRelease) -> dict[str, str]:
+    """Local counts: for whoever has the documents, and on no page."""
+    if made.drawn is None or not (made.drawn.unread or made.drawn.empty):
+        return {}
+    return {
+        "for you alone": f"{made.drawn.unread:,} sentences without a known word had no say; "
+        f"{made.drawn.empty:,} empty documents"
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.documents import Document
 from dovetail.text.encoders.encoder import SentenceEncoder
 from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.evaluation.attacks import Attack, AttackSuccess, attack_documents
 from dovetail.text.evaluation.classifier import (
     ClassifierScore,
     PublicClassifier,
@@ -86,11 +87,7 @@ def rehearse_documents(
     edges : sequence of int
         First numbers of sentences of the parts that are scored by themselves, increasing.
     """
-    rows = []
-    for done, one in enumerate(documents):
-        progress("encode documents", done, len(documents))
-        rows.append(encoder.encode(one.sentences))
-    progress("encode documents", len(documents), len(documents))
+    rows = _encode(documents, encoder, progress)
     kept = [place for place, one in enumerate(rows) if len(one)]
     if not kept:
         raise DataError("no document has a sentence; name the column of texts with --text.")
@@ -108,6 +105,43 @@ def rehearse_documents(
             found.append(RehearsedRelease(name, epsilon, unit, part, len(places), made, share))
     progress("rehearse releases", len(releases), len(releases))
     return found
+
+
+def rehearse_attacks(
+    documents: Sequence[Document],
+    candidates: Candidates,
+    encoder: SentenceEncoder,
+    *,
+    epsilons: Sequence[float],
+    utility: str = "clipped",
+    selection: str = "permute-and-flip",
+    possible: int = 10,
+    most_documents: int = 50,
+    seed: int,
+    progress: Progress = silent,
+) -> list[tuple[float, AttackSuccess]]:
+    """Inversion and membership at each epsilon, on the same documents and sentences."""
+    rows = _encode(documents, encoder, progress)
+    found: list[tuple[float, AttackSuccess]] = []
+    for epsilon in epsilons:
+        mechanism = DeepCandidate.of(candidates, epsilon=epsilon, utility=utility, selection=selection)
+        for attack in get_args(Attack):
+            progress("attack sentences", len(found), 2 * len(epsilons))
+            found.append((epsilon, attack_documents(
+                rows, mechanism, attack=attack, possible=possible, most_documents=most_documents,
+                rng=simulation(seed),
+            )))  # fmt: skip
+    progress("attack sentences", len(found), len(found))
+    return found
+
+
+def _encode(documents: Sequence[Document], encoder: SentenceEncoder, progress: Progress) -> list[Rows]:
+    rows = []
+    for done, one in enumerate(documents):
+        progress("encode documents", done, len(documents))
+        rows.append(encoder.encode(one.sentences))
+    progress("encode documents", len(documents), len(documents))
+    return rows
 
 
 def _parts(lengths: Sequence[int], edges: Sequence[int]) -> dict[str, NDArray[np.int64]]:

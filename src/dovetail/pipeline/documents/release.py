@@ -11,8 +11,11 @@ from functools import reduce
 import numpy as np
 import polars as pl
 
+from dovetail.account.amplify import amplify
+from dovetail.core.checks import share
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
+from dovetail.pipeline.documents.journal import DocumentJournal
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.release_entry import LedgerEntry, ReleaseRequest
 from dovetail.pipeline.release_ledger import ReleaseLedger
@@ -22,6 +25,7 @@ from dovetail.text.encoders.encoder import SentenceEncoder
 from dovetail.text.guarantee import SentenceDP, add, multiply
 from dovetail.text.protect import ReleasedDocuments, protect_documents
 
+_MOST_EPSILON = 700.0  # beyond it no shuffle is computed, and none would help
 _NAME = "document's name\n"
 
 
@@ -63,11 +67,14 @@ def release_documents(
     most_sentences: int | None = None,
     new_release: bool = False,
     named: bool = True,
+    shuffled: bool = False,
     progress: Progress = silent,
 ) -> DocumentRelease:
     """Protect documents and record what was drawn before anybody sees it.
 
     A document is known again by its sentences, and by its name where documents are `named` and not just numbered.
+    A run that was cut off goes on where it was: what it had drawn stays drawn. With `shuffled` rows lose their names
+    and are permuted uniformly, so that nobody knows whose embedding is whose.
 
     Raises
     ------
@@ -76,20 +83,28 @@ def release_documents(
     OutputError
         Where the ledger cannot be read or written: then nothing is released.
     """
-    drawn: list[ReleasedDocuments] = []
-
-    def draw() -> pl.DataFrame:
-        drawn.append(
-            protect_documents(
-                documents, mechanism, encoder, most_sentences=most_sentences, progress=progress, rng=rng
-            )
-        )
-        return drawn[0].table
-
-    request = _request(documents, mechanism, encoder, most=most_sentences, drawn=rng.provenance, named=named)
+    request = _request(
+        documents, mechanism, encoder, most=most_sentences, drawn=rng.provenance, named=named, shuffled=shuffled
+    )
     if not new_release:
         _refuse_known(request, ledger)
-    answer = ledger.answer(request, new_release=new_release, draw=draw)
+    drawn: list[ReleasedDocuments] = []
+    journal = _journal(request, documents, ledger) if rng.provenance == "device" else None
+
+    def draw() -> pl.DataFrame:
+        made = protect_documents(
+            documents, mechanism, encoder, most_sentences=most_sentences, progress=progress, journal=journal, rng=rng
+        )
+        drawn.append(made)
+        return shuffle_rows(made.table, rng) if shuffled else made.table
+
+    finished = False
+    try:
+        answer = ledger.answer(request, new_release=new_release, draw=draw)
+        finished = True
+    finally:
+        if journal is not None:
+            journal.close(finished=finished)
     notes = [json.loads(entry.note) for entry in answer.history]
     both = list(zip(answer.history, notes, strict=True))
     parts = [
@@ -102,6 +117,63 @@ def release_documents(
         answer.reports, total, answer.history, answer.reproduced, drawn[0] if drawn else None,
         whole_document=None if None in limits else add(*wholes),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShuffledDocuments:
+    """What a uniform shuffle adds to the promise about whole documents; usually nothing.
+
+    Parameters
+    ----------
+    local : float, nats
+        Epsilon of a whole document before the shuffle: all its sentences, not one.
+    central : float, nats
+        After the shuffle, at `delta`.
+    delta : float
+    documents : int
+        Of different people.
+    """
+
+    local: float
+    central: float
+    delta: float
+    documents: int
+
+    @property
+    def gains(self) -> bool:
+        """Whether it takes a hundredth off."""
+        return self.central < 0.99 * self.local
+
+
+def amplify_documents(
+    guarantee: SentenceDP, *, most_sentences: int, documents: int, delta: float
+) -> ShuffledDocuments:
+    """Amplification by shuffling, from the epsilon of documents of at most `most_sentences` sentences.
+
+    The epsilon of a sentence is no start for it: documents of different people differ in all their sentences.
+
+    Raises
+    ------
+    ParameterError
+        For a delta outside [0, 1).
+    """
+    local = guarantee.whole_document(most_sentences).epsilon
+    share("delta", delta)
+    central = local if local > _MOST_EPSILON else min(local, amplify(local, n=documents, delta=delta).epsilon)
+    return ShuffledDocuments(local, central, delta, documents)
+
+
+def shuffle_rows(table: pl.DataFrame, rng: Entropy) -> pl.DataFrame:
+    """The rows in a uniform order, without the documents' names."""
+    order = rng.permutation(table.height)
+    return table.drop("document")[order]
+
+
+def _journal(request: ReleaseRequest, documents: Sequence[Document], ledger: ReleaseLedger) -> DocumentJournal:
+    """Of these documents in this order under these terms, since the last release."""
+    last = max((entry.number for entry in ledger.entries()), default=0)
+    order = json.dumps([[one.name, one.sentences] for one in documents])
+    return DocumentJournal.of(ledger, json.dumps([last, order]).encode() + request.terms)
 
 
 def _refuse_known(request: ReleaseRequest, ledger: ReleaseLedger) -> None:
@@ -125,6 +197,7 @@ def _request(
     most: int | None,
     drawn: str,
     named: bool,
+    shuffled: bool,
 ) -> ReleaseRequest:
     """The documents and the terms in canonical form; documents' keys are kept apart from people's in tables."""
     content = sorted((one.name, one.sentences) for one in documents)
@@ -139,6 +212,7 @@ def _request(
         "epsilon": repr(mechanism.budget.epsilon),
         "most_sentences": most,
         "provenance": drawn,
+        **({"shuffled": True} if shuffled else {}),
     }
     return ReleaseRequest(
         table=b"documents\n" + json.dumps(content).encode(),
@@ -148,7 +222,7 @@ def _request(
         epsilon=mechanism.budget.epsilon,
         alpha=math.inf,
         n=len(documents),
-        shuffler="identity",
+        shuffler="uniform" if shuffled else "identity",
         rounds=keys,
         note=json.dumps({"most_sentences": most, "drawn": drawn}),
     )

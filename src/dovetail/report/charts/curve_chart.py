@@ -1,4 +1,4 @@
-"""Curves over the number of people as inline SVG, with horizontal levels and one marked place."""
+"""Curves over the number of people, or another logarithmic axis, as inline SVG, with levels and one mark."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -39,6 +39,7 @@ def curve_chart(
     tick: TickFormat,
     levels: Sequence[ReferenceLine] = (),
     mark: ReferenceLine | None = None,
+    axis: str = "number of people (logarithmic)",
 ) -> Markup:
     """Curves over a logarithmic axis, horizontal levels, and one marked place on the axis."""
     named = [(curve.kind, curve.label) for curve in curves] + [(level.kind, level.label) for level in levels]
@@ -49,7 +50,7 @@ def curve_chart(
     across = LogarithmicAxis.around(places, left=LEFT, right=RIGHT)
     up = VerticalAxis.around(values, top=top, height=HEIGHT)
     parts = [svg_legend(named), up.grid(LEFT, RIGHT, tick), across.grid(top, bottom)]
-    parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, "number of people (logarithmic)"))
+    parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, axis))
     parts += [svg_line(level.kind, LEFT, up(level.value), RIGHT, up(level.value)) for level in levels]
     parts += [
         svg_path("polyline", curve.kind, [(across(x), up(y)) for x, y in zip(curve.x, curve.y, strict=True)])

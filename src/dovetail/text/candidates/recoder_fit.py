@@ -68,7 +68,7 @@ def fit_recoder(
     Parameters
     ----------
     documents : PublicDocuments
-        Nothing else is ever fitted to.
+        Nothing else is ever fitted to. Better means by more than the standard error of the difference.
     encoder : SentenceEncoder
         G; stays as it is.
     epsilon : float, nats
@@ -102,7 +102,9 @@ def fit_recoder(
         _agreement(one, public[:cut], public[cut:], truth, epsilon=epsilon, utility=utility)
         for one in (encoder, recoded)
     )
-    return RecoderTrial(recoded if after > before else encoder, after > before, after, before, len(public) - cut)
+    gain = after - before
+    kept = bool(gain.mean() > gain.std() / np.sqrt(gain.size))  # by more than its standard error
+    return RecoderTrial(recoded if kept else encoder, kept, float(after.mean()), float(before.mean()), gain.size)
 
 
 def _clusters(rows: Sequence[Rows], clusters: int) -> NDArray[np.int64]:
@@ -155,18 +157,18 @@ def _agreement(
     *,
     epsilon: float,
     utility: str,
-) -> float:
-    """Expected share of released candidates that share the held-out documents' class."""
+) -> Doubles:
+    """For each held-out document the expected share of released candidates of its class."""
     made = Candidates.from_documents(PublicDocuments(_numbered(public)), encoder, fewest_sentences=1)
     mechanism = DeepCandidate.of(made, epsilon=epsilon, utility=utility, selection="exponential")
     classes = truth[[int(name) for name in made.names]]
-    total = 0.0
+    found = []
     for one, own in zip(held, truth[len(public) :], strict=True):
         law = mechanism.probabilities(encoder.encode(one.sentences))
         if len(law) != made.m:  # clusters, with a uniform candidate of each
             law = (law / np.bincount(made.clusters))[made.clusters]
-        total += float(law[classes == own].sum())
-    return total / len(held)
+        found.append(float(law[classes == own].sum()))
+    return np.array(found)
 
 
 def _numbered(documents: Sequence[Document]) -> list[Document]:
