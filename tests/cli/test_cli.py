@@ -32,6 +32,7 @@ VERBS = [
     "account",
     "leak",
     "trace",
+    "memorize",
     "study",
     "collect",
 ]

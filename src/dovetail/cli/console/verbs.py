@@ -59,6 +59,10 @@ VERBS = {
         "dovetail.cli.trace",
         "Location traces: noise for a whole trace that hides secret times although the times around them tell much.",
     ),
+    "memorize": (
+        "dovetail.cli.memorize",
+        "Does a model repeat its data: tests of generators and encoders that find memorization and promise nothing.",
+    ),
     "study": (
         "dovetail.cli.study",
         "Reproduce a figure or a claim: a table, a picture, and whether it holds.",
