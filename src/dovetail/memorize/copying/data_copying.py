@@ -1,0 +1,310 @@
+"""The test for data-copying: prepared once for a training and a fresh sample, then run on any generated sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import fisher_exact
+
+from dovetail.core.checks import share, whole
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import ParameterError
+from dovetail.memorize.copying.cells import (
+    Partition,
+    compare_cells,
+    count_cells,
+    fit_partition,
+    merge_folds,
+)
+from dovetail.memorize.copying.compare_baselines import compare_baselines
+from dovetail.memorize.copying.controls import (
+    holdout_ratio,
+    holdout_ratio_by_cell,
+    holdout_share,
+    membership,
+    tail_test,
+)
+from dovetail.memorize.copying.copied_fraction import copied_fraction
+from dovetail.memorize.copying.delta_interval import delta_interval
+from dovetail.memorize.copying.duplicates import first_rows, repeated_share, rows_in
+from dovetail.memorize.copying.mann_whitney import rank_test
+from dovetail.memorize.copying.reference import ReferenceResult, reference_result
+from dovetail.memorize.copying.result import CopyingResult, Duplicates, NearestCopy
+from dovetail.memorize.copying.samples import apart, checked, varied
+from dovetail.memorize.copying.training_index import Distance, TrainingIndex, normalized
+
+Points = NDArray[np.float64]  # (n, d)
+Progress = Callable[[str, int, int], None]
+Embedding = Callable[[Any], ArrayLike]
+
+FEW_ROWS = 40  # training rows per cell, below which cells are cross-fitted
+MOST_MEMBERS = 10_000
+THRESHOLD_ROWS = 2_000
+THRESHOLD_QUANTILE = 0.01
+SHOWN = 12
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    del step, done, total
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """A partition fitted on one part of T, and the index of the part whose neighbours count."""
+
+    partition: Partition
+    index: TrainingIndex
+    fresh: NDArray[np.float64]
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CopyingTest:
+    """A training sample T and a fresh sample P, ready for generated samples; T is indexed once.
+
+    `CopyingTest.prepare(train, fresh).test(generated)`; the samples are rows of numbers (n, d) or, with an embedding,
+    whatever it takes.
+    """
+
+    train: Points
+    fresh: Points
+    index: TrainingIndex
+    distances: NDArray[np.float64]
+    fresh_rows: NDArray[np.int64]
+    folds: tuple[_Fold, ...]
+    pools: tuple[TrainingIndex, TrainingIndex]
+    threshold: float
+    distance: Distance
+    constant: int
+    level: float
+    tail: int
+    seed: int
+    embed: Embedding | None
+    deduplicate: bool
+
+    @classmethod
+    def prepare(
+        cls,
+        train: Any,
+        fresh: Any,
+        *,
+        holdout: Any = None,
+        distance: Distance = "euclidean",
+        embed: Embedding | None = None,
+        cells: int | Partition | None = None,
+        cross_fit: bool | None = None,
+        overlap: str = "refuse",
+        deduplicate: bool = False,
+        level: float = 0.05,
+        tail: int = 10,
+        seed: int = 0,
+        progress: Progress = _silent,
+    ) -> CopyingTest:
+        """Check the samples, index T, and fix everything that must not depend on Q.
+
+        Parameters
+        ----------
+        train, fresh : arrays (l, d), (n, d), or what `embed` takes
+            `fresh` was not used in training or tuning.
+        holdout : array, optional
+            Fresh points of their own for the holdout controls; default: P against equally many of T.
+        distance : "euclidean" or "cosine"
+        embed : function, optional
+            From a sample to rows of numbers; distances are as good as it is.
+        cells : int or function, optional
+            Number of k-means cells of T, or a function from points to labels; default: 200 points of P in each.
+        cross_fit : bool, optional
+            Fit cells on one half of T and search neighbours in the other, both ways; default: where T is small.
+        overlap : "refuse", "drop" or "keep"
+            What to do with fresh rows that stand in T.
+        deduplicate : bool
+            Compare distinct rows of P and Q only.
+        level : float in (0, 1)
+            Of each of the two families of tests in the verdict.
+        tail : int
+            k of the tail test.
+        seed : int
+            Of k-means, random halves and ties.
+
+        Raises
+        ------
+        DataError, ParameterError, UnsupportedError
+            One line: what, where, what to do.
+        """
+        if overlap not in ("refuse", "drop", "keep"):
+            raise ParameterError(f"`overlap` must be refuse, drop or keep, got {overlap!r}.")
+        level, tail, seed = share("level", level), whole("tail", tail, least=1), whole("seed", seed, least=0)
+        raw = checked(_embedded(train, embed), "train")
+        other = apart(raw, checked(_embedded(fresh, embed), "fresh", width=raw.shape[1]), overlap=overlap)
+        if deduplicate:
+            other = other[first_rows(other)]
+        kept = other
+        if holdout is not None:
+            kept = checked(_embedded(holdout, embed), "holdout", width=raw.shape[1])
+            kept = apart(raw, kept, overlap=overlap)
+        constant = varied(raw)
+        rng = simulation(seed)
+        t, p, v = (
+            normalized(points, distance, what)
+            for points, what in ((raw, "train"), (other, "fresh"), (kept, "holdout"))
+        )
+        index = TrainingIndex(t, distance)
+        distances, rows = index.nearest(p, tick=lambda done, total: progress("fresh", done, total))
+        progress("cells", 0, 1)
+        folds = _folds(t, p, index, distances, cells=cells, cross_fit=cross_fit, seed=seed, rng=rng)
+        progress("cells", 1, 1)
+        some = rng.permutation(len(t))[:THRESHOLD_ROWS]
+        threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
+        return cls(
+            raw, other, index, distances, rows, folds, _pools(t, v, rng), threshold, distance, constant, level, tail,
+            seed, embed, deduplicate,
+        )  # fmt: skip
+
+    def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
+        """Compare one generated sample (m, d) with the fresh one; `baselines` costs as much again."""
+        raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
+        repeated = repeated_share(raw), repeated_share(self.fresh)
+        if self.deduplicate:
+            raw = checked(raw[first_rows(raw)], "generated, distinct rows")
+        rng = simulation(self.seed + 1)
+        q = normalized(raw, self.distance, "generated")
+        distances, rows = self.index.nearest(q, tick=lambda done, total: progress("generated", done, total))
+        cells = merge_folds(
+            [
+                compare_cells((fold.fresh, fold.labels), (found, fold.partition(q)), level=self.level, rng=rng)
+                for fold in self.folds
+                for found in [distances if fold.index is self.index else fold.index.nearest(q)[0]]
+            ]
+        )
+        pools = [pool.nearest(q) for pool in self.pools]
+        size = len(self.pools[0].points)
+        backwards = TrainingIndex(q, self.distance)
+        members = self.index.points[rng.permutation(len(self.train))[:MOST_MEMBERS]]
+        strangers = normalized(self.fresh, self.distance, "fresh")[:MOST_MEMBERS]
+        progress("controls", 0, 1)
+        belongs = membership(backwards.nearest(members)[0], backwards.nearest(strangers)[0], rng=rng)
+        progress("controls", 1, 1)
+        fraction, near, usual = copied_fraction(self.distances, distances, self.threshold)
+        holdout = holdout_share(pools[0], pools[1], size=size)
+        return CopyingResult(
+            l=len(self.train),
+            n=len(self.fresh),
+            m=len(raw),
+            overall=rank_test(self.distances, distances, rng=rng),
+            interval=delta_interval(self.distances, distances, level=1.0 - self.level),
+            cells=cells,
+            tail=tail_test(self.distances, distances, k=self.tail, rng=rng),
+            ratio=holdout_ratio(pools[0], pools[1], size=size),
+            local_ratio=holdout_ratio_by_cell(pools[0], pools[1], self.folds[0].partition(q), size=size),
+            share=holdout,
+            membership=belongs,
+            duplicates=self._duplicates(raw, repeated),
+            copied_fraction=fraction,
+            threshold=(self.threshold, near, usual),
+            nearest=self._nearest(distances, rows),
+            baselines=compare_baselines(
+                (self.train, self.fresh, raw),
+                self.index,
+                (self.distances, distances),
+                (self.fresh_rows, rows),
+                cells,
+                holdout,
+                rng=rng,
+                tick=lambda done, total: progress("baselines", done, total),
+            )
+            if baselines
+            else {},
+            level=self.level,
+            distance=self.distance,
+            constant_columns=self.constant,
+            fresh_at_zero=float((self.distances == 0.0).mean()),
+        )
+
+    def reference(self, generated: Any) -> ReferenceResult:
+        """The published code's formulas on the same samples and cells."""
+        raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
+        q, p = (normalized(points, self.distance, "sample") for points in (raw, self.fresh))
+        partition, t = self.folds[0].partition, self.index.points
+        return reference_result(
+            (t, partition(t)), (p, partition(p)), (q, partition(q)), (self.distances, self.index.nearest(q)[0]),
+            distance=self.distance,
+        )  # fmt: skip
+
+    def _duplicates(self, generated: Points, repeated: tuple[float, float]) -> Duplicates:
+        copies, usual = rows_in(generated, self.train), rows_in(self.fresh, self.train)
+        table = [[copies.sum(), (~copies).sum()], [usual.sum(), (~usual).sum()]]
+        return Duplicates(
+            int(copies.sum()),
+            int(usual.sum()),
+            float(fisher_exact(table, alternative="greater").pvalue),
+            repeated_share(self.train),
+            *repeated,
+        )
+
+    def _nearest(self, distances: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[NearestCopy, ...]:
+        order = np.argsort(distances, kind="stable")
+        first = order[np.sort(np.unique(rows[order], return_index=True)[1])][:SHOWN]  # one for each training row
+        return tuple(
+            NearestCopy(int(i), int(rows[i]), float(distances[i]), float((self.distances <= distances[i]).mean()))
+            for i in first
+        )
+
+
+def detect_copying(train: Any, fresh: Any, generated: Any, **options: Any) -> CopyingResult:
+    """Are generated points nearer to the training sample than fresh ones; `options` as `CopyingTest.prepare` takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draw = np.random.default_rng(1).standard_normal
+    >>> train, fresh = draw((400, 3)), draw((400, 3))
+    >>> detect_copying(train, fresh, draw((400, 3))).verdict
+    'nothing found'
+    >>> detect_copying(train, fresh, np.concatenate([train[:80], draw((320, 3))])).verdict
+    'copying'
+    """
+    return CopyingTest.prepare(train, fresh, **options).test(generated)
+
+
+def _embedded(sample: Any, embed: Embedding | None) -> Any:
+    return sample if embed is None or sample is None else embed(sample)
+
+
+def _folds(
+    t: Points,
+    p: Points,
+    index: TrainingIndex,
+    distances: NDArray[np.float64],
+    *,
+    cells: int | Partition | None,
+    cross_fit: bool | None,
+    seed: int,
+    rng: Entropy,
+) -> tuple[_Fold, ...]:
+    if callable(cells):
+        return (_Fold(cells, index, distances, cells(p)),)
+    k = count_cells(len(t), len(p), len(p)) if cells is None else whole("cells", cells, least=1, most=len(t))
+    if cross_fit is None:
+        cross_fit = k > 1 and len(t) < FEW_ROWS * k
+    if not cross_fit:
+        partition = fit_partition(t, k, seed=seed)
+        return (_Fold(partition, index, distances, partition(p)),)
+    halves = np.array_split(rng.permutation(len(t)), 2)
+    folds = []
+    for fitted, searched in (halves, halves[::-1]):
+        partition = fit_partition(t[fitted], min(k, len(fitted)), seed=seed)
+        other = TrainingIndex(t[searched], index.distance)
+        folds.append(_Fold(partition, other, other.nearest(p)[0], partition(p)))
+    return tuple(folds)
+
+
+def _pools(t: Points, v: Points, rng: Entropy) -> tuple[TrainingIndex, TrainingIndex]:
+    """Equally many distinct rows of T and of held-out points."""
+    distinct = [points[first_rows(points)] for points in (t, v)]
+    size = min(len(points) for points in distinct)
+    one, two = (points[rng.permutation(len(points))[:size]] for points in distinct)
+    return TrainingIndex(one), TrainingIndex(two)

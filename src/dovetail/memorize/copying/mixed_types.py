@@ -1,0 +1,143 @@
+"""Rows of a table as points: numbers in standard deviations of the training sample, categories as one of many.
+
+A category that differs adds 2 to the squared distance: as much as two independent draws of a scaled number differ on
+average. A category that neither the training nor the fresh sample knows differs from all of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dovetail.core.checks import nearest
+from dovetail.core.errors import DataError
+
+Points = NDArray[np.float64]  # (n, d)
+
+MOST_CATEGORIES = 2_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its mean and standard deviation in T, or the categories that T and P know."""
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+    categories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class MixedTypes:
+    """The map from tables to points, fitted to the training table; only the list of categories looks at P too."""
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(
+        cls, train: pl.DataFrame, fresh: pl.DataFrame, *, ignore: Sequence[str] = (), categories: Sequence[str] = ()
+    ) -> MixedTypes:
+        """A column is a number where every value of T and P is one, unless it is named among the `categories`.
+
+        Raises
+        ------
+        DataError
+            For columns that differ between the tables, constant ones, and those with too many categories.
+        """
+        for name in (*ignore, *categories):
+            if name not in train.columns:
+                raise DataError(f"train: has no column {name!r}{nearest(name, train.columns)}.")
+        _same_columns(train, fresh, "fresh")
+        names = [name for name in train.columns if name not in ignore]
+        if not names:
+            raise DataError("train: no column is left to compare.")
+        return cls(tuple(_column(train[name], fresh[name], name in categories) for name in names))
+
+    def points(self, table: pl.DataFrame, what: str) -> Points:
+        """The points (n, d) of a table with these columns."""
+        for column in self.columns:
+            if column.name not in table.columns:
+                raise DataError(f"{what}: has no column {column.name!r}{nearest(column.name, table.columns)}.")
+        return np.column_stack([_coordinates(table[column.name], column, what) for column in self.columns])
+
+    def described(self) -> str:
+        """How distances are taken, in a sentence."""
+        numbers = sum(column.categories is None for column in self.columns)
+        parts = [f"{numbers} numbers in standard deviations of the training sample"] if numbers else []
+        if others := len(self.columns) - numbers:
+            parts.append(f"{others} categories, a difference counting as two standard deviations squared / 2")
+        return "Euclidean over " + " and ".join(parts)
+
+
+def _same_columns(train: pl.DataFrame, other: pl.DataFrame, what: str) -> None:
+    missing = [name for name in train.columns if name not in other.columns]
+    extra = [name for name in other.columns if name not in train.columns]
+    if missing or extra:
+        said = [f"lacks {missing[0]!r}"] if missing else []
+        said += [f"has {extra[0]!r} besides"] if extra else []
+        raise DataError(f"{what}: columns differ from the training table: {' and '.join(said)}.")
+
+
+def _column(train: pl.Series, fresh: pl.Series, category: bool) -> Column:
+    _refuse_missing(train, "train")
+    _refuse_missing(fresh, "fresh")
+    numbers = None if category else _numbers(train)
+    if numbers is not None and _numbers(fresh) is not None:
+        deviation = float(numbers.std())
+        if np.ptp(numbers) == 0.0:
+            raise DataError(f"train: column {train.name!r} is constant, which gives no scale; ignore it.")
+        return Column(train.name, float(numbers.mean()), deviation)
+    known = pl.concat([_text(train), _text(fresh)]).unique().sort().to_list()
+    if len(known) == 1:
+        raise DataError(f"train: column {train.name!r} is constant, which tells nothing apart; ignore it.")
+    if len(known) > MOST_CATEGORIES:
+        raise DataError(
+            f"train: column {train.name!r} has {len(known):,} different texts, more than {MOST_CATEGORIES:,}; ignore "
+            "it if it is a name or a number of a row."
+        )
+    return Column(train.name, categories=tuple(known))
+
+
+def _coordinates(values: pl.Series, column: Column, what: str) -> Points:
+    _refuse_missing(values, what)
+    if column.categories is None:
+        numbers = _numbers(values)
+        if numbers is None:
+            raise DataError(f"{what}: column {column.name!r} holds texts, in the training sample numbers.")
+        return np.array((numbers - column.mean) / column.deviation, dtype=np.float64, ndmin=2).T
+    codes = _text(values).replace_strict(
+        list(column.categories), range(len(column.categories)), default=len(column.categories), return_dtype=pl.Int64
+    )
+    return np.eye(len(column.categories) + 1)[codes.to_numpy()]
+
+
+def _numbers(values: pl.Series) -> NDArray[np.float64] | None:
+    """Finite numbers, or None where one value is none."""
+    stripped: Any = values.str.strip_chars() if values.dtype == pl.String else values
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean)):
+        return None
+    found = stripped.cast(pl.Float64, strict=False)
+    if found.null_count() or not found.is_finite().all():
+        return None
+    return np.asarray(found.to_numpy(), dtype=np.float64)
+
+
+def _text(values: pl.Series) -> pl.Series:
+    return values.cast(pl.String)
+
+
+def _refuse_missing(values: pl.Series, what: str) -> None:
+    absent = values.is_null() | (values.is_nan() if values.dtype.is_float() else values.is_null())
+    if values.dtype == pl.String:
+        absent = absent | values.str.strip_chars().str.to_lowercase().is_in(["", "nan"])
+    if absent.any():
+        rows = absent.arg_true()
+        raise DataError(
+            f"{what}: column {values.name!r} lacks {len(rows):,} values (first row {int(rows[0]) + 1}); drop or fill "
+            "them in all samples alike, or ignore the column."
+        )

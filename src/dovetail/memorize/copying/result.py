@@ -1,0 +1,231 @@
+"""What the test for data-copying found, as a value and as a JSON document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.memorize.copying.cells import CellComparison
+from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membership, TailTest
+from dovetail.memorize.copying.detectable_effect import detectable_by_ranks, detectable_by_tail
+from dovetail.memorize.copying.mann_whitney import RankTest
+
+TIED = 0.1  # share of fresh points at distance 0, above which the test is weak
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Rows of Q and of P that stand in T, with Fisher's p for "more of Q", and twins inside each sample."""
+
+    generated: int
+    fresh: int
+    p: float
+    twins_train: float
+    twins_generated: float
+    twins_fresh: float
+
+    @property
+    def literal(self) -> bool:
+        """Whether Q holds training rows although nothing else repeats: data are continuous, so these are copies."""
+        return self.generated > 0 and self.fresh == 0 and self.twins_train == 0.0
+
+
+@dataclass(frozen=True)
+class NearestCopy:
+    """A generated row, its nearest training row, and the share of fresh points that are as near to theirs."""
+
+    generated: int
+    train: int
+    distance: float
+    fresh_as_near: float
+
+
+@dataclass(frozen=True)
+class CopyingResult:
+    """Everything that was measured for one generated sample; `document()` is what the verb prints."""
+
+    l: int  # noqa: E741
+    n: int
+    m: int
+    overall: RankTest
+    interval: tuple[float, float]
+    cells: CellComparison
+    tail: TailTest
+    ratio: HoldoutRatio
+    local_ratio: dict[int, HoldoutRatio]
+    share: HoldoutShare
+    membership: Membership
+    duplicates: Duplicates
+    copied_fraction: float
+    threshold: tuple[float, int, int]
+    nearest: tuple[NearestCopy, ...]
+    baselines: dict[str, Any]
+    level: float
+    distance: str
+    constant_columns: int
+    fresh_at_zero: float
+
+    @property
+    def closeness(self) -> dict[str, float]:
+        """p of the tests that ask whether Q is nearer to T than P is, adjusted for being several (Bonferroni)."""
+        worst = min((cell.p_holm for cell in self.cells.cells), default=1.0)
+        tests = {
+            "all points": self.overall.p_copying,
+            "worst cell": worst,
+            "nearest points": self.tail.p,
+            "exact copies": self.duplicates.p,
+        }
+        return {name: min(1.0, len(tests) * p) for name, p in tests.items()}
+
+    @property
+    def controls(self) -> dict[str, float]:
+        """p of the tests that a shrunk or collapsed model does not trip, adjusted for being three (Bonferroni)."""
+        tests = {
+            "holdout ratio": self.ratio.p,
+            "holdout ratio of a cell": min(1.0, len(self.local_ratio) * min(r.p for r in self.local_ratio.values())),
+            "membership": self.membership.p,
+        }
+        return {name: min(1.0, len(tests) * p) for name, p in tests.items()}
+
+    @property
+    def fired(self) -> tuple[str, ...]:
+        """Names of the tests that found something at `level`."""
+        both = {**self.closeness, **self.controls}
+        literal = ("literal copies",) if self.duplicates.literal else ()
+        return literal + tuple(name for name, p in both.items() if p <= self.level)
+
+    @property
+    def verdict(self) -> str:
+        """Nearer to T than P is, and a control fired too, or rows were copied literally: `copying`.
+
+        Only nearer: `closer`, which shrinking does too. Only a control: `members stand out`.
+        """
+        fired = self.fired
+        near, member = (any(name in fired for name in tests) for tests in (self.closeness, self.controls))
+        if "literal copies" in fired or (near and member):
+            return "copying"
+        return "closer" if near else "members stand out" if member else "nothing found"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        names = ", ".join(self.fired)
+        if self.verdict == "copying":
+            return f"The model repeats training data: {names}."
+        if self.verdict == "closer":
+            return (
+                f"Generated data are nearer to the training data than fresh data are ({names}), but the controls did "
+                "not fire: copying, or a model that shrinks the data or drops parts of them."
+            )
+        if self.verdict == "members stand out":
+            return (
+                f"Generated data are no nearer to the training data than fresh data are, yet they tell who was in them "
+                f"({names})."
+            )
+        return f"No copying was found. {self.would_have_found}"
+
+    @property
+    def would_have_found(self) -> str:
+        """The minimum detectable effect in words."""
+        ranks, tail = self.detectable
+        return (
+            f"With these sizes a share of {ranks:.2%} of exact copies would have been found by the test over all "
+            f"points with a chance of 80 %, {tail:.2%} by the nearest {self.tail.k}."
+        )
+
+    @property
+    def detectable(self) -> tuple[float, float]:
+        """Shares of exact copies seen with power 0.8 at the level that the verdict uses: all points, nearest ones."""
+        level = self.level / len(self.closeness)
+        return (
+            detectable_by_ranks(self.n, self.m, level=level),
+            detectable_by_tail(self.n, self.m, self.tail.k, level=level),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the numbers weaker than they look."""
+        said = []
+        if self.fresh_at_zero > TIED:
+            said.append(
+                f"{self.fresh_at_zero:.0%} of the fresh points stand in the training sample already: the tests are "
+                "right but weak, since a copy looks like a coincidence."
+            )
+        if self.constant_columns:
+            said.append(
+                f"{self.constant_columns} columns are constant in the training sample and tell nothing apart."
+            )
+        if self.duplicates.twins_generated > self.duplicates.twins_fresh + 0.01:
+            said.append(
+                f"{self.duplicates.twins_generated:.1%} of the generated rows repeat each other "
+                f"({self.duplicates.twins_fresh:.1%} of the fresh ones): p-values take rows for independent; "
+                "compare distinct rows too (--deduplicate)."
+            )
+        if self.cells.left_out:
+            said.append(
+                f"{self.cells.left_out} cells have fewer than 20 fresh or generated points and were not tested; what "
+                "happens there is seen by the overall tests alone."
+            )
+        return tuple(said)
+
+    def document(self) -> dict[str, Any]:
+        """JSON-ready; what does not apply is null with its reason."""
+        cells, missing = self.cells, {"value": None, "reason": "no cell has 20 points of P and of Q"}
+        return {
+            "l": self.l,
+            "n": self.n,
+            "m": self.m,
+            "distance": self.distance,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "fired": list(self.fired),
+            "level": self.level,
+            "z": self.overall.z,
+            "delta": {"value": self.overall.delta, "interval": list(self.interval)},
+            "p_copying": self.overall.p_copying,
+            "p_underfitting": self.overall.p_underfitting,
+            "p_method": self.overall.method,
+            "minimum_detectable_share": {"all_points": self.detectable[0], "nearest_points": self.detectable[1]},
+            "c_t": missing if cells.c_t is None else cells.c_t,
+            "c_t_standardized": missing if cells.c_t_standardized is None else cells.c_t_standardized,
+            "cells": [
+                {
+                    "cell": cell.cell,
+                    "n": cell.n,
+                    "m": cell.m,
+                    "delta": cell.test.delta,
+                    "interval": list(cell.interval),
+                    "z": cell.test.z,
+                    "p": cell.test.p_copying,
+                    "p_holm": cell.p_holm,
+                    "p_benjamini_hochberg": cell.p_bh,
+                    "representation_z": cell.representation,
+                    "representation_p_holm": cell.p_representation,
+                    "minimum_detectable_share": cell.detectable,
+                }
+                for cell in cells.cells
+            ],
+            "cells_left_out": cells.left_out,
+            "cross_fitted": cells.cross_fitted,
+            "covered": cells.covered_fresh,
+            "covered_generated": cells.covered_generated,
+            "duplicates": self.duplicates.generated,
+            "duplicate_test": vars(self.duplicates),
+            "tail": vars(self.tail),
+            "controls": {
+                "holdout_ratio": vars(self.ratio),
+                "holdout_ratio_by_cell": {str(cell): vars(ratio) for cell, ratio in self.local_ratio.items()},
+                "holdout_share": {**vars(self.share), "rho": self.share.rho},
+                "membership": {**vars(self.membership), "interval": list(self.membership.interval)},
+            },
+            "copied_fraction": {
+                "at_least": self.copied_fraction,
+                "threshold": self.threshold[0],
+                "generated_within": self.threshold[1],
+                "fresh_within": self.threshold[2],
+            },
+            "adjusted": {**self.closeness, **self.controls},
+            "nearest": [vars(pair) for pair in self.nearest],
+            "baselines": self.baselines or {"value": None, "reason": "not asked for"},
+            "warnings": list(self.warnings),
+        }

@@ -1,0 +1,92 @@
+"""What may be compared: three samples of finite numbers, the fresh one not seen in training."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.memorize.copying.duplicates import repeated_share, rows_in
+
+Points = NDArray[np.float64]  # (n, d)
+
+LEAST = 20
+
+WHY_FRESH = (
+    "the test compares generated data with a fresh sample of the truth, which the model has not seen: without one, "
+    "closeness to the training data has no scale (held-out rows will do)"
+)
+
+
+def checked(points: ArrayLike | None, what: str, *, width: int | None = None) -> Points:
+    """Rows of finite numbers (n, d), at least 20; images (n, ..) are flattened.
+
+    Raises
+    ------
+    DataError
+        One line: what, where, what to do.
+    """
+    if points is None:
+        raise UnsupportedError(f"no {what} sample: {WHY_FRESH}.")
+    try:
+        found = np.asarray(points)
+        found = np.asarray(found, dtype=np.float64).reshape(len(found), -1)
+    except (TypeError, ValueError):
+        raise DataError(f"{what}: must be rows of numbers; got what is no array of numbers.") from None
+    if len(found) < LEAST:
+        raise DataError(
+            f"{what}: must have at least {LEAST} rows, got {len(found):,}; smaller samples decide nothing."
+        )
+    if found.shape[1] == 0:
+        raise DataError(f"{what}: has no columns.")
+    if width is not None and found.shape[1] != width:
+        raise DataError(f"{what}: has {found.shape[1]:,} columns, the training sample {width:,}; they must agree.")
+    bad = ~np.isfinite(found).all(axis=1)
+    if bad.any():
+        rows = np.flatnonzero(bad)
+        raise DataError(
+            f"{what}: {rows.size:,} rows hold values that are missing or infinite (first row {rows[0] + 1}); drop or "
+            "fill them in all samples alike."
+        )
+    return found
+
+
+def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
+    """The fresh sample, once it is clear that it was not trained on.
+
+    Rows in both samples are expected where training rows are twins of each other; beyond that the fresh sample holds
+    training rows, which hides copying: 10 % of it hide 5 % of copies.
+
+    Parameters
+    ----------
+    overlap : "refuse", "drop" or "keep"
+    """
+    same = rows_in(fresh, train)
+    if not same.any() or overlap == "keep":
+        return fresh
+    if overlap == "drop":
+        left = fresh[~same]
+        if len(left) < LEAST:
+            raise DataError(
+                f"fresh: {len(left):,} rows are left without those of the training sample; at least {LEAST}."
+            )
+        return left
+    usual = repeated_share(train)
+    room = 3.0 * sqrt(usual * (1.0 - usual) * (1.0 / len(fresh) + 2.0 / len(train)))
+    if same.mean() > usual + room:
+        raise DataError(
+            f"fresh: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
+            f"{int(np.flatnonzero(same)[0]) + 1}), which hides copying; take a sample that was not trained on, or "
+            "drop these rows (overlap: drop)."
+        )
+    return fresh
+
+
+def varied(train: Points) -> int:
+    """Number of constant columns of the training sample; a sample without any variation is refused."""
+    constant = int((np.ptp(train, axis=0) == 0.0).sum())
+    if constant == train.shape[1]:
+        raise DataError("train: all rows are equal, so every distance says the same; nothing can be tested.")
+    return constant
