@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.console.output import Json
-from dovetail.core.errors import UnsupportedError
+from dovetail.cli.console.options import split_names
+from dovetail.cli.console.output import Force, Json, print_json, print_rows, progress_bar, write_whole
+from dovetail.core.errors import OutputError, ParameterError
+
+if TYPE_CHECKING:
+    from dovetail.memorize.copying.data_copying import CopyingTest
+    from dovetail.pipeline.files.samples import Samples
+
+Sample = "CSV, Parquet, .npy, .npz or a folder of images."
 
 
 def register(app: typer.Typer) -> None:
@@ -17,8 +24,184 @@ def register(app: typer.Typer) -> None:
 
 
 def _copying(
-    train: Annotated[Path, typer.Option(help="What the model was trained on: CSV, Parquet, .npy, .npz or a folder.")],
+    train: Annotated[Path, typer.Option(help=f"What the model was trained on: {Sample}")],
+    generated: Annotated[list[Path], typer.Option(help="What it generated; repeat the option to compare models.")],
+    fresh: Annotated[Path | None, typer.Option(help="The same kind of data, not used in training or tuning.")] = None,
+    holdout: Annotated[
+        Path | None, typer.Option(help="More fresh data for the controls. Default: FRESH serves them too.")
+    ] = None,
+    distance: Annotated[str, typer.Option(help="euclidean or cosine.")] = "euclidean",
+    cells: Annotated[
+        str | None, typer.Option(help="Number of k-means cells, or a table's column of categories. Default: by size.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(help="Columns to leave out, such as row numbers; with commas.")
+    ] = None,
+    categories: Annotated[
+        str | None, typer.Option(help="Columns of numbers that are names of things; with commas.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="Name of the array in .npz files that hold several.")] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="HEIGHTxWIDTH of flat rows that are pictures; x3 for colours.")
+    ] = None,
+    overlap: Annotated[
+        str, typer.Option(help="Fresh rows that stand in TRAIN: refuse, drop or keep them.")
+    ] = "refuse",
+    deduplicate: Annotated[bool, typer.Option("--deduplicate", help="Compare distinct rows only.")] = False,
+    level: Annotated[float, typer.Option(help="Level of each of the verdict's two families of tests.")] = 0.05,
+    tail: Annotated[int, typer.Option(help="How many nearest points the tail tests look at.", min=1)] = 10,
+    baselines: Annotated[bool, typer.Option(help="Also what other measures say.")] = True,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Statistics by the formulas of the paper's published code.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of k-means, random halves and ties.", min=0)] = 0,
+    report: Annotated[Path | None, typer.Option(help="HTML page; several models: one page each, numbered.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Test whether generated data repeat the training data."""
-    raise UnsupportedError("not built yet.")
+    """Test whether generated data repeat the training data: nearer to it than fresh data are, overall or in a cell.
+
+    Needs a fresh sample that the model has not seen. Controls tell copying from a model that only shrinks the data.
+    Finding nothing is no proof of absence, and passing is no privacy guarantee.
+
+    Example: dovetail memorize copying --train train.csv --fresh heldout.csv --generated synthetic.csv
+    """
+    from dovetail.memorize.copying.data_copying import CopyingTest
+    from dovetail.pipeline.files.samples import read_samples
+
+    pages = _pages(report, len(generated))
+    for page in pages:
+        if page.exists() and not force:
+            raise OutputError(f"{page}: exists already; use --force to replace it, or name another place.")
+    samples = read_samples(
+        train, fresh, generated, holdout=holdout, ignore=split_names(ignore), categories=split_names(categories),
+        array=array, image_shape=_shape(image_shape),
+    )  # fmt: skip
+    documents = []
+    with progress_bar(hidden=as_json) as progress:
+        prepared = CopyingTest.prepare(
+            samples.points["train"], samples.points["fresh"], holdout=samples.points.get("holdout"),
+            distance=distance, cells=_cells(cells, samples), overlap=overlap,  # type: ignore[arg-type]
+            deduplicate=deduplicate, level=level, tail=tail, seed=seed, progress=progress,
+        )  # fmt: skip
+        for place in generated:
+            points = samples.points[str(place)]
+            result = prepared.test(points, baselines=baselines, progress=progress).document()
+            document = {"generated": str(place), **result, "distances": samples.described}
+            if reference:
+                document |= prepared.reference(points).replacing(document)
+            documents.append(document)
+    for document, page in zip(documents, pages, strict=False):
+        _write_page(document, prepared, samples, page, force=force)
+        document["files"] = {"report": str(page)}
+    _print(documents, as_json=as_json)
+
+
+def _write_page(
+    document: dict[str, Any], prepared: CopyingTest, samples: Samples, page: Path, *, force: bool
+) -> None:
+    from dovetail.report.render.result_page import render_result
+    from dovetail.report.sections.copying import copying_page
+
+    generated = document["generated"]
+    points = {"train": prepared.train, "fresh": prepared.fresh, "generated": samples.points[generated]}
+    shown = {"train": samples.shown["train"], "generated": samples.shown[generated]}
+    labels = prepared.cells_of(points["generated"])
+    text = render_result(copying_page(document, document["nearest"], points, labels, shown))
+
+    def write(scratch: Path) -> None:
+        scratch.write_text(text, encoding="utf-8")
+
+    write_whole(page, write, force=force)
+
+
+def _pages(report: Path | None, count: int) -> list[Path]:
+    if report is None:
+        return []
+    return [report] if count == 1 else [report.with_stem(f"{report.stem}-{i}") for i in range(1, count + 1)]
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdigit() and int(part) > 0 for part in parts) or parts[2:] not in (
+        [], ["1"], ["3"],
+    ):  # fmt: skip
+        raise ParameterError(f"--image-shape must be HEIGHTxWIDTH or HEIGHTxWIDTHx3, got {text!r}.")
+    return tuple(int(part) for part in parts)
+
+
+def _cells(text: str | None, samples: Samples) -> Any:
+    if text is None or text.isdigit():
+        return None if text is None else int(text)
+    if samples.mixed is None:
+        raise ParameterError(f"--cells must be a whole number, at least 1 (a column: for tables), got {text!r}.")
+    return samples.mixed.cells_of(text)
+
+
+def _print(documents: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json(documents[0] if len(documents) == 1 else {"results": documents})
+        return
+    for document in documents:
+        _show(document)
+
+
+def _show(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    low, high = document["delta"]["interval"]
+    standard = document["c_t_standardized"]
+    ratio, member = document["controls"]["holdout_ratio"], document["controls"]["membership"]
+    rows = {
+        "verdict": document["sentence"],
+        "samples": f"{document['l']:,} training, {document['n']:,} fresh, {document['m']:,} generated rows",
+        "Delta": f"{document['delta']['value']:.3f} ({low:.3f} to {high:.3f}); below 1/2 is nearer than fresh data",
+        "all points": f"Z {document['z']:+.2f}, p {document['p_copying']:.2g} for copying, "
+        f"{document['p_underfitting']:.2g} for under-fitting",
+        "average of cells": "no cell is large enough"
+        if isinstance(standard, dict)
+        else f"C_T {document['c_t']:+.2f}, standardized {standard:+.2f}",
+        "exact copies": f"{document['duplicates']:,} generated rows, {document['duplicate_test']['fresh']:,} fresh",
+        "nearest points": f"{document['tail']['generated']} of {document['tail']['k']} are generated "
+        f"({document['tail']['expected']:.1f} expected), p {document['tail']['p']:.2g}",
+        "holdout ratio": f"{ratio['training']} training against {ratio['holdout']} held-out points, "
+        f"p {ratio['p']:.2g}",
+        "membership": f"AUC {member['auc']:.3f}, p {member['p']:.2g}; {member['hits_at_one_percent']:.1%} found at "
+        "1 % false alarms",
+        "copied at least": f"{document['copied_fraction']['at_least']:.2%}, if the rest follows the truth",
+    }
+    rows |= {f"warning {place}": line for place, line in enumerate(document["warnings"], 1)}
+    if "files" in document:
+        rows["report"] = document["files"]["report"]
+    print_rows(f"Does {document['generated']} repeat the training data", rows)
+    table = Table(title="Cells", title_justify="left")
+    for name in ("cell", "fresh", "generated", "Delta", "interval", "Z", "p (Holm)", "copies seen from"):
+        table.add_column(name, justify="right")
+    for cell in document["cells"]:
+        low, high = cell["interval"]
+        table.add_row(
+            str(cell["cell"]), f"{cell['n']:,}", f"{cell['m']:,}", f"{cell['delta']:.3f}", f"{low:.3f} to {high:.3f}",
+            f"{cell['z']:+.2f}", f"{cell['p_holm']:.2g}", f"{cell['minimum_detectable_share']:.1%}",
+        )  # fmt: skip
+    Console().print(table)
+    _show_baselines(document["baselines"])
+
+
+def _show_baselines(baselines: dict[str, Any]) -> None:
+    if "frechet" not in baselines:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="What other measures say", title_justify="left")
+    table.add_column("measure")
+    table.add_column("numbers", overflow="fold")
+    for name, found in baselines.items():
+        if "reason" in found:
+            table.add_row(name, found["reason"])
+        else:
+            table.add_row(name, ", ".join(f"{key} {value:.4g}" for key, value in found.items()))
+    Console().print(table)

@@ -38,6 +38,15 @@ class HoldoutRatio:
 
 
 @dataclass(frozen=True)
+class PairedTail:
+    """How many of the `size` points of T and V that generated points single out are training points."""
+
+    size: int
+    training: int
+    p: float
+
+
+@dataclass(frozen=True)
 class HoldoutShare:
     """Share of generated points whose nearest of T and V is in T; rho = 2 share - 1 estimates the copied share."""
 
@@ -85,6 +94,35 @@ def holdout_ratio(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances,
     a = len(np.unique(row_train[d_train < d_holdout / 2]))
     b = len(np.unique(row_holdout[d_holdout < d_train / 2]))
     return HoldoutRatio(size, a, b, float(binom.sf(a - 1, a + b, 0.5)) if a + b else 1.0)
+
+
+def paired_tail(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances, Rows], *, k: int = 10) -> PairedTail:
+    """The k points of T and V that a generated point is nearest to, compared with the other sample's nearest point.
+
+    Each point of T and V counts once, by its smallest ratio of distances; p = Pr(Binomial(k, 1/2) >= those of T).
+    What the tail test is for, single copies, without its weakness: a collapsed model is near to both alike.
+    """
+    (d_train, row_train), (d_holdout, row_holdout) = to_train, to_holdout
+    ratios = [
+        _least_ratio(d_train, row_train, d_holdout),
+        _least_ratio(d_holdout, row_holdout, d_train),
+    ]
+    pooled = np.concatenate(ratios)
+    order = np.argsort(pooled, kind="stable")[:k]
+    size, seen = len(order), int((order < len(ratios[0])).sum())
+    if len(pooled) > k and pooled[order[-1]] == np.sort(pooled)[k]:  # ties at the last place count against us
+        last = pooled[order[-1]]
+        size = int((pooled <= last).sum())
+        seen = int((ratios[0] <= last).sum())
+    return PairedTail(size, seen, float(binom.sf(seen - 1, size, 0.5)) if size else 1.0)
+
+
+def _least_ratio(own: Distances, rows: Rows, other: Distances) -> Distances:
+    """For each point that is nearer than the other sample's nearest, its smallest ratio; 0 for a copy."""
+    nearer = own < other
+    least = np.full(int(rows.max()) + 1, np.inf)
+    np.minimum.at(least, rows[nearer], own[nearer] / other[nearer])
+    return np.asarray(least[np.isfinite(least)])
 
 
 def holdout_ratio_by_cell(

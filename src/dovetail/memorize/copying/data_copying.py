@@ -26,6 +26,7 @@ from dovetail.memorize.copying.controls import (
     holdout_ratio_by_cell,
     holdout_share,
     membership,
+    paired_tail,
     tail_test,
 )
 from dovetail.memorize.copying.copied_fraction import copied_fraction
@@ -200,6 +201,7 @@ class CopyingTest:
             tail=tail_test(self.distances, distances, k=self.tail, rng=rng),
             ratio=holdout_ratio(pools[0], pools[1], size=size),
             local_ratio=holdout_ratio_by_cell(pools[0], pools[1], self.folds[0].partition(q), size=size),
+            paired=paired_tail(pools[0], pools[1], k=self.tail),
             share=holdout,
             membership=belongs,
             duplicates=self._duplicates(raw, repeated),
@@ -223,6 +225,10 @@ class CopyingTest:
             constant_columns=self.constant,
             fresh_at_zero=float((self.distances == 0.0).mean()),
         )
+
+    def cells_of(self, points: Points) -> NDArray[np.int64]:
+        """The cell of each point (n, d); of the first of two partitions where cells are cross-fitted."""
+        return self.folds[0].partition(normalized(points, self.distance, "points"))
 
     def reference(self, generated: Any) -> ReferenceResult:
         """The published code's formulas on the same samples and cells."""

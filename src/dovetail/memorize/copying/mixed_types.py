@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
+from dovetail.memorize.copying.cells import Partition
 
 Points = NDArray[np.float64]  # (n, d)
 
@@ -65,12 +66,27 @@ class MixedTypes:
                 raise DataError(f"{what}: has no column {column.name!r}{nearest(column.name, table.columns)}.")
         return np.column_stack([_coordinates(table[column.name], column, what) for column in self.columns])
 
+    def cells_of(self, name: str) -> Partition:
+        """The partition whose cells are the categories of one column."""
+        start = 0
+        for column in self.columns:
+            width = 1 if column.categories is None else len(column.categories) + 1
+            if column.name == name:
+                if column.categories is None:
+                    raise DataError(
+                        f"train: column {name!r} is a number; cells are categories (--categories {name})."
+                    )
+                place = slice(start, start + width)
+                return lambda points: np.asarray(points[:, place].argmax(axis=1), dtype=np.int64)
+            start += width
+        raise DataError(f"train: has no column {name!r}{nearest(name, [column.name for column in self.columns])}.")
+
     def described(self) -> str:
         """How distances are taken, in a sentence."""
         numbers = sum(column.categories is None for column in self.columns)
         parts = [f"{numbers} numbers in standard deviations of the training sample"] if numbers else []
         if others := len(self.columns) - numbers:
-            parts.append(f"{others} categories, a difference counting as two standard deviations squared / 2")
+            parts.append(f"{others} categories, each difference adding 2 to the square")
         return "Euclidean over " + " and ".join(parts)
 
 
@@ -109,11 +125,11 @@ def _coordinates(values: pl.Series, column: Column, what: str) -> Points:
         numbers = _numbers(values)
         if numbers is None:
             raise DataError(f"{what}: column {column.name!r} holds texts, in the training sample numbers.")
-        return np.array((numbers - column.mean) / column.deviation, dtype=np.float64, ndmin=2).T
+        return ((numbers - column.mean) / column.deviation)[:, None]
     codes = _text(values).replace_strict(
         list(column.categories), range(len(column.categories)), default=len(column.categories), return_dtype=pl.Int64
     )
-    return np.eye(len(column.categories) + 1)[codes.to_numpy()]
+    return np.asarray(np.eye(len(column.categories) + 1)[codes.to_numpy()], dtype=np.float64)
 
 
 def _numbers(values: pl.Series) -> NDArray[np.float64] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,22 @@ class ReferenceResult:
     frechet: float
     bins_over: float
     bins_under: float
+
+    def replacing(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The parts of a document that the published formulas change; everything else keeps ours."""
+        baselines = dict(document["baselines"])
+        if "frechet" in baselines:
+            baselines |= {
+                "frechet": {"generated": self.frechet},
+                "ndb": {"over": self.bins_over, "under": self.bins_under},
+            }
+        return {
+            "formulas": "published code",
+            "z": self.z,
+            "c_t": self.c_t,
+            "cells": [{**cell, "z": self.cells.get(cell["cell"], cell["z"])} for cell in document["cells"]],
+            "baselines": baselines,
+        }
 
 
 def reference_z(fresh: NDArray[np.float64], generated: NDArray[np.float64]) -> float:

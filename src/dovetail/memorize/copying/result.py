@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.memorize.copying.cells import CellComparison
-from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membership, TailTest
+from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membership, PairedTail, TailTest
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks, detectable_by_tail
 from dovetail.memorize.copying.mann_whitney import RankTest
 
@@ -53,6 +53,7 @@ class CopyingResult:
     tail: TailTest
     ratio: HoldoutRatio
     local_ratio: dict[int, HoldoutRatio]
+    paired: PairedTail
     share: HoldoutShare
     membership: Membership
     duplicates: Duplicates
@@ -79,10 +80,11 @@ class CopyingResult:
 
     @property
     def controls(self) -> dict[str, float]:
-        """p of the tests that a shrunk or collapsed model does not trip, adjusted for being three (Bonferroni)."""
+        """p of the tests that a shrunk or collapsed model does not trip, adjusted for being four (Bonferroni)."""
         tests = {
             "holdout ratio": self.ratio.p,
             "holdout ratio of a cell": min(1.0, len(self.local_ratio) * min(r.p for r in self.local_ratio.values())),
+            "points singled out": self.paired.p,
             "membership": self.membership.p,
         }
         return {name: min(1.0, len(tests) * p) for name, p in tests.items()}
@@ -119,8 +121,8 @@ class CopyingResult:
             )
         if self.verdict == "members stand out":
             return (
-                f"Generated data are no nearer to the training data than fresh data are, yet they tell who was in them "
-                f"({names})."
+                "Generated data are no nearer to the training data than fresh data are, yet they tell who was in "
+                f"them ({names})."
             )
         return f"No copying was found. {self.would_have_found}"
 
@@ -135,8 +137,10 @@ class CopyingResult:
 
     @property
     def detectable(self) -> tuple[float, float]:
-        """Shares of exact copies seen with power 0.8 at the level that the verdict uses: all points, nearest ones."""
-        level = self.level / len(self.closeness)
+        """Shares of exact copies that the verdict finds with power 0.8: by all points, by the nearest ones."""
+        return self._detectable(self.level / len(self.closeness))
+
+    def _detectable(self, level: float) -> tuple[float, float]:
         return (
             detectable_by_ranks(self.n, self.m, level=level),
             detectable_by_tail(self.n, self.m, self.tail.k, level=level),
@@ -185,7 +189,10 @@ class CopyingResult:
             "p_copying": self.overall.p_copying,
             "p_underfitting": self.overall.p_underfitting,
             "p_method": self.overall.method,
-            "minimum_detectable_share": {"all_points": self.detectable[0], "nearest_points": self.detectable[1]},
+            "minimum_detectable_share": {
+                **dict(zip(("all_points", "nearest_points"), self._detectable(self.level), strict=True)),
+                "in_verdict": dict(zip(("all_points", "nearest_points"), self.detectable, strict=True)),
+            },
             "c_t": missing if cells.c_t is None else cells.c_t,
             "c_t_standardized": missing if cells.c_t_standardized is None else cells.c_t_standardized,
             "cells": [
@@ -215,6 +222,7 @@ class CopyingResult:
             "controls": {
                 "holdout_ratio": vars(self.ratio),
                 "holdout_ratio_by_cell": {str(cell): vars(ratio) for cell, ratio in self.local_ratio.items()},
+                "points_singled_out": vars(self.paired),
                 "holdout_share": {**vars(self.share), "rho": self.share.rho},
                 "membership": {**vars(self.membership), "interval": list(self.membership.interval)},
             },

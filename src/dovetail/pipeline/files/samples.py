@@ -1,0 +1,173 @@
+"""Samples of a generator's data from files: tables, arrays, or folders of images, all of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.extras import require
+from dovetail.memorize.copying.mixed_types import MixedTypes
+from dovetail.memorize.copying.samples import WHY_FRESH
+from dovetail.pipeline.files.table import read_table
+
+Points = NDArray[np.float64]  # (n, d)
+
+TABLES, ARRAYS = (".csv", ".data", ".parquet", ".pq"), (".npy", ".npz")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+MOST_NUMBERS = 500_000_000  # 4 GiB of doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The samples as points, and their rows as people see them: data frames or pictures (n, h, w[, 3]).
+
+    Parameters
+    ----------
+    kind : "table", "array" or "images"
+    points, shown : by name: "train", "fresh", "holdout", and one path for each generated sample
+    mixed : how rows of tables become points
+    described : what distances mean, in a sentence
+    """
+
+    kind: str
+    points: dict[str, Points]
+    shown: dict[str, Any]
+    mixed: MixedTypes | None
+    described: str
+
+
+def read_samples(
+    train: Path,
+    fresh: Path | None,
+    generated: Sequence[Path],
+    *,
+    holdout: Path | None = None,
+    ignore: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    array: str | None = None,
+    image_shape: tuple[int, ...] | None = None,
+) -> Samples:
+    """Read all samples; they must be of one kind.
+
+    Parameters
+    ----------
+    ignore, categories : column names
+        Of tables: columns that are no data, such as row numbers; numbers that are names of things.
+    array : str, optional
+        Which array of an .npz file.
+    image_shape : tuple, optional
+        Of flat arrays whose rows are pictures: (height, width) or (height, width, 3).
+
+    Raises
+    ------
+    DataError, UnsupportedError
+        One line: what, where, what to do.
+    """
+    if fresh is None:
+        raise UnsupportedError(f"--fresh is missing: {WHY_FRESH}.")
+    places = {"train": train, "fresh": fresh, **({"holdout": holdout} if holdout else {})}
+    places |= {str(place): place for place in generated}
+    kind = _kind(train)
+    for place in places.values():
+        if _kind(place) != kind:
+            raise DataError(f"{place}: must be of the same kind as {train}, which is {_ARTICLE[kind]}.")
+    if kind == "table":
+        return _tables({name: read_table(str(place)) for name, place in places.items()}, ignore, categories)
+    if ignore or categories:
+        raise UnsupportedError(f"--ignore and --categories are for columns of tables; {train} is {_ARTICLE[kind]}.")
+    raw = {name: _images(place) if kind == "images" else _array(place, array) for name, place in places.items()}
+    for name, one in raw.items():
+        if one.shape[1:] != raw["train"].shape[1:]:
+            sizes = tuple(" x ".join(str(side) for side in each.shape[1:]) for each in (one, raw["train"]))
+            raise DataError(f"{places[name]}: rows are {sizes[0]}, those of {train} {sizes[1]}; they must agree.")
+    points = {name: np.asarray(one, dtype=np.float64).reshape(len(one), -1) for name, one in raw.items()}
+    shown = {name: _pictures(one, image_shape) for name, one in raw.items()}
+    scale = "pixels from 0 to 1" if kind == "images" else "the numbers as they are"
+    return Samples(kind, points, shown, None, scale)
+
+
+_ARTICLE = {"table": "a table", "array": "an array", "images": "a folder of images"}
+
+
+def _kind(place: Path) -> str:
+    if place.is_dir():
+        return "images"
+    if not place.exists():
+        raise DataError(f"{place}: no such file.")
+    suffix = place.suffix.lower()
+    if suffix in TABLES:
+        return "table"
+    if suffix in ARRAYS:
+        return "array"
+    raise DataError(
+        f"{place}: must be .csv, .parquet, .npy, .npz or a folder of images, got {suffix or 'no suffix'!r}."
+    )
+
+
+def _tables(tables: dict[str, pl.DataFrame], ignore: Sequence[str], categories: Sequence[str]) -> Samples:
+    mixed = MixedTypes.fit(tables["train"], tables["fresh"], ignore=ignore, categories=categories)
+    points = {name: mixed.points(table, name) for name, table in tables.items()}
+    names = [column.name for column in mixed.columns]
+    return Samples("table", points, {name: table.select(names) for name, table in tables.items()}, mixed,
+                   mixed.described())  # fmt: skip
+
+
+def _array(place: Path, name: str | None) -> NDArray[Any]:
+    try:
+        found = np.load(place, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{place}: cannot be read as an array of numbers ({str(error).splitlines()[0]}).") from None
+    if not isinstance(found, np.ndarray):
+        names = list(found.files)
+        if name is None and len(names) != 1:
+            raise DataError(f"{place}: holds the arrays {', '.join(names)}; name one with --array.")
+        if (name or names[0]) not in names:
+            raise DataError(f"{place}: holds no array {name!r}, but {', '.join(names)}.")
+        found = found[name or names[0]]
+    if found.ndim < 2 or not (np.issubdtype(found.dtype, np.number) or found.dtype == np.bool_):
+        raise DataError(f"{place}: must be rows of numbers, got {found.ndim} dimensions of {found.dtype}.")
+    if found.size > MOST_NUMBERS:
+        raise DataError(
+            f"{place}: {found.size:,} numbers are more than {MOST_NUMBERS:,}; use an embedding, or fewer rows."
+        )
+    return np.asarray(found)
+
+
+def _images(folder: Path) -> NDArray[np.float64]:
+    image = require("PIL.Image", extra="memorize")
+    places = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES)
+    if not places:
+        raise DataError(f"{folder}: holds no images ({', '.join(IMAGES)}).")
+    rows: list[NDArray[np.uint8]] = []
+    for place in places:
+        try:
+            with image.open(place) as file:
+                rows.append(np.asarray(file.convert("L" if file.mode in ("1", "L") else "RGB")))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{place}: is no image that can be read ({str(error).splitlines()[0]}).") from None
+        if rows[-1].shape != rows[0].shape:
+            sizes = tuple(" x ".join(str(side) for side in one.shape) for one in (rows[-1], rows[0]))
+            raise DataError(f"{place}: is {sizes[0]}, {places[0].name} is {sizes[1]}; scale images alike beforehand.")
+        if rows[0].size * len(places) > MOST_NUMBERS:
+            raise DataError(
+                f"{folder}: {len(places):,} images of {rows[0].size:,} numbers are too many; scale them down."
+            )
+    return np.stack(rows) / 255.0
+
+
+def _pictures(rows: NDArray[Any], shape: tuple[int, ...] | None) -> NDArray[Any] | None:
+    """Rows that can be looked at, or None."""
+    if shape is not None:
+        if int(np.prod(shape)) != rows[0].size:
+            raise DataError(f"--image-shape must hold {rows[0].size:,} numbers, got {' x '.join(map(str, shape))}.")
+        return rows.reshape(-1, *shape)
+    if rows.ndim == 3 and min(rows.shape[1:]) >= 4:
+        return rows
+    return rows if rows.ndim == 4 and rows.shape[3] in (1, 3) else None
