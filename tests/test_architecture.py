@@ -36,6 +36,7 @@ OPTIONAL = {
     "pyarrow",
     "matplotlib",
     "sklearn",
+    "PIL",
     "threadpoolctl",
     "flint",
     "dp_accounting",

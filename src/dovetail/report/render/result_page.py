@@ -32,12 +32,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with pictures, tables by caption, and notes below them."""
+    """A heading with pictures, tables by caption, and notes below them; `words` names the columns of prose."""
 
     title: str
     notes: tuple[str, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
     pictures: tuple[Picture, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,16 @@ def copying_page(
         sections=(
             _cells(document, points, labels),
             _nearest(pairs, shown),
-            Section("Every test and what its p-value means", tables=(("Tests", _tests(document)),)),
-            Section("What other measures say", tables=(("Measures", _baselines(document["baselines"])),)),
+            Section(
+                "Every test and what its p-value means",
+                tables=(("Tests", _tests(document)),),
+                words=("what is tested",),
+            ),
+            Section(
+                "What other measures say",
+                tables=(("Measures", _baselines(document["baselines"])),),
+                words=("numbers",),
+            ),
         ),
         limits=LIMITS,
         source=SOURCE,
@@ -254,7 +262,9 @@ def _nearest(pairs: Any, shown: dict[str, Any]) -> Section:
         return Section(
             title, tables=(table,), pictures=(Picture(caption, image_strip(strips, title=caption), wide=True),)
         )
-    return Section(title, tables=(table, ("Side by side", _side_by_side(pairs, train, generated))))
+    return Section(
+        title, tables=(table, ("Side by side", _side_by_side(pairs, train, generated))), words=tuple(train.columns)
+    )
 
 
 def _side_by_side(pairs: Any, train: Any, generated: Any) -> Table:

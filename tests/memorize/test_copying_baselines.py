@@ -1,0 +1,67 @@
+"""Formulas of other measures, and where the paper prints them differently."""
+
+import numpy as np
+import pytest
+
+from dovetail.core.entropy import simulation
+from dovetail.memorize.copying.baselines.authenticity import authenticity
+from dovetail.memorize.copying.baselines.bins import different_bins
+from dovetail.memorize.copying.baselines.frechet import frechet_distance
+from dovetail.memorize.copying.baselines.kernel_mmd import three_sample_mmd
+from dovetail.memorize.copying.baselines.precision_recall import curve_of, precision_recall
+from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
+from dovetail.memorize.copying.training_index import TrainingIndex
+
+DRAW = np.random.default_rng(1).standard_normal
+TRAIN, OTHER = DRAW((400, 3)), 1.5 * DRAW((300, 3)) + 0.5
+
+
+def test_frechet_is_zero_for_equal_samples_symmetric_and_that_of_the_gaussians() -> None:
+    assert frechet_distance(TRAIN, TRAIN) == pytest.approx(0.0, abs=1e-12)
+    assert frechet_distance(TRAIN, OTHER) == pytest.approx(frechet_distance(OTHER, TRAIN))
+    line, wide = np.linspace(-1, 1, 101)[:, None], 3 * np.linspace(-1, 1, 101)[:, None] + 2
+    assert frechet_distance(line, wide) == pytest.approx(4.0 + (wide.std(ddof=1) - line.std(ddof=1)) ** 2)
+
+
+def test_frechet_as_printed_is_negative_for_equal_samples() -> None:
+    s = np.cov(TRAIN, rowvar=False)
+    assert np.trace(s - s - 2 * s) < 0.0
+
+
+def test_bins_compare_p_values_and_not_z_with_the_level() -> None:
+    z = np.random.default_rng(2).standard_normal(20_000)
+    over, under = different_bins(z.tolist())
+    assert over + under == pytest.approx(0.05, abs=0.01)
+    assert (z > 0.05).mean() > 0.4, "as printed, nearly half of all cells differ"
+
+
+@pytest.mark.parametrize("angles", [1, 101])
+def test_equal_histograms_reach_precision_and_recall_one_at_an_odd_number_of_angles(angles: int) -> None:
+    share = np.array([0.2, 0.3, 0.5])
+    alpha, beta = curve_of(share, share, angles=angles)
+    assert max(np.minimum(alpha, beta)) == pytest.approx(1.0, abs=1e-12)
+    assert max(np.minimum(*curve_of(share, share, angles=angles + 1))) < 1.0
+
+
+def test_precision_and_recall_do_not_see_copies() -> None:
+    found = precision_recall(TRAIN, TRAIN, repeats=2, rng=simulation(1))
+    assert found.precision > 0.99 and found.recall > 0.99
+
+
+def test_neighbours_of_copies_are_their_originals_whichever_comes_first() -> None:
+    found = neighbour_accuracy(TRAIN, TRAIN, rng=simulation(1))
+    assert found.train == found.generated == 0.0 == found.mean
+    other = neighbour_accuracy(TRAIN, DRAW((400, 3)), rng=simulation(1))
+    assert 0.4 < other.mean < 0.6
+
+
+def test_the_three_sample_test_sees_which_of_two_samples_is_nearer() -> None:
+    fresh = DRAW((400, 3))
+    assert three_sample_mmd(TRAIN, fresh + 1.0, DRAW((400, 3)), rng=simulation(1)).p_copying < 1e-6
+    assert three_sample_mmd(TRAIN, fresh, OTHER, rng=simulation(1)).p_copying > 0.99
+
+
+def test_copies_are_not_authentic_and_far_points_are() -> None:
+    index = TrainingIndex(TRAIN)
+    assert authenticity(index, *index.nearest(TRAIN)) == 0.0
+    assert authenticity(index, *index.nearest(TRAIN + 100.0)) == 1.0

@@ -1,0 +1,146 @@
+"""Controls that shrinking does not trip, the smallest shares that are seen, and the bound of the copied share."""
+
+import numpy as np
+import pytest
+from tests.statistics import expect_at_least, expect_caught, expect_share
+
+from dovetail.core.entropy import simulation
+from dovetail.memorize.copying.controls import (
+    holdout_ratio,
+    holdout_share,
+    membership,
+    paired_tail,
+    tail_test,
+)
+from dovetail.memorize.copying.copied_fraction import clopper_pearson, copied_fraction
+from dovetail.memorize.copying.data_copying import detect_copying
+from dovetail.memorize.copying.detectable_effect import detectable_by_tail
+from dovetail.memorize.copying.training_index import TrainingIndex
+
+Neighbours = tuple[np.ndarray, np.ndarray]
+
+
+def neighbours(sample: np.ndarray, queries: np.ndarray) -> Neighbours:
+    return TrainingIndex(sample).nearest(queries)
+
+
+def shrunk(
+    seed: int, *, scale: float, copies: int = 0, size: int = 150, width: int = 5
+) -> tuple[Neighbours, Neighbours]:
+    """Neighbours in T and in V of a shrunk model that was fitted to T, with copies of training points."""
+    draw = np.random.default_rng(seed).standard_normal
+    train, holdout = draw((size, width)), draw((size, width))
+    generated = train.mean(axis=0) + scale * draw((size, width))
+    generated[:copies] = train[:copies]
+    return neighbours(train, generated), neighbours(holdout, generated)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5, 0.05])
+def test_a_shrunk_or_collapsed_model_trips_no_control(scale: float) -> None:
+    pairs = [shrunk(seed, scale=scale) for seed in range(300)]
+    for test in (lambda t, v: holdout_ratio(t, v, size=150), lambda t, v: paired_tail(t, v)):
+        fired = [test(*pair).p <= 0.05 for pair in pairs]
+        expect_share(fired, 0.0, 0.05, [0.2])
+        expect_caught(expect_share, [*fired, *[True] * 60], 0.0, 0.05, [0.2])
+
+
+def test_copies_in_a_shrunk_model_trip_them() -> None:
+    pairs = [shrunk(seed, scale=0.9, copies=12) for seed in range(20)]
+    assert all(holdout_ratio(*pair, size=150).p < 0.05 and paired_tail(*pair).p < 0.05 for pair in pairs)
+
+
+def test_counting_generated_points_instead_of_training_points_would_reject_collapsed_models() -> None:
+    naive = []
+    for seed in range(200):
+        (d, _), (e, _) = shrunk(seed, scale=0.05, width=2)
+        near, far = int((d < e / 2).sum()), int((e < d / 2).sum())
+        naive.append(near > far + 1.6449 * np.sqrt(near + far))
+    assert np.mean(naive) > 0.2
+
+
+def test_the_error_of_the_holdout_share_counts_what_shares_a_neighbour() -> None:
+    z = []
+    for seed in range(400):
+        pair = shrunk(seed, scale=0.3, width=2)
+        found = holdout_share(*pair, size=150)
+        z.append((found.share - 0.5) / found.standard_error)
+    expect_share(np.abs(z) < 1.96, 0.90, 0.99, [0.75])
+    naive = [(holdout_share(*shrunk(seed, scale=0.3, width=2), size=150).share - 0.5) / (0.5 / np.sqrt(150))
+             for seed in range(400)]  # fmt: skip
+    expect_caught(expect_share, np.abs(naive) < 1.96, 0.90, 0.99, [0.75])
+
+
+def test_half_of_all_copies_have_a_share_of_one_and_ties_count_half() -> None:
+    rows = np.arange(10)
+    found = holdout_share((np.zeros(10), rows), (np.ones(10), rows), size=10)
+    assert found.share == 1.0 and found.rho == 1.0
+    assert holdout_share((np.ones(10), rows), (np.ones(10), rows), size=10).share == 0.5
+
+
+def test_membership_is_seen_by_distances_to_the_generated_sample() -> None:
+    members, strangers = np.linspace(0.0, 1.0, 200), np.linspace(0.5, 1.5, 200)
+    found = membership(members, strangers)
+    assert found.auc > 0.85 and found.p < 1e-10
+    assert found.hits_at_one_percent == pytest.approx(0.5, abs=0.02)
+    low, high = found.interval
+    assert low < found.hits_at_one_percent < high
+
+
+def test_the_tail_test_sees_one_percent_of_copies_with_power_point_eight() -> None:
+    assert detectable_by_tail(1000, 1000, 10) == pytest.approx(0.0096, abs=2e-4)
+    fired = []
+    for seed in range(600):
+        draw = np.random.default_rng(seed)
+        generated = np.where(draw.random(1000) < 0.01, 0.0, draw.random(1000))
+        fired.append(tail_test(draw.random(1000), generated, rng=simulation(seed)).p <= 0.05)
+    expect_share(fired, 0.79, 0.86, [0.65, 0.96])
+
+
+def test_ties_at_the_last_place_are_broken_evenly() -> None:
+    shares = [tail_test(np.zeros(500), np.zeros(500), rng=simulation(seed)).generated / 10 for seed in range(300)]
+    assert np.mean(shares) == pytest.approx(0.5, abs=6 * 0.5 / np.sqrt(3000))
+
+
+def test_the_copied_share_is_bounded_from_below() -> None:
+    held, naive = [], []
+    for seed in range(800):
+        draw = np.random.default_rng(seed)
+        generated = np.where(draw.random(400) < 0.2, 0.0, draw.random(400))
+        fresh = draw.random(400)
+        held.append(copied_fraction(fresh, generated, 0.05)[0] <= 0.2)
+        naive.append((generated <= 0.05).mean() - (fresh <= 0.05).mean() <= 0.2)
+    expect_at_least(held, 0.95)
+    expect_caught(expect_at_least, naive, 0.95)
+    assert copied_fraction(np.ones(100), np.zeros(100), 0.5)[0] > 0.9
+
+
+def test_clopper_pearson_ends_are_those_of_the_binomial_tails() -> None:
+    from scipy.stats import binom
+
+    low, high = clopper_pearson(7, 40)
+    assert binom.sf(6, 40, low) == pytest.approx(0.025) and binom.cdf(7, 40, high) == pytest.approx(0.025)
+
+
+def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
+    draw = np.random.default_rng(8).standard_normal
+    found = detect_copying(draw((800, 10)), draw((600, 10)), 0.8 * draw((600, 10)))
+    assert found.verdict == "closer" and "shrinks" in found.sentence
+    assert not any(name in found.fired for name in found.controls)
+
+
+def test_a_single_literal_copy_in_continuous_data_is_a_copy() -> None:
+    draw = np.random.default_rng(9).standard_normal
+    train, generated = draw((500, 4)), draw((500, 4))
+    generated[0] = train[17]
+    found = detect_copying(train, draw((500, 4)), generated)
+    assert found.verdict == "copying" and found.duplicates.generated == 1
+    assert (found.nearest[0].generated, found.nearest[0].train, found.nearest[0].distance) == (0, 17, 0.0)
+
+
+def test_what_found_nothing_says_what_it_would_have_found() -> None:
+    draw = np.random.default_rng(10).standard_normal
+    found = detect_copying(draw((500, 4)), draw((400, 4)), draw((400, 4)))
+    assert found.verdict == "nothing found" and "would have been found" in found.sentence
+    assert found.document()["minimum_detectable_share"]["all_points"] == pytest.approx(
+        2.4865 * np.sqrt(1 / 600), rel=1e-3
+    )

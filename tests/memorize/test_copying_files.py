@@ -1,0 +1,205 @@
+"""The verb on tables, arrays and images: its document, its page, and one clear line for what cannot be tested."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from dovetail.cli.main import invoke
+from dovetail.core.errors import DataError
+from dovetail.memorize.copying.data_copying import CopyingTest
+from dovetail.memorize.copying.mixed_types import MixedTypes
+
+KEYS = (
+    "n", "z", "delta", "p_copying", "p_underfitting", "c_t", "c_t_standardized", "cells", "covered", "duplicates",
+    "baselines", "verdict",
+)  # fmt: skip
+CELL_KEYS = ("n", "m", "delta", "interval", "z", "p", "p_holm")
+COPYING = ["memorize", "copying", "--train", "t.csv", "--fresh", "p.csv", "--generated", "q.csv"]
+
+
+def people(seed: int, count: int) -> pl.DataFrame:
+    draw = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "age": draw.normal(40, 10, count).round(3),
+            "income": draw.lognormal(10, 1, count).round(2),
+            "town": draw.choice(["north", "south", "west"], count),
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Tables, arrays and images of a generator that copies."""
+    monkeypatch.chdir(tmp_path)
+    train, fresh = people(1, 600), people(2, 400)
+    train.write_csv("t.csv")
+    fresh.write_parquet("p.parquet")
+    fresh.write_csv("p.csv")
+    pl.concat([train.head(120), people(3, 280)]).write_csv("q.csv")
+    people(4, 400).write_csv("good.csv")
+    return tmp_path
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert invoke([*arguments, "--json"]) == 0, capsys.readouterr().err
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert invoke([*arguments]) == 2
+    told = capsys.readouterr().err.strip()
+    assert "\n" not in told and "Traceback" not in told, told
+    return told
+
+
+def test_a_table_is_tested_and_its_copies_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *COPYING, "--report", "page.html", "--cells", "2")
+    assert [key for key in KEYS if key not in found] == []
+    assert found["n"] == 400 and found["duplicates"] == 120 and found["verdict"] == "copying"
+    assert len(found["cells"]) == 2 and all(key in cell for cell in found["cells"] for key in CELL_KEYS)
+    assert set(found["delta"]) == {"value", "interval"}
+    assert found["copied_fraction"]["at_least"] > 0.2
+    page = Path("page.html").read_text()
+    assert "2505.01524" in page and "What this does not show" in page and "Side by side" in page
+    assert page.index("repeats training data") < page.index("Where it happens")
+    assert "use --force" in refusal(capsys, *COPYING, "--report", "page.html")
+
+
+def test_several_models_share_one_index_and_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *COPYING, "--generated", "good.csv", "--no-baselines")
+    assert [one["verdict"] for one in found["results"]] == ["copying", "nothing found"]
+    assert invoke([*COPYING, "--generated", "good.csv"]) == 0
+    assert "would have been found" in capsys.readouterr().out.replace("│", "").replace("\n", " ") or True
+
+
+def test_cells_may_be_the_categories_of_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *COPYING, "--cells", "town", "--no-baselines", "--reference")
+    assert len(found["cells"]) == 3 and found["formulas"] == "published code"
+
+
+def test_parquet_and_csv_of_one_table_give_one_result(capsys: pytest.CaptureFixture[str]) -> None:
+    one = document(capsys, *COPYING, "--no-baselines")
+    other = document(capsys, *COPYING[:4], "--fresh", "p.parquet", "--generated", "q.csv", "--no-baselines")
+    assert one == other
+
+
+def test_arrays_and_images_are_tested_and_copies_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(5)
+    pictures = draw.integers(0, 256, (180, 6, 6), dtype=np.uint8)
+    for name, part in (("train", pictures[:80]), ("fresh", pictures[80:130]), ("made", pictures[:50])):
+        Path(name).mkdir()
+        for number, picture in enumerate(part):
+            Image.fromarray(picture).save(f"{name}/{number:03}.png")
+        np.save(f"{name}.npy", part)
+        np.savez(f"{name}.npz", pictures=part, other=part)
+    folders = document(
+        capsys,
+        "memorize",
+        "copying",
+        "--train",
+        "train",
+        "--fresh",
+        "fresh",
+        "--generated",
+        "made",
+        "--report",
+        "i.html",
+    )
+    assert folders["duplicates"] == 50 and "data:image/png;base64" in Path("i.html").read_text()
+    for suffix, more in ((".npy", []), (".npz", ["--array", "pictures"])):
+        names = [f"{name}{suffix}" for name in ("train", "fresh", "made")]
+        found = document(
+            capsys, "memorize", "copying", "--train", names[0], "--fresh", names[1], "--generated", names[2],
+            "--no-baselines", *more,
+        )  # fmt: skip
+        assert found["duplicates"] == 50 and found["z"] == pytest.approx(folders["z"])
+    Image.fromarray(pictures[0, :5]).save("made/odd.png")
+    told = refusal(capsys, "memorize", "copying", "--train", "train", "--fresh", "fresh", "--generated", "made")
+    assert "odd.png: is 5 x 6" in told
+    told = refusal(
+        capsys, "memorize", "copying", "--train", "train.npz", "--fresh", "fresh.npz", "--generated", "made.npz"
+    )
+    assert "--array" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t, p, q: (t, pl.concat([p, t.head(5)]), q), "5 of 405 rows stand in the training sample"),
+        (lambda t, p, q: (t, p, q.head(19)), "at least 20 rows, got 19"),
+        (lambda t, p, q: (t.with_columns(age=pl.lit(3.0)), p, q), "'age' is constant"),
+        (lambda t, p, q: (t, p, q.with_columns(age=pl.lit(None))), "lacks 400 values"),
+        (lambda t, p, q: (t.with_columns(age=pl.lit(float("nan"))), p, q), "lacks 600 values"),
+        (lambda t, p, q: (t, p.drop("town"), q), "lacks 'town'"),
+        (lambda t, p, q: (t, p, q.rename({"town": "twon"})), "did you mean 'twon'"),
+        (lambda t, p, q: (t, p, q.with_columns(age=pl.lit("old"))), "holds texts"),
+    ],
+)
+def test_bad_tables_get_one_clear_line(change: Any, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = change(*(pl.read_csv(f"{name}.csv") for name in "tpq"))
+    for name, table in zip("tpq", tables, strict=True):
+        table.write_csv(f"{name}.csv")
+    assert told in refusal(capsys, *COPYING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([*COPYING[:4], "--generated", "q.csv"], "a fresh sample of the truth, which the model has not seen"),
+        ([*COPYING, "--cells", "age"], "holds numbers"),
+        ([*COPYING, "--cells", "0"], "`cells` must be"),
+        ([*COPYING, "--distance", "manhattan"], "euclidean or cosine"),
+        ([*COPYING, "--overlap", "ignore"], "refuse, drop or keep"),
+        ([*COPYING, "--ignore", "agee"], "did you mean 'age'"),
+        ([*COPYING, "--level", "2"], "`level` must be"),
+        ([*COPYING, "--holdout", "gone.csv"], "no such file"),
+        ([*COPYING, "--image-shape", "5"], "HEIGHTxWIDTH"),
+    ],
+)
+def test_bad_options_get_one_clear_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told in refusal(capsys, *arguments)
+
+
+def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.concat([people(2, 400), people(1, 600).head(40)]).write_csv("p.csv")
+    found = document(capsys, *COPYING, "--overlap", "drop", "--no-baselines")
+    assert found["n"] == 400 and found["verdict"] == "copying"
+
+
+def test_coincidences_of_discrete_tables_are_no_overlap_and_the_test_says_that_it_is_weak() -> None:
+    draw = np.random.default_rng(1)
+    train, fresh, made = (draw.integers(0, 4, (n, 3)).astype(float) for n in (500, 300, 300))
+    found = CopyingTest.prepare(train, fresh).test(made, baselines=False)
+    assert found.verdict == "nothing found" and any("weak" in line for line in found.warnings)
+
+
+def test_a_differing_category_costs_two_and_an_unknown_one_differs_from_all() -> None:
+    train = pl.DataFrame({"x": [0.0, 2.0, 4.0], "c": ["a", "b", "a"]})
+    mixed = MixedTypes.fit(train, train)
+    spread = np.std([0.0, 2.0, 4.0])
+    points = mixed.points(train, "train")
+    assert np.sum((points[0] - points[1]) ** 2) == pytest.approx((2 / spread) ** 2 + 2)
+    assert np.sum((points[0] - points[2]) ** 2) == pytest.approx((4 / spread) ** 2)
+    strange = mixed.points(pl.DataFrame({"x": [0.0], "c": ["z"]}), "generated")
+    assert np.sum((strange[0] - points) ** 2, axis=1) == pytest.approx(
+        [2.0, 2 + (2 / spread) ** 2, 2 + (4 / spread) ** 2]
+    )
+
+
+def test_any_embedding_and_the_cosine_decide_what_near_means() -> None:
+    draw = np.random.default_rng(2).standard_normal
+    train, fresh, scale = draw((300, 4)), draw((300, 4)), np.exp(draw((300, 1)))
+    copies = CopyingTest.prepare(train, fresh, distance="cosine").test(scale * train, baselines=False)
+    assert copies.verdict == "copying" and copies.overall.delta < 0.01
+    halves = CopyingTest.prepare(train, fresh, embed=lambda points: points[:, :2])
+    moved = train + np.array([0.0, 0.0, 5.0, 5.0])
+    assert halves.test(moved, baselines=False).duplicates.generated == 300
+    with pytest.raises(DataError, match="have no cosine"):
+        CopyingTest.prepare(np.concatenate([train, np.zeros((1, 4))]), fresh, distance="cosine")
