@@ -1,4 +1,4 @@
-"""The paper's moons: the reference table, the copied cell that averages hide, and what the verdict does not depend on."""
+"""The paper's moons: the reference table, the copied cell that averages hide, and what changes no verdict."""
 
 from typing import Any
 
