@@ -95,8 +95,8 @@ class Pair:
         if neighbours <= least:
             return []
         return [
-            f"{neighbours} neighbours are more than the {least} public images of the rarest class, which can hardly win "
-            "a majority."
+            f"{neighbours} neighbours are more than the {least} public images of the rarest class, which can hardly "
+            "win a majority."
         ]
 
     def _classifier_right(self, name: str) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from dovetail.memorize.dejavu.score import Attacked, Score, measure_score, score
 
 SHARES = (0.05, 0.2, 1.0)
 LEVEL = 0.05
+_EQUAL = 1e-12  # gaps this close are equal up to rounding
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def between(gaps: tuple[float, ...]) -> BetweenPairs:
     if len(gaps) < 2:
         return BetweenPairs(gaps, None, None)
     deviation = float(np.std(gaps, ddof=1))
-    if len(gaps) < 3 or not deviation:
+    if len(gaps) < 3 or deviation < _EQUAL:
         return BetweenPairs(gaps, deviation, None)
     z = float(np.mean(gaps)) / (deviation / math.sqrt(len(gaps)))
     return BetweenPairs(gaps, deviation, float(2.0 * student.sf(abs(z), len(gaps) - 1)))

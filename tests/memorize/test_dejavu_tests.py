@@ -1,0 +1,193 @@
+"""The tests of deja vu keep their level where nothing is memorized, and find what is; broken ones are caught."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, multinomial
+from tests.statistics import expect_caught, expect_share
+from tests.tiers import tiered
+
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import DataError
+from dovetail.memorize.dejavu.inference import LabelInference
+from dovetail.memorize.dejavu.one_model import against_controls, excess
+from dovetail.memorize.dejavu.partition import gap, mcnemar, mcnemar_of
+from dovetail.memorize.dejavu.score import Attacked, measure_score
+from dovetail.memorize.dejavu.two_models import between, compare_models
+
+
+def attacked(target: np.ndarray, reference: np.ndarray) -> Attacked:
+    flat = np.zeros(len(target))
+    return Attacked(LabelInference(target.astype(float), flat), LabelInference(reference.astype(float), flat))
+
+
+def test_mcnemar_is_the_binomial_tail() -> None:
+    assert mcnemar(27, 9).p_value == pytest.approx(0.00393, abs=1e-5)
+    assert mcnemar(57, 19).p_value == pytest.approx(1.5e-5, rel=0.05)
+    for b, c in ((0, 0), (3, 3), (0, 5), (7, 2), (40, 11)):
+        tail = 2 * sum(binom.pmf(k, b + c, 0.5) for k in range(max(b, c), b + c + 1))
+        assert mcnemar(b, c).p_value == mcnemar(c, b).p_value == pytest.approx(min(1.0, tail))
+        assert mcnemar(b, c).mid_p == pytest.approx(min(1.0, tail - binom.pmf(max(b, c), b + c, 0.5)))
+
+
+def test_the_exact_p_is_never_too_small_and_the_mid_p_close_to_its_level() -> None:
+    """By enumeration: 160 images, of which 30 % only one model guesses, each as likely."""
+    tables = [(b, c) for b in range(60) for c in range(b + 1) if 20 <= b + c <= 80]
+    tests = [mcnemar(b, c) for b, c in tables]
+    b, c = np.array(tables).T
+    chance = (1 + (b != c)) * multinomial.pmf(np.stack([b, c, 160 - b - c], axis=1), 160, [0.15, 0.15, 0.7])
+    assert chance.sum() == pytest.approx(1.0, abs=1e-5)
+    exact, middle = (np.array([getattr(test, name) for test in tests]) for name in ("p_value", "mid_p"))
+    for level in (0.001, 0.01, 0.05, 0.2):
+        assert chance[exact <= level].sum() <= level
+    assert 0.030 < chance[exact <= 0.05].sum() < 0.038
+    assert 0.045 < chance[middle <= 0.05].sum() < 0.055
+
+
+def better_model(rng: np.random.Generator, sizes: tuple[int, int]) -> list[Attacked]:
+    """Nothing is memorized; model A guesses 45 % of any images, model B 30 %."""
+    rates = (0.45, 0.30)
+    return [attacked(rng.random(n) < rates[place], rng.random(n) < rates[1 - place]) for place, n in enumerate(sizes)]
+
+
+def naive_p(directions: list[Attacked]) -> float:
+    """McNemar's test over both directions whatever their sizes."""
+    return mcnemar_of(directions).p_value
+
+
+def test_the_pooled_gap_cancels_a_better_model_of_unequal_sets_and_pooled_counts_do_not() -> None:
+    rng = np.random.default_rng(1)
+    runs = [better_model(rng, (700, 300)) for _ in range(1500)]
+    rejects = [gap(run).p_value < 0.05 for run in runs]
+    # normal test: a twentieth, give or take what the normal law is off
+    expect_share(rejects, 0.04, 0.06, against=[0.12])
+    expect_caught(expect_share, [naive_p(run) < 0.05 for run in runs], 0.0, 0.06, [0.12])
+    assert np.mean([naive_p(run) < 0.05 for run in runs]) > 0.3
+    covered = [gap(run).interval[0] <= 0.0 <= gap(run).interval[1] for run in runs]
+    expect_share(covered, 0.94, 0.97, against=[0.88])
+
+
+def test_counts_of_unequal_sets_are_not_tested_together() -> None:
+    found = compare_models([better_model(np.random.default_rng(2), (70, 30))], draws=100, rng=simulation(1))
+    assert not found.balanced and found.p_value == found.gap.p_value
+    same = compare_models([better_model(np.random.default_rng(2), (50, 50))], draws=100, rng=simulation(1))
+    assert same.balanced and same.p_value == same.mcnemar.p_value
+
+
+def test_equal_sets_cancel_a_better_model_in_the_exact_test() -> None:
+    rng = np.random.default_rng(3)
+    rejects = [naive_p(better_model(rng, (100, 100))) < 0.05 for _ in range(1500)]
+    expect_share(rejects, 0.0, 0.05, against=[0.1])
+
+
+def test_the_permutation_test_of_a_score_keeps_its_level_and_finds_what_is_planted() -> None:
+    rng = np.random.default_rng(4)
+
+    def run(remembered: float) -> float:
+        known = rng.random(60) < remembered
+        t, r = rng.random(60) < 0.2, rng.random(60) < 0.2
+        sure = rng.integers(3, size=60) + 3 * known
+        one = LabelInference((t | known).astype(float), sure.astype(float))
+        two = LabelInference(r.astype(float), rng.integers(3, size=60).astype(float))
+        return measure_score([Attacked(one, two)], 0.2, draws=199, rng=simulation(int(rng.integers(1 << 30)))).p_value
+
+    null = [run(0.0) <= 0.05 for _ in range(500)]
+    expect_share(null, 0.0, 0.05, against=[0.15])
+    assert np.mean([run(0.25) <= 0.05 for _ in range(40)]) > 0.9
+
+
+def one_model_run(
+    rng: np.random.Generator, *, remembered: float, strength: float, harder: float = 0.0, n: int = 500
+) -> tuple[np.ndarray, ...]:
+    """Target and classifier on A and on C: a share of images whose crop tells, of which both see a part.
+
+    The encoder sees all of it, the classifier the share `strength`; the others are guessed among ten.
+    """
+
+    def group(shown: float, known: float) -> tuple[np.ndarray, np.ndarray]:
+        tells = rng.random(n) < shown
+        target = tells | (rng.random(n) < 0.1) | (rng.random(n) < known)
+        seen = tells & (rng.random(n) < strength)
+        return target.astype(float), (seen | (rng.random(n) < 0.1)).astype(float)
+
+    t_a, r_a = group(0.4, remembered)
+    t_c, r_c = group(0.4 * (1.0 - harder), 0.0)
+    return t_a, t_c, r_a, r_c
+
+
+@pytest.mark.parametrize("strength", tiered([0.0, 0.7, 1.0], lambda strength: strength == 0.7))
+def test_one_model_against_controls_keeps_its_level_however_weak_the_classifier(strength: float) -> None:
+    rng = np.random.default_rng(int(10 * strength))
+    rejects = []
+    for _ in range(1500):
+        t_a, t_c, r_a, r_c = one_model_run(rng, remembered=0.0, strength=strength)
+        rejects.append(against_controls(t_a, t_c, classifier=(r_a, r_c)).p_value < 0.05)
+    expect_share(rejects, 0.04, 0.06, against=[0.12])
+
+
+def test_the_gap_without_controls_takes_a_weak_classifier_for_memorization() -> None:
+    rng = np.random.default_rng(6)
+    wrong = []
+    for _ in range(400):
+        t_a, _, r_a, _ = one_model_run(rng, remembered=0.0, strength=0.7)
+        found = excess(t_a, r_a)
+        off = t_a - r_a
+        wrong.append(found.value / (off.std(ddof=1) / np.sqrt(len(off))) > 1.645)
+    assert np.mean(wrong) > 0.9
+    expect_caught(expect_share, wrong, 0.0, 0.06, [0.15])
+
+
+def test_one_model_finds_a_tenth_remembered_and_takes_harder_controls_for_memorization() -> None:
+    rng = np.random.default_rng(7)
+    found, fooled, share, sharper = [], [], [], []
+    for _ in range(300):
+        t_a, t_c, r_a, r_c = one_model_run(rng, remembered=0.1, strength=0.7)
+        test = against_controls(t_a, t_c, classifier=(r_a, r_c))
+        found.append(test.p_value < 0.05)
+        share.append(test.memorized_share)
+        sharper.append(test.standard_error < against_controls(t_a, t_c).standard_error)
+        t_a, t_c, r_a, r_c = one_model_run(rng, remembered=0.0, strength=0.7, harder=0.2)
+        fooled.append(against_controls(t_a, t_c, classifier=(r_a, r_c)).p_value < 0.05)
+    assert 0.6 < np.mean(found) < 0.9
+    assert np.mean(fooled) > 0.3  # said among the limits
+    assert np.mean(share) == pytest.approx(0.1, abs=6 * np.std(share) / np.sqrt(300))
+    assert all(sharper)
+
+
+def test_classes_in_other_shares_do_not_mislead_a_comparison_within_classes() -> None:
+    rng = np.random.default_rng(8)
+    plain, stratified = [], []
+    rates = np.array([0.1, 0.8])
+    for _ in range(700):
+        labels_a, labels_c = rng.random(300) < 0.5, rng.random(300) < 0.3
+        t_a, t_c = (rng.random(300) < rates[each.astype(int)] for each in (labels_a, labels_c))
+        plain.append(against_controls(t_a, t_c).p_value < 0.05)
+        stratified.append(against_controls(t_a, t_c, labels=(labels_a, labels_c)).p_value < 0.05)
+    expect_share(stratified, 0.035, 0.065, against=[0.17])
+    expect_caught(expect_share, plain, 0.0, 0.065, [0.17])
+
+
+def test_one_model_refuses_what_cannot_be_compared() -> None:
+    with pytest.raises(DataError, match="`target` must be at least two chances of being right"):
+        against_controls([1.0], [0.0, 1.0])
+    with pytest.raises(DataError, match="`controls` must be at least two chances"):
+        against_controls([1.0, 0.0], [0.0, 2.0])
+    with pytest.raises(DataError, match="`classifier` must guess the 2 images and 2 controls"):
+        against_controls([1.0, 0.0], [0.0, 1.0], classifier=([1.0, 0.0, 1.0], [0.0, 1.0]))
+    with pytest.raises(DataError, match="at least two images and two controls, got 2 and 1 of x"):
+        against_controls([1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0], labels=(["x", "x", "y", "y"], ["x", "y", "y"]))
+    with pytest.raises(DataError, match="`classifier` must guess the 2 images of `target`, got 3"):
+        excess([1.0, 0.0], [1.0, 0.0, 1.0])
+
+
+def test_pairs_of_models_are_compared_by_student() -> None:
+    assert between((0.1, 0.12)).p_value is None and between((0.1,)).deviation is None
+    assert between((0.1, 0.12, 0.11)).p_value == pytest.approx(0.00274, abs=1e-5)
+    with pytest.raises(DataError, match="all be attacked in one direction or all in both"):
+        one = attacked(np.ones(4), np.zeros(4))
+        compare_models([[one], [one, one]], draws=100, rng=simulation(1))
+
+
+def test_the_verdict_is_unclear_where_the_reference_is_better() -> None:
+    one = attacked(np.zeros(60), np.arange(60) % 2)
+    assert compare_models([[one, one]], draws=100, rng=simulation(1)).found == "unclear"
+    assert compare_models([[one.exchanged] * 2], draws=100, rng=simulation(1)).found == "memorization"
