@@ -28,6 +28,11 @@ def percent(value: float) -> str:
     return f"{100.0 * value:.1f} %"
 
 
+def part(value: float) -> str:
+    """A share of images that was asked for."""
+    return f"{100.0 * value:g} %"
+
+
 def points(value: float) -> str:
     """A difference of shares, in points of percent."""
     return f"{100.0 * value:+.1f}"
@@ -71,8 +76,8 @@ def dejavu_page(document: Document) -> ResultPage:
     captioned = tuple(dejavu_tables(document))
     sections = (
         (
-            Section("Who guesses what", tables=captioned[:2], pictures=(_curve(document),)),
-            Section("Scores", tables=captioned[2:], pictures=(_intervals(document),), notes=(_PAIRED,)),
+            Section("Who guesses what", tables=captioned[:2], pictures=(_curve(document), _intervals(document))),
+            Section("Scores", tables=captioned[2:], notes=(_PAIRED,)),
         )
         if together
         else (Section("Training images and controls", tables=captioned),)
@@ -111,7 +116,7 @@ def _summary(document: Document) -> tuple[str, ...]:
 
 def _numbers(document: Document) -> tuple[Number, ...]:
     if document["method"] == "two models":
-        gap, shared = document["gap"], percent(document["share"])
+        gap, shared = document["gap"], part(document["share"])
         return (
             Number("Guessed", percent(document["target_accuracy"]), "by the model that trained on the image",
                    (f"{percent(document['reference_accuracy'])} by the other",)),
@@ -153,7 +158,7 @@ def _counts(document: Document) -> Table:
 
 def _scores(document: Document) -> Table:
     rows = tuple(
-        (percent(one["share"]), str(one["images"]), points(one["value"]), interval(one["interval"]), chance(one["p"]),
+        (part(one["share"]), str(one["images"]), points(one["value"]), interval(one["interval"]), chance(one["p"]),
          points(one["paired"]), interval(one["paired_interval"]))
         for one in document["scores"]
     )  # fmt: skip
@@ -191,7 +196,7 @@ def _alone(document: Document) -> Table:
 def _curve(document: Document) -> Picture:
     rows = [
         ChangeRow(
-            f"{percent(one['share'])} most confident",
+            f"{part(one['share'])} most confident",
             f"{percent(one['reference_accuracy'])} → {percent(one['target_accuracy'])}",
             one["reference_accuracy"],
             one["target_accuracy"],
@@ -209,7 +214,7 @@ def _curve(document: Document) -> Picture:
 def _intervals(document: Document) -> Picture:
     rows = [
         IntervalRow(
-            percent(one["share"]),
+            part(one["share"]),
             f"{points(one['value'])} ({interval(one['interval'])})",
             one["value"],
             *one["interval"],
