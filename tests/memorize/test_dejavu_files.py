@@ -1,6 +1,7 @@
 """Deja vu on the command line: every form of file gives the same result, and what is wrong is one line."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from dovetail.cli.main import invoke
 from dovetail.memorize.dejavu.embeddings import Pair
+from dovetail.memorize.dejavu.pair_files import KEYS
 from dovetail.memorize.dejavu.planted import Planted
 
 PLANTED = Planted(40, "1/5", "1/4")  # type: ignore[arg-type]
+PAGE = Path(__file__).parent.parent.parent / "docs" / "dejavu.md"
 Arrays = dict[str, Any]
 
 
@@ -238,3 +241,22 @@ def test_crop_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
         assert line in refusal(capsys, *image[1:], "--boxes", boxes)
     assert "height" in refusal(capsys, "crop", "--height", "0", "--width", "3")
     assert "`objective` must be side or area" in refusal(capsys, *image[1:], "--objective", "volume")
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(0, "0.19 of the training images are remembered"), (1, "(0, 0, 300, 200)"), (2, "repeats 100% of its people")],
+)
+def test_the_lines_of_the_page_run(number: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    assert len(code) == 3
+    exec(compile(code[number], "dejavu.md", "exec"), {})
+    assert says in capsys.readouterr().out
+
+
+def test_the_page_and_the_help_name_every_array(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["memorize", "dejavu", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for name in KEYS:
+        if name != "controls_by_model_b":  # read, and needed by nothing
+            assert f"`{name}`" in PAGE.read_text() and name in told, name
