@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.errors import DataError
 
 

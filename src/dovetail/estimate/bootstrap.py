@@ -8,8 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.arrays import floats
-from dovetail.core.checks import probability, whole
+from dovetail.core.checks import floats, probability, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Values

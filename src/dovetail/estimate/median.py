@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betaln
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.checks import positive, refuse
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate

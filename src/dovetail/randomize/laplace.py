@@ -10,7 +10,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import NumericRandomizer, Shuffler

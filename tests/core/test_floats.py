@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.errors import DataError
 
 
