@@ -10,8 +10,8 @@ from studies.iclr_draw import CURVES, ENDS, MARKERS, WORDS, curves, finished, ph
 from studies.iclr_worlds import adult, pretend_adult
 from studies.record import command, picture, record
 
+from dovetail.core.display.figure import COLOURS, DASHES
 from dovetail.datasets.adult import adult as census
-from dovetail.report.charts.matplotlib_figure import COLOURS, DASHES
 
 
 def main(full: bool, out: Path) -> pl.DataFrame:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import probability
+from dovetail.core.display.display import displayed_by
+from dovetail.core.display.estimates import draw_estimate, show_estimate, to_frame
 from dovetail.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Values = NDArray[np.float64]
 
@@ -74,6 +80,7 @@ class Spread:
         return np.asarray((middle + side * np.sqrt(np.maximum(inside, 0.0))) / (2.0 * lead))
 
 
+@displayed_by(show_estimate)
 @dataclass(frozen=True)
 class Estimate:
     r"""A number, or an array of numbers, with its standard error and the number of reports behind it.
@@ -92,6 +99,20 @@ class Estimate:
         Largest absolute bias that cannot be excluded; 0 for unbiased estimates. Intervals are widened by it.
     spread : Spread or None
         For shares: how the variance depends on the truth; intervals are then score intervals, otherwise normal.
+    labels, groups : tuple of str or None
+        What the last axis and the groups are called; see `label`.
+
+    Raises
+    ------
+    ParameterError
+        From `interval`, for a `level` outside (0, 1), and from `label`, for another number of names.
+
+    Examples
+    --------
+    >>> estimate = Estimate(np.array([0.25, 0.75]), np.array([0.01, 0.01]), 1000, np.array([0.02, 0.02]))
+    >>> estimate.label(["no", "yes"])
+    Estimate from 1,000 reports (± standard error)
+    no: 0.250 ± 0.010, yes: 0.750 ± 0.010
     """
 
     value: Values
@@ -100,6 +121,24 @@ class Estimate:
     population_error: Values
     bias_bound: Any = 0.0
     spread: Spread | None = None
+    labels: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+
+    def label(self, labels: Iterable[str] | None = None, *, groups: Iterable[str] | None = None) -> Self:
+        """The same with names, for tables and figures.
+
+        Parameters
+        ----------
+        labels : texts, one for each number of the last axis, such as a `Domain`
+        groups : texts, one for each group
+        """
+        shape, grouped = np.shape(self.value), np.ndim(self.n)
+        sizes = {"labels": shape[-1] if len(shape) > grouped else 0, "groups": shape[0] if grouped else 0}
+        return replace(
+            self,
+            labels=self.labels if labels is None else _names("labels", labels, sizes["labels"]),
+            groups=self.groups if groups is None else _names("groups", groups, sizes["groups"]),
+        )
 
     def group(self, row: int) -> Estimate:
         """One row of an estimate whose first axis is groups."""
@@ -118,6 +157,7 @@ class Estimate:
             pick(self.population_error),
             bias_bound=pick(self.bias_bound),
             spread=spread,
+            labels=self.labels,
         )
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
@@ -129,6 +169,14 @@ class Estimate:
         spread = None if self.spread is None else self.spread.of_population(np.asarray(self.n)[..., None])
         return self._interval(self.population_error, spread, level)
 
+    def to_polars(self, level: float = 0.95) -> pl.DataFrame:
+        """One row for each number: names, value, standard error, interval `low` to `high` at `level`, and n."""
+        return to_frame(self, level)
+
+    def plot(self, level: float = 0.95) -> Any:
+        """A matplotlib figure (extra `studies`) with intervals at `level`; save it with `.savefig(path)`."""
+        return draw_estimate(self, level)
+
     def _interval(self, error: Values, spread: Spread | None, level: float) -> tuple[Values, Values]:
         from scipy.special import ndtri
 
@@ -137,3 +185,10 @@ class Estimate:
             (self.value - z * error, self.value + z * error) if spread is None else spread.interval(self.value, z)
         )
         return low - self.bias_bound, high + self.bias_bound
+
+
+def _names(name: str, given: Iterable[str], size: int) -> tuple[str, ...]:
+    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    if len(names) != size or not all(isinstance(one, str) for one in names):
+        raise ParameterError(f"`{name}` must be {size:,} texts, one for each, got {len(names):,}.")
+    return names

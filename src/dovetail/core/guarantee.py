@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
+from math import exp, inf, nextafter
 from typing import Protocol
 
 from dovetail.core.bracket import Bracket
+from dovetail.core.display.display import Display, Grid, displayed_by
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 SIMULATED = "drawn from a simulation seed: protects nobody"
@@ -25,7 +27,7 @@ class Grouping(Protocol):
 
 def rounded_up(value: float) -> str:
     """Four significant digits, rounded up: a promise never looks better than it is."""
-    if value == float("inf"):
+    if value == inf:
         return "infinity"
     return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):g}"
 
@@ -37,6 +39,28 @@ def _check(epsilon: float, delta: float) -> None:
         raise ParameterError(f"`delta` must lie in [0, 1], got {delta!r}.")
 
 
+def _brief(line: str, caveats: tuple[str, ...]) -> str:
+    return "\n".join([line, *(f"But: {caveat}" for caveat in caveats[:1])])
+
+
+def _show_local(guarantee: LocalDP) -> Display:
+    epsilon, delta = rounded_up(guarantee.epsilon), rounded_up(guarantee.delta)
+    odds = inf if guarantee.epsilon > 700.0 else nextafter(exp(guarantee.epsilon), inf)
+    factor = (("odds of any two values shift by", f"a factor of at most {rounded_up(odds)}"),)
+    return Display(
+        brief=_brief(f"LocalDP: epsilon {epsilon}, delta {delta}", guarantee.caveats),
+        title="What one report tells of its owner, whoever sees it",
+        facts=(
+            ("epsilon", f"at most {epsilon}"),
+            ("delta", f"at most {delta}"),
+            *(factor if guarantee.delta == 0.0 else ()),
+        ),
+        notes=(guarantee.source,),
+        warnings=guarantee.caveats,
+    )
+
+
+@displayed_by(_show_local)
 @dataclass(frozen=True)
 class LocalDP:
     r"""What one report reveals about its owner, whoever sees it.
@@ -88,6 +112,29 @@ class LocalDP:
         return self if provenance == "device" else replace(self, caveats=(*self.caveats, SIMULATED))
 
 
+def _show_central(guarantee: CentralDP) -> Display:
+    delta, everybody = rounded_up(guarantee.delta), f"all {guarantee.n:,} people"
+    some = everybody if guarantee.honest_n == guarantee.n else f"{guarantee.honest_n:,} of {guarantee.n:,} people"
+    rows = (
+        ("shuffler and " + everybody, rounded_up(guarantee.all), delta),
+        ("shuffler and " + some, rounded_up(guarantee.honest), delta),
+        ("nobody: the shuffler tells the order", rounded_up(guarantee.colluding), delta),
+    )
+    quoted = f"epsilon {rounded_up(guarantee.honest)} at delta {delta}"
+    return Display(
+        brief=_brief(
+            f"CentralDP: {quoted}, shuffler and {some} honest ({guarantee.method})\n"
+            f"everybody honest: {rounded_up(guarantee.all)}; shuffler colludes: {rounded_up(guarantee.colluding)}",
+            guarantee.caveats,
+        ),
+        title=f"What the shuffled batch tells of one person: {quoted}",
+        grid=Grid(("honest are", "epsilon, at most", "delta"), rows[some == everybody :]),
+        notes=(f"Neighbours: {guarantee.neighbours}. {guarantee.method}: {guarantee.source}",),
+        warnings=guarantee.caveats,
+    )
+
+
+@displayed_by(_show_central)
 @dataclass(frozen=True)
 class CentralDP:
     r"""What the shuffled batch reveals about one person, in three lines.
@@ -185,6 +232,25 @@ class CentralDP:
         return "\n".join(self.lines())
 
 
+def _show_order(guarantee: OrderPrivacy) -> Display:
+    alpha, inside = rounded_up(guarantee.alpha), "everybody" if guarantee.groups is None else repr(guarantee.groups)
+    known = {0.0: "the order inside a group tells nothing", inf: "nothing is promised about the order"}
+    factor = "reordering inside a group shifts odds by a factor of at most "
+    odds = inf if guarantee.alpha > 700.0 else nextafter(exp(guarantee.alpha), inf)
+    return Display(
+        brief=_brief(f"OrderPrivacy: alpha {alpha} for {inside}", guarantee.caveats),
+        title="What the order of the released reports tells",
+        facts=(
+            ("alpha", f"at most {alpha}" if guarantee.alpha < inf else alpha),
+            ("meaning", known.get(guarantee.alpha, factor + rounded_up(odds))),
+            ("groups", inside),
+        ),
+        notes=(guarantee.source,),
+        warnings=guarantee.caveats,
+    )
+
+
+@displayed_by(_show_order)
 @dataclass(frozen=True)
 class OrderPrivacy:
     r"""What the order of the released reports reveals: d_sigma-privacy.

@@ -20,10 +20,12 @@ from scipy.optimize import isotonic_regression
 from scipy.special import ndtri
 
 from dovetail.core.checks import probability, real, refuse
+from dovetail.core.display.display import Display, displayed_by
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Estimate, Tally, Values
 from dovetail.core.stages import Estimator, NumericRandomizer, Reports
 from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.pairing import need_numbers
 from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
 
 Function = Callable[[Values], ArrayLike]
@@ -166,6 +168,7 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
     >>> bool(low < 300 < high), round(float(count.standard_error))
     (True, 31)
     """
+    need_numbers(randomizer, instead="estimate_frequencies")
     bound = real("threshold", threshold)
     if not randomizer.lower < bound <= randomizer.upper:
         raise UnsupportedError(
@@ -184,7 +187,18 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
     )
 
 
+def _show_quantile(estimate: QuantileEstimate) -> Display:
+    value, low, high = (f"{end:,.12g}" for end in (estimate.value, estimate.low, estimate.high))
+    level, people = f"{100 * estimate.level:g} %", f"{estimate.n:,} reports"
+    return Display(
+        brief=f"QuantileEstimate from {people}: {value} ({level} interval {low} to {high})",
+        title=f"QuantileEstimate from {people}",
+        facts=(("estimate", value), (f"{level} interval", f"{low} to {high}")),
+    )
+
+
 @final
+@displayed_by(_show_quantile)
 @dataclass(frozen=True)
 class QuantileEstimate:
     """A quantile of the values of n people with an interval.
@@ -230,7 +244,7 @@ def estimate_quantile(
     >>> laplace = Laplace(lower=0.0, upper=4.0, epsilon=8.0, grid=1.0)
     >>> reports = laplace.randomize([1.0] * 700 + [3.0] * 300, rng=simulation(1))
     >>> estimate_quantile(laplace, reports, share=0.9)
-    QuantileEstimate(value=3.0, low=3.0, high=3.0, level=0.95, n=1000)
+    QuantileEstimate from 1,000 reports: 3 (95 % interval 3 to 3)
     """
     p, z = probability("share", share), float(ndtri(0.5 + probability("level", level) / 2))
     grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.display.display import displayed_by
+from dovetail.core.display.estimates import draw_estimate, show_estimate, to_frame
+from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Estimate, Values
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @final
+@displayed_by(show_estimate)
 @dataclass(frozen=True)
 class ProjectedEstimate:
     """Shares at least 0 that sum to 1, with the unbiased estimate they come from.
@@ -37,6 +44,24 @@ class ProjectedEstimate:
         """Reports behind it."""
         return self.unbiased.n
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What the symbols are called."""
+        return self.unbiased.labels
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """What the groups are called."""
+        return self.unbiased.groups
+
+    def to_polars(self, level: float = 0.95) -> pl.DataFrame:
+        """One row for each share: names, value, standard error, interval `low` to `high` at `level`, and n."""
+        return to_frame(self, level)
+
+    def plot(self, level: float = 0.95) -> Any:
+        """A matplotlib figure (extra `studies`) with intervals at `level`; save it with `.savefig(path)`."""
+        return draw_estimate(self, level)
+
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """The unbiased estimate's interval cut to [0, 1]: it covers just as often, because the truth lies inside."""
         low, high = self.unbiased.interval(level)
@@ -49,6 +74,8 @@ def project_to_simplex(estimate: Estimate) -> ProjectedEstimate:
     The projection onto a convex set that holds the truth brings every point closer to the truth. It is biased (up for
     rare symbols): use the unbiased value for sums over many collections, this one for tables and plots.
     """
+    if not isinstance(estimate, Estimate) or np.ndim(estimate.value) == np.ndim(estimate.n):
+        raise ParameterError("`estimate` must be an Estimate of shares, such as one of estimate_frequencies.")
     return ProjectedEstimate(project_shares(estimate.value), estimate)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.checks import refuse, whole
+from dovetail.core.display.display import displayed_by
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
@@ -23,6 +24,7 @@ from dovetail.plan.people import (
     least_people,
     smallest_group_of,
 )
+from dovetail.plan.plan_display import show_plan
 from dovetail.plan.requirements import PopulationShape, Requirements
 from dovetail.plan.risk import Risk, assess_risk
 from dovetail.plan.search import guaranteed_epsilon, smallest_n
@@ -42,6 +44,7 @@ class TradeoffRow:
     gain: float | None
 
 
+@displayed_by(show_plan)
 @dataclass(frozen=True)
 class CollectionPlan:
     """What to collect with, what may be promised, what leaks and how good the answer will be.

@@ -9,8 +9,10 @@ import math
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.display.display import displayed_by
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.plan.planner import delta_notes
+from dovetail.report.notebook import draw_report, report_frame, show_report
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,6 +164,7 @@ class Evaluation:
         return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
 
 
+@displayed_by(show_report)
 @dataclass(frozen=True)
 class PrivacyReport:
     """One collection through five lenses.
@@ -208,6 +211,14 @@ class PrivacyReport:
             return None
         drawn = "drawn from a simulation seed" if self.entropy == "simulation" else "drawn for planning"
         return f"REHEARSAL: contains the truth, {drawn}; protects nobody and must not leave the house."
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each estimate, of everybody first; `truth` in rehearsals only."""
+        return report_frame(self)
+
+    def plot(self) -> Any:
+        """A matplotlib figure (extra `studies`) of what was learned, and of how often guesses are right."""
+        return draw_report(self)
 
     def document(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema_version` first."""

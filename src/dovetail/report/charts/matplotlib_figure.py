@@ -6,15 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.display.figure import figure_style
 from dovetail.core.errors import OutputError
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Okabe and Ito (2008), Color Universal Design; every line also has a dash or a marker of its own
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 KINDS = (".pdf", ".png", ".svg")
 
 
@@ -37,17 +35,7 @@ def save_figure(place: Path, draw: Callable[[Any], Any], *, kind: str | None = N
     """
     ending = kind or place.suffix
     check_figure(Path(f"figure{ending}"))
-    pyplot = require("matplotlib.pyplot", extra="studies")
-    cycler = require("cycler", extra="studies").cycler
-    style = {
-        "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
-        "axes.grid": True,
-        "grid.alpha": 0.3,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "svg.hashsalt": "dovetail",  # the same picture is the same file
-    }
-    with pyplot.rc_context(style):
+    with figure_style() as pyplot:
         figure = draw(pyplot)
         figure.savefig(place, format=ending[1:].lower(), bbox_inches="tight", dpi=150)
         pyplot.close(figure)

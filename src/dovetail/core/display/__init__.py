@@ -1,0 +1,1 @@
+"""How values show themselves: a line in a terminal, a small table in a notebook, a figure on request."""

@@ -1,0 +1,106 @@
+"""The privacy report in a notebook: a short page, a data frame of the estimates, and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dovetail.core.display.display import Display, Grid
+from dovetail.core.display.figure import Mark, draw_figure, draw_marks, height_of
+from dovetail.report.number_format import Document, display_name, missing_reason, percent
+from dovetail.report.sections.attacks import attack_rows
+from dovetail.report.sections.rounds import series_table
+from dovetail.report.sections.sentences import banner, is_stream, summarize_metrics
+from dovetail.report.sections.summary import summary
+from dovetail.report.sections.tables import estimate_table, shows_truth
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_COLUMNS = ("value", "standard_error", "population_error")
+
+
+def show_report(report: Any) -> Display:
+    """A `PrivacyReport` in words: what it promises, what leaks, what was learned."""
+    document = report.document()
+    metrics = summarize_metrics(document)
+    headlines = "; ".join(f"{one.name.lower()} {one.headline}" for one in metrics if one.headline)
+    table = series_table(document) if is_stream(document) else estimate_table(document)
+    return Display(
+        brief=f"PrivacyReport of a {document['mode']}: {document['title']}, {document['collection']['n']:,} people\n"
+        f"{headlines or 'nothing is promised'}",
+        title=document["title"],
+        lead=summary(document),
+        facts=[(one.name, f"{one.headline}: {one.meaning}".removeprefix(": ")) for one in metrics],
+        grid=Grid(table.columns, table.rows),
+        warnings=(mark,) if (mark := banner(document)) else (),
+    )
+
+
+def report_frame(report: Any) -> pl.DataFrame:
+    """One row for each estimate, of everybody first; `truth` in rehearsals only."""
+    import polars as pl
+
+    document = report.document()
+    truth = shows_truth(document)
+    rows = list(_rows(document, truth=truth))
+    schema = {"by": pl.String, "group": pl.String, "label": pl.String}
+    return pl.DataFrame(rows, schema_overrides=schema)
+
+
+def draw_report(report: Any) -> Any:
+    """A figure of the estimates for everybody and, where it is known, how often guesses at one person are right."""
+    document = report.document()
+    estimates, guesses = list(_estimates(document)), list(_guesses(document))
+    panels = [panel for panel in (estimates, guesses) if panel]
+    level = percent(document["estimates"]["level"])
+
+    def draw(pyplot: Any) -> Any:
+        figure, axes = pyplot.subplots(
+            len(panels), 1, squeeze=False, layout="constrained",
+            figsize=(6.4, sum(height_of(len(panel)) for panel in panels)),
+            height_ratios=[height_of(len(panel)) for panel in panels],
+        )  # fmt: skip
+        for axis, panel in zip(axes[:, 0], panels, strict=True):
+            learned = panel is estimates
+            title = "What was learned" if learned else "How often a guess at one person is right"
+            draw_marks(axis, panel, title=title, what=f"estimate with {level} interval" if learned else "right")
+            if document["estimates"]["measure"] == "share" or not learned:
+                axis.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        figure.suptitle(banner(document).partition(":")[0], x=0.01, ha="left", color="#a33", fontsize="medium")
+        return figure
+
+    return draw_figure(draw)
+
+
+def _rows(document: Document, *, truth: bool) -> Iterator[dict[str, Any]]:
+    overall, groups = document["estimates"]["overall"], document["estimates"]["groups"]
+    for block in [overall, *(groups if missing_reason(groups) is None else ())]:
+        for place, label in enumerate(block["labels"]):
+            low, high = block["interval"][place]
+            numbers = {name: float(block[name][place]) for name in _COLUMNS}
+            known = {"truth": float(block["truth"][place])} if truth and "truth" in block else {}
+            yield {
+                "by": block.get("by"), "group": block.get("group"), "label": str(label), **numbers,
+                "low": float(low), "high": float(high), "n": block["n"], **known,
+            }  # fmt: skip
+
+
+def _estimates(document: Document) -> Iterator[Mark]:
+    for row in _rows(document, truth=shows_truth(document)):
+        if row["by"] is None:
+            yield Mark(row["label"], row["value"], row["low"], row["high"], row.get("truth"))
+
+
+def _guesses(document: Document) -> Iterator[Mark]:
+    leakage = document["leakage"]
+    if missing_reason(leakage) is None and missing_reason(leakage["randomized_shuffled"]) is None:
+        for name, key in (("blind guess", "prior"), ("best guess after the shuffle", "randomized_shuffled")):
+            value = float(leakage[key])
+            yield Mark(f"{name}, uniform prior", value, value, value)
+    found = attack_rows(document)
+    for name, each in found:
+        yield Mark(f"attack: {display_name(name)}", *(float(end) for end in (each["success"], *each["interval"])))
+    if found:
+        chance = float(found[0][1]["chance"])
+        yield Mark("naming the commonest answer", chance, chance, chance)
