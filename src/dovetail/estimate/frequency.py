@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Spread, Tally, Values
 from dovetail.core.stages import Estimator, FrequencyRandomizer, Reports
+from dovetail.estimate.pairing import need_symbols
 from dovetail.estimate.simplex import project_shares
 
 
@@ -77,5 +78,6 @@ def estimate_frequencies(randomizer: FrequencyRandomizer, reports: Reports) -> E
     >>> estimate.value.round(2), estimate.standard_error.round(3)
     (array([0.74, 0.26]), array([0.012, 0.012]))
     """
+    need_symbols(randomizer, instead="estimate_mean")
     estimator = FrequencyEstimator(randomizer)
     return estimator.solve(estimator.tally(reports))

@@ -20,6 +20,7 @@ from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import Estimator, FrequencyRandomizer, Labels, NumericRandomizer, Reports
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import MeanEstimator
+from dovetail.estimate.pairing import need_numbers, need_symbols
 from dovetail.randomize.sampling.domain import symbols
 
 Mixing = NDArray[np.float64]  # (g, g), rows sum to 1
@@ -178,6 +179,7 @@ def estimate_groups(
     randomizer: FrequencyRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
 ) -> Estimate:
     """Shares (g, k) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    need_symbols(randomizer, instead="estimate_group_means")
     estimator = GroupedFrequencyEstimator(randomizer, groups=_count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)
 
@@ -186,6 +188,7 @@ def estimate_group_means(
     randomizer: NumericRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
 ) -> Estimate:
     """Means (g,) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    need_numbers(randomizer, instead="estimate_groups")
     estimator = GroupedMeanEstimator(randomizer, groups=_count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)
 

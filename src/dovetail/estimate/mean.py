@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.stages import Estimator, NumericRandomizer, Reports
+from dovetail.estimate.pairing import need_numbers
 from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.sampling.chunks import chunks
@@ -91,6 +92,7 @@ def estimate_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     >>> round(float(estimate_mean(laplace, [100]).value), 2)
     11.95
     """
+    need_numbers(randomizer, instead="estimate_frequencies")
     estimator = MeanEstimator(randomizer)
     return estimator.solve(estimator.tally(reports))
 

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betaln
 
-from dovetail.core.checks import floats
-from dovetail.core.checks import positive, refuse
+from dovetail.core.checks import floats, positive, refuse
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.estimate.pairing import need_numbers
 from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
 
 
@@ -88,6 +88,7 @@ def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: 
     The standard error is the large-sample one for n people, times the exact factor of n reports of one value, and
     half a grid step beside it.
     """
+    need_numbers(randomizer, instead="estimate_frequencies")
     width = randomizer.upper - randomizer.lower
     s = min(width / 2.0, width / 2.0 if spread is None else positive("spread", spread))
     grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)

@@ -17,6 +17,7 @@ from dovetail.core.checks import positive, real, refuse
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Values
 from dovetail.core.stages import NumericRandomizer
+from dovetail.estimate.pairing import need_numbers
 from dovetail.randomize.sampling.domain import numbers
 
 Steps = NDArray[np.int64]  # (n,), grid steps
@@ -48,6 +49,7 @@ class ClampedGrid:
     @classmethod
     def of(cls, randomizer: NumericRandomizer) -> Self:
         """The grid and the noise of a randomizer with geometric noise."""
+        need_numbers(randomizer, instead="estimate_frequencies")
         step = 2.0 * randomizer.rounding
         half = randomizer.noise_variance / (2.0 * step**2)  # o (o + 1)
         overshoot = 2.0 * half / (1.0 + np.sqrt(1.0 + 4.0 * half))

@@ -129,6 +129,7 @@ class Collection:
         >>> asked.survey.n, asked.shuffler.guarantee.alpha
         (100, 0.0)
         """
+        _need_randomizer(randomizer)
         section: dict[str, Any] = {"private": private, "public": list(public), "person": person, "missing": missing}
         if isinstance(randomizer, NumericRandomizer):
             section |= {"lower": float(randomizer.lower), "upper": float(randomizer.upper)}
@@ -207,3 +208,19 @@ class Collection:
     def through(self, fit: Fit) -> Self:
         """The same collection through another shuffler."""
         return replace(self, fit=fit)
+
+
+def need_collection(collection: object) -> None:
+    """Refuse what is no collection yet."""
+    if not isinstance(collection, Collection):
+        raise ParameterError(
+            "`collection` must be one made by dt.Collection.of(table, private=.., randomizer=..), "
+            f"got a value of type {type(collection).__name__}."
+        )
+
+
+def _need_randomizer(randomizer: object) -> None:
+    if not isinstance(randomizer, FrequencyRandomizer | NumericRandomizer):
+        made = randomizer if isinstance(randomizer, type) else type(randomizer)
+        example = "dt.KRR(k=2, epsilon=1.0)"
+        raise ParameterError(f"`randomizer` must be one with its parameters, such as {example}, got {made.__name__}.")

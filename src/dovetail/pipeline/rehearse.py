@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.stages import Reports
-from dovetail.pipeline.collection import Collection, Fit
+from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
 from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
@@ -50,6 +50,7 @@ def rehearse(
     >>> rehearse(asked, rng=dt.simulation(2)).evaluation.central.epsilon < 1.0
     True
     """
+    need_collection(collection)
     rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
     reports = collection.randomizer.randomize(collection.survey.values, rng)
     every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}

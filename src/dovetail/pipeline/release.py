@@ -13,7 +13,7 @@ from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.stages import Reports
-from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.collection import Collection, need_collection
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.files.report_columns import from_columns, to_columns
@@ -104,6 +104,7 @@ def release(
     UnsupportedError
         Where nobody is shuffled, categories were inferred, or the table was released under other terms.
     """
+    need_collection(collection)
     if collection.inferred:
         raise UnsupportedError("a release must declare its categories: those of the table are private.")
     if collection.provenance != system_entropy().provenance:

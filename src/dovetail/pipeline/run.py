@@ -91,7 +91,11 @@ def _run(
 def _settings(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
     if isinstance(config, RunConfig):
         return config
-    return parse_config(config) if isinstance(config, dict) else load_config(config)
+    if isinstance(config, dict):
+        return parse_config(config)
+    if not isinstance(config, str | Path):
+        raise ConfigError(f"`config` must be the path of a TOML file or a dictionary, got {type(config).__name__}.")
+    return load_config(config)
 
 
 def _keep_apart(target: Path, ledger: ReleaseLedger) -> None:

@@ -13,7 +13,7 @@ from dovetail.core.checks import not_negative_or_infinite
 from dovetail.core.stages import PublicData, ShufflerKind
 from dovetail.shuffle.fitting.components import PartitionedOrder, partition_reference_order
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
@@ -53,7 +53,7 @@ def best_shuffler(
     >>> best_shuffler(Groups.from_labels(range(100), radius=5), alpha=2.0).name
     'noisy_sort'
     """
-    wanted = not_negative_or_infinite("alpha", alpha)
+    wanted, groups = not_negative_or_infinite("alpha", alpha), need_groups(groups)
     if groups.disjoint:
         reason = "the groups are disjoint: alpha = 0, and nothing leaves its group"
         return WithinGroups(groups, FitProvenance(reason=reason))

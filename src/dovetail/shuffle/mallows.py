@@ -30,7 +30,7 @@ from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing, exact_mixing
 from dovetail.shuffle.fitting.summary import smallest_theta, summarize
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.reference_order.orders import reference_order
 from dovetail.shuffle.sampling import mallows_on_components as mallows_law
@@ -131,6 +131,7 @@ class Mallows(FittedShuffler):
         `points` (n, d) are public coordinates that may help to find a reference order; `reference` (n,) is a public
         order to use instead, as far as components and atoms stand together in it.
         """
+        groups = need_groups(groups)
         if math.isinf(not_negative_or_infinite("alpha", alpha)):
             return cls._identity(groups, alpha)
         line, provenance = partition_reference_order(groups, points=points, reference=reference)

@@ -18,7 +18,7 @@ from dovetail.core.stages import PublicData
 from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, normalize_rows
 from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
@@ -51,7 +51,7 @@ class WithinGroups(FittedShuffler):
     provenance: FitProvenance = field(default_factory=FitProvenance, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.groups.disjoint:
+        if not need_groups(self.groups).disjoint:
             twice = self.groups.rows.entries - int(self.groups.grouped.sum())
             raise UnsupportedError(
                 f"A uniform shuffle inside each group needs disjoint groups; these overlap ({twice:,} memberships "

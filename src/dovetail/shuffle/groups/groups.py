@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.entropy import Permutation
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, ParameterError
 from dovetail.shuffle.groups import connected_components, covering, distances, graph, neighbours
 from dovetail.shuffle.groups import distinct_rows as distinct
 from dovetail.shuffle.groups.atoms import Codes, atoms
@@ -255,3 +255,11 @@ class Groups:
 
     def __repr__(self) -> str:
         return f"Groups(n={self.n:,}, groups={len(self):,}, largest={self.largest:,})"
+
+
+def need_groups(groups: object) -> Groups:
+    """`groups` as they are; ParameterError for labels and lists that are none yet."""
+    if not isinstance(groups, Groups):
+        example, kind = "dt.Groups.from_labels(..)", type(groups).__name__
+        raise ParameterError(f"`groups` must be dt.Groups, such as {example}, got a value of type {kind}.")
+    return groups
