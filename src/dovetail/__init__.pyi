@@ -39,6 +39,7 @@ from .randomize.budget_laplace import BudgetLaplace as BudgetLaplace
 from .randomize.hadamard import Hadamard as Hadamard
 from .randomize.krr import KRR as KRR
 from .randomize.laplace import Laplace as Laplace
+from .randomize.sampling.labels import Domain as Domain
 from .randomize.local_hashing import LocalHashing as LocalHashing
 from .randomize.subset_selection import SubsetSelection as SubsetSelection
 from .randomize.unary import Unary as Unary

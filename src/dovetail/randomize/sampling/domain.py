@@ -23,6 +23,9 @@ def whole_numbers(values: ArrayLike, k: int, *, name: str = "values") -> NDArray
         return array
     if array.dtype.kind == "b" and k == 2:
         return array.astype(np.int64)
+    if array.dtype.kind in "UOTS":
+        hint = "labels become numbers with dt.Domain([..]).encode(..)"
+        raise DataError(f"`{name}` must be {wanted}, got values of type {array.dtype}; {hint}.")
     if array.dtype.kind != "f":
         raise DataError(f"`{name}` must be {wanted}, got values of type {array.dtype}.")
     good = (array >= 0) & (array < k) & (np.floor(array) == array)
