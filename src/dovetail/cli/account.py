@@ -13,6 +13,7 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.progress import tell
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = F
 def inverse_document(shuffle: Shuffle, epsilon: float | None, curve: Curve) -> dict[str, Any]:
     """The JSON document of the largest epsilon0 that reaches a central epsilon."""
     trusted = shuffle.trusted
+    tell("search for the largest epsilon0")
     if epsilon is None or shuffle.epsilon0 is not None:
         raise ParameterError("--invert takes --epsilon (the central epsilon wanted) and no --epsilon0.")
     if curve.along is not None or shuffle.rounds != 1 or shuffle.delta0 != 0.0:
@@ -154,6 +156,7 @@ def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[st
     from dovetail.plan.planner import delta_notes
 
     batch = shuffle.batch
+    tell("bounds on the central epsilon")
     check_places(csv=curve.csv, plot=curve.plot, force=curve.force)
     subject = accounting_subject(shuffle, epsilon0)
     if whole("rounds", as_whole(shuffle.rounds), least=1) == 1:
@@ -274,6 +277,7 @@ def curve_table(
         whole("--to", as_whole(last), least=1, most=MOST_PEOPLE)
         grid = np.unique(np.rint(grid)).astype(np.int64)
     points: dict[str, Any] = {**point, along: grid}
+    tell(f"curve of {len(grid):,} points")
     pair = curve(**points, adaptive=adaptive)
     if adaptive:
         return {along: grid, "clones": pair.upper, "lower": pair.lower}

@@ -13,9 +13,9 @@ from dovetail.cli.console.output import (
     after_writing,
     print_json,
     print_summary,
-    progress_bar,
     write_whole,
 )
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -10,11 +10,13 @@ import typer
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from dovetail.core.channel import Channel
     from dovetail.leak.vulnerability import Vulnerability
+    from dovetail.pipeline.progress import Progress
 
 _NAMES = ("prior", "randomized", "shuffled", "randomized_shuffled")
 _POINTS = 13
@@ -130,25 +132,36 @@ def _leak(collection: Collection, adversary: Adversary, curve: Curve, as_json: J
     from dovetail.leak.vulnerability import vulnerability
 
     channel, people, query = collection.channel(), collection.people(), adversary.query(curve.seed)
-    answer = vulnerability(channel, n=people, **query)
+    with progress_bar(hidden=as_json) as progress:
+        progress(f"exact sums for {people:,} people", 0, 1)
+        answer = vulnerability(channel, n=people, **query)
+        smaller = _smaller(channel, people=people, query=query, progress=progress) if curve.curve else {}
     document = _document(answer) | {"n": people, "k": channel.shape[0]}
     if curve.curve:
-        table = _curve_table(channel, answer, people=people, query=query)
+        table = _curve_table(smaller | {people: answer})
         places = {"csv": curve.csv, "plot": curve.plot}
         files = write_curve(table, "n", **places, force=curve.force, **_drawing(adversary.gain, adversary.tries))
         document |= {"curve": table, "files": files}
     print_json(document) if as_json else _print(answer, adversary.gain)
 
 
-def _curve_table(channel: Channel, answer: Vulnerability, *, people: int, query: dict[str, Any]) -> dict[str, Any]:
-    """The four numbers for smaller collections, up to the answer for all people."""
+def _smaller(channel: Channel, *, people: int, query: dict[str, Any], progress: Progress) -> dict[int, Vulnerability]:
+    """The answers for smaller collections, by their size."""
     import numpy as np
 
     from dovetail.leak.vulnerability import vulnerability
 
     sizes = [int(size) for size in np.unique(np.geomspace(1, people, num=_POINTS).round())[:-1]]
-    points = [vulnerability(channel, n=size, **query) for size in sizes] + [answer]
-    return {"n": [*sizes, people]} | {name: [getattr(at, name) for at in points] for name in _NAMES}
+    found = {}
+    for place, size in enumerate(sizes):
+        progress("smaller collections", place, len(sizes))
+        found[size] = vulnerability(channel, n=size, **query)
+    return found
+
+
+def _curve_table(answers: dict[int, Vulnerability]) -> dict[str, Any]:
+    """The four numbers by number of people."""
+    return {"n": list(answers)} | {name: [getattr(at, name) for at in answers.values()] for name in _NAMES}
 
 
 def _print(answer: Vulnerability, gain: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dovetail import __version__
+from dovetail.cli.console.progress import is_terminal, watching
 from dovetail.cli.console.verbs import VerbGroup
 from dovetail.core.errors import DovetailError, StorageError, UnreachableError
 from dovetail_protocol.terminal_text import printable
@@ -22,7 +23,7 @@ app = typer.Typer(
     name="dovetail",
     cls=VerbGroup,
     invoke_without_command=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -57,7 +58,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets a question mark
             stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(invoke(sys.argv[1:]))
+    status = invoke(sys.argv[1:])
+    _close_output()
+    sys.exit(status)
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -65,10 +68,19 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _close_output() -> None:
+    """Whoever reads the output may have stopped, as `head` does: what is left then goes nowhere, without a word."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def invoke(arguments: list[str]) -> int:
     """Run one command line; returns its exit status."""
     try:
-        result = app(arguments, prog_name="dovetail", standalone_mode=False)
+        with watching(arguments):
+            result = app(arguments, prog_name="dovetail", standalone_mode=False)
         if result == _INTERRUPTED:
             return _fail("interrupted; nothing was written.", FAILED)
         return result if isinstance(result, int) else 0
@@ -85,7 +97,11 @@ def invoke(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("not enough memory for this table; nothing was written.", FAILED)
     except BrokenPipeError:
-        return FAILED
+        return 0  # whoever reads has seen enough
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # as typer and rich take it
+            return 0
+        return left.code if isinstance(left.code, int) else 0
     except OSError as error:
         return _fail(f"the system refused: {error.strerror or error}.", FAILED)
     except Exception as error:
@@ -97,10 +113,7 @@ def invoke(arguments: list[str]) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    from rich.console import Console  # half of the time that the version takes
-
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    error = "\x1b[1;31merror:\x1b[0m" if is_terminal(sys.stderr) and not os.environ.get("NO_COLOR") else "error:"
     for line in message.splitlines() or [""]:
-        console.print("[bold red]error:[/bold red]", end=" ")
-        console.print(printable(line), markup=False)
+        print(error, printable(line), file=sys.stderr)
     return status

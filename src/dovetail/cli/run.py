@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.console.output import Force, Json, after_writing, print_json, print_summary, progress_bar
+from dovetail.cli.console.output import Force, Json, after_writing, print_json, print_summary
+from dovetail.cli.console.progress import progress_bar
 
 
 def register(app: typer.Typer) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.cli.console.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _study(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}); name another place.") from None
+    tell(f"{name} in {'full' if full else 'toy'} size")
     document = reproduce(name, full=full, out=out)
     if as_json:
         print_json(document)

@@ -17,7 +17,8 @@ from dovetail.attack.reidentify.forest import ForestAttack
 from dovetail.cli.attack import released as attack_released
 from dovetail.cli.attack import values as attack_values
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows, progress_bar
+from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
 from dovetail.pipeline.files.attack_history import PLACE, read_history, read_releases

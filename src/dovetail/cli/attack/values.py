@@ -34,9 +34,9 @@ from dovetail.cli.console.output import (
     entropy_of,
     print_json,
     print_rows,
-    progress_bar,
     write_whole,
 )
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError

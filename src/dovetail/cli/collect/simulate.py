@@ -12,7 +12,8 @@ from rich.table import Table
 
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
-from dovetail.cli.console.output import Json, print_json, print_rows, progress_bar
+from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.checks import whole
 from dovetail.core.extras import require
 

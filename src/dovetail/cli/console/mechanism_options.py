@@ -58,7 +58,13 @@ else:
     RandomizerSettings = settings_group("RandomizerSettings", RANDOMIZERS)
     ShufflerSettings = settings_group("ShufflerSettings", SHUFFLERS)
 
-RandomizerName = Annotated[str, typer.Option(help=f"What randomizes each value: {', '.join(RANDOMIZERS.names())}.")]
+RandomizerName = Annotated[
+    str,
+    typer.Option(
+        help=f"What randomizes each value: {', '.join(RANDOMIZERS.names())}.",
+        autocompletion=lambda incomplete: [name for name in RANDOMIZERS.names() if name.startswith(incomplete)],
+    ),
+]
 
 
 def chosen(settings: Any) -> dict[str, Any]:

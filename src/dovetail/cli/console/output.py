@@ -1,10 +1,9 @@
-"""What the verbs share: printing, progress, and files of reports that carry their own description."""
+"""What the verbs share: printing, and files of reports that carry their own description."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dovetail.core.entropy import Entropy
-    from dovetail.pipeline.progress import Progress as ProgressFunction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Seed = Annotated[
@@ -72,30 +70,6 @@ def print_summary(document: dict[str, Any], folder: Path) -> None:
 
     print_report(document, Console())
     typer.echo(f"Report: {folder / 'report.html'}")
-
-
-@contextmanager
-def progress_bar(*, hidden: bool) -> Iterator[ProgressFunction]:
-    """Progress on standard error, one bar per step; hidden for machines and where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=hidden or not sys.stderr.isatty()) as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = bars.add_task(step, total=total)
-            bars.update(tasks[step], completed=done, total=total)
-
-        yield show
 
 
 @contextmanager

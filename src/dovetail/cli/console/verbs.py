@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 # verb -> module whose `register` adds it, first sentence of its help
 VERBS = {
@@ -128,6 +128,12 @@ class VerbGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names that begin so; what completes them does not import them."""
+        named: dict[str, Any] = {verb: TyperCommand(verb, help=line) for verb, (_, line) in VERBS.items()}
+        listed = TyperGroup(name=self.name, params=self.params, commands=named)
+        return list(listed.shell_complete(type(ctx)(listed), incomplete))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

@@ -11,6 +11,7 @@ import typer
 
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.progress import tell
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -133,10 +134,12 @@ def _plan_shuffle(
     from dovetail.core.stages import PublicData
     from dovetail.report.document import to_jsonable
 
+    tell("read the table and form the groups")
     points, groups = grouping.fit(kind, _columns(path, grouping.columns, header=header, wanted=_WIDTHS.get(kind)))
     kind_of_shuffler = SHUFFLERS[shuffler]
     if not kind_of_shuffler.needs_groups and not kind_of_shuffler.settings():
         raise ParameterError(f"--shuffler {shuffler} is fitted to nothing: it costs no promise about groups.")
+    tell(f"fit the shuffler to {groups.n:,} people")
     fitted = kind_of_shuffler.from_public(PublicData(groups.n, groups, points), alpha=alpha)
     document = _document(fitted, groups)
     if out is not None:

@@ -16,6 +16,7 @@ from dovetail.cli.console.mechanism_options import RandomizerSettings, chosen
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Json, description_of, print_json
+from dovetail.cli.console.progress import tell
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
@@ -78,6 +79,7 @@ def _estimate(
 
     Example: dovetail estimate z.parquet --by age
     """
+    tell("read the reports")
     table = read_table(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
@@ -90,6 +92,7 @@ def _estimate(
     shuffle = given(made.get("shuffle") or {})
     section = parse_section(ShuffleSection, shuffle, name=str(reports)) if shuffle and wanted else None
     beside: pl.DataFrame | Missing = public if wanted else Missing("no grouping column was asked for")
+    tell(f"estimate from {table.height:,} reports")
     answer = estimates(
         randomizer, from_columns(randomizer, table, known), beside,
         Identity(table.height) if section is None else fit_beside(section, public, n=table.height),

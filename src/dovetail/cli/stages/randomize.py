@@ -13,6 +13,7 @@ from dovetail.cli.console.mechanism_options import RandomizerName, RandomizerSet
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
+from dovetail.cli.console.progress import tell
 from dovetail.core.guarantee import LocalDP
 from dovetail.pipeline.config.build import build_collection
 from dovetail.pipeline.config.run_config import RunConfig, parse_config
@@ -60,8 +61,10 @@ def _randomize(
     """
     asked = {"randomizer": randomizer, "epsilon": epsilon, **chosen(settings)}
     rng, source = entropy_of(seed), {"path": str(table), "private": private, **data.section()}
+    tell("read the table")
     collection = build_collection(_config(source, asked, seed=seed), rng)
     made, known = collection.randomizer, collection.categories
+    tell(f"randomize {collection.n:,} values")
     reports = to_columns(made, made.randomize(collection.survey.values, rng), known)
     description = describe_reports(made, known, rng.provenance, columns=reports.columns)
     write_reports(pl.concat([collection.survey.public, reports], how="horizontal"), out, description, force=force)

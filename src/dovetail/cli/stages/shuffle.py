@@ -21,6 +21,7 @@ from dovetail.cli.console.output import (
     print_rows,
     write_reports,
 )
+from dovetail.cli.console.progress import tell
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.registries import SHUFFLERS
@@ -61,6 +62,7 @@ def _shuffle(
         shuffler = "best"
     section = _section(shuffle_section(shuffler, alpha, groups, settings))
     rng = entropy_of(seed)
+    tell("read the reports")
     table = read_table(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
@@ -69,6 +71,7 @@ def _shuffle(
         raise DataError(f"{reports}: the table has no column 'report' (nor report_0, report_1, ..).")
     table = table[rng.permutation(table.height)]  # the order of a file may encode the secret
     public = table.drop(columns)
+    tell(f"fit and shuffle {table.height:,} reports")
     fitted = fit_beside(section, public, n=table.height)
     moved = table.select(columns)[fitted.permutation(rng)]
     released = pl.concat([public, moved], how="horizontal") if fitted.keeps_places else moved

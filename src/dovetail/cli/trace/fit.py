@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.console.output import Force, Json, print_json, print_rows, progress_bar
+from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dovetail.cli.console.output import (
     after_writing,
     entropy_of,
     print_json,
-    progress_bar,
     write_whole,
 )
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
 
 _FORMATS = (".csv", ".parquet", ".pq", ".gpx")
