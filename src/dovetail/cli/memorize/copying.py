@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.console.options import split_names
-from dovetail.cli.console.output import Force, Json, print_json, print_rows, progress_bar, write_whole
+from dovetail.cli.console.output import Force, Json, print_json, print_rows, write_whole
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:

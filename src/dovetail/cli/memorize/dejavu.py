@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dovetail.cli.console.output import Force, Json, print_json, progress_bar, write_whole
+from dovetail.cli.console.output import Force, Json, print_json, write_whole
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError
 
 

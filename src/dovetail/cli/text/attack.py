@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.output import Force, Json, print_json, progress_bar
+from dovetail.cli.console.output import Force, Json, print_json
+from dovetail.cli.console.progress import progress_bar
 from dovetail.cli.text.options import (
     CandidatesFile,
     DocumentOptions,
