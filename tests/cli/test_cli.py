@@ -201,6 +201,13 @@ def test_numbers_survive_the_way_through_files(capsys: pytest.CaptureFixture[str
     assert abs(overall["value"][0] - truth) < 6.1 * overall["standard_error"][0] + 0.005
 
 
+def test_a_table_is_randomized_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("german.csv").write_bytes("id;Größe\n1;1,5\n2;2,5\n".encode("cp1252"))
+    asked = ["--private", "Größe", "--lower", "0", "--upper", "3", "--randomizer", "laplace", "--epsilon", "1"]
+    how = ["--separator", ";", "--text-encoding", "windows-1252", "--decimal", ","]
+    assert document(capsys, "randomize", "german.csv", *asked, *how, "--out", "y.parquet")["n"] == 2
+
+
 def test_a_file_is_not_read_as_something_else_than_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     made = ["--randomizer", "krr", "--epsilon", "2", "--categories", "no,yes"]
     assert invoke([*RANDOMIZE, "--epsilon", "2", "--categories", "no,yes", "--seed", "1"]) == 0

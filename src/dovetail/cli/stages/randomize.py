@@ -31,11 +31,18 @@ class DataOptions:
     public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = ""
     person: Annotated[str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")] = None
     missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse"
+    separator: Annotated[str | None, typer.Option(help="CSV: what separates the fields; default a comma.")] = None
+    text_encoding: Annotated[str | None, typer.Option(help="CSV: such as windows-1252 or utf-16; default UTF-8.")] = (
+        None
+    )
+    decimal: Annotated[str | None, typer.Option(help="Decimal mark of numbers, . or , ; default a point.")] = None
 
     def section(self) -> dict[str, Any]:
         """The keys of [data]."""
         lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
-        return given(asdict(self) | lists)
+        options = asdict(self) | lists
+        options["encoding"] = options.pop("text_encoding")  # as an option, `encoding` is a setting of unary
+        return given(options)
 
 
 def register(app: typer.Typer) -> None:

@@ -17,11 +17,23 @@ from dovetail.core.registries import SHUFFLERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
 from dovetail.pipeline.collection import Collection, Fit, Origin
 from dovetail.pipeline.config.run_config import RunConfig, files_of
-from dovetail.pipeline.config.sections import DataSection, GroupsSection, RandomizeSection, Section, ShuffleSection
+from dovetail.pipeline.config.sections import (
+    DataSection,
+    FileFormat,
+    GroupsSection,
+    RandomizeSection,
+    Section,
+    ShuffleSection,
+    Spellings,
+)
 from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.shuffle.groups.groups import Groups
 
 Points = NDArray[np.float64]  # (n, d)
+
+# what [data] says about the file itself: the ledger knows tables by what is read from them, and no report repeats
+# spellings, which can tell who wrote what
+UNPUBLISHED = {"path", "duplicates", "unconfirmed", *FileFormat.model_fields, *Spellings.model_fields}
 
 
 def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:
@@ -41,8 +53,9 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         honest=honest,
         private=settings.data.private,
         title=settings.title or "",
-        inferred=survey.categories is not None and settings.data.categories is None,
-        asked=settings.model_dump(mode="json", exclude={"data": {"path"}, "seed": True}),
+        inferred=bool(settings.data.unconfirmed)
+        or (survey.categories is not None and settings.data.categories is None),
+        asked=settings.model_dump(mode="json", exclude={"data": UNPUBLISHED, "seed": True}),
         provenance=rng.provenance,
         origin=Origin(terms(settings), randomizer, fit),
     )
@@ -123,7 +136,7 @@ def terms(settings: RunConfig) -> bytes:
 
     The form is that of the ledgers there are: what was not set stands as null, new settings only where they are set.
     """
-    data = settings.data.model_dump(mode="json", exclude={"path"})
+    data = settings.data.model_dump(mode="json", exclude=UNPUBLISHED)
     asked, shuffle = settings.randomize, settings.shuffle
     files = files_of(shuffle)
     chosen = {

@@ -51,6 +51,12 @@ class RunConfig(Section):
             raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
         if release and not self.data.numeric and self.data.categories is None:
             raise ValueError("a release must declare `categories` (for numbers: `lower`, `upper`) in [data]")
+        if release and self.data.unconfirmed:
+            keys = ", ".join(f"`{key}`" for key in self.data.unconfirmed)
+            raise ValueError(
+                f"a release declares {keys} in [data] without looking at the table: confirm or correct them, then "
+                "delete `unconfirmed`"
+            )
         if release and self.shuffle.compare:
             raise ValueError("`compare` is for rehearsals: a release uses one shuffler")
         if release and not SHUFFLERS[self.shuffle.shuffler].moves_reports:

@@ -6,12 +6,15 @@ What mechanisms can be set comes from their declarations: a section takes the ke
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+from annotated_types import Len
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from dovetail.core.checks import nearest
 from dovetail.core.errors import ParameterError
 from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
 from dovetail.core.registry import Declared, Registry
@@ -20,6 +23,8 @@ from dovetail.core.stages import Randomizer
 Chosen = TypeVar("Chosen", bound="Section")
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Letter = Annotated[str, Len(1, 1)]
+Rows = Annotated[int, Field(ge=0, le=1000)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -84,10 +89,69 @@ def _chosen(section: type[Section]) -> BeforeValidator:
     return BeforeValidator(lambda raw: raw if isinstance(raw, section) else section.choose(raw))
 
 
-class DataSection(Section):
+class FileFormat(Section):
+    """How a text file holds a table; a Parquet file and a data frame say so themselves.
+
+    `skip_rows` rows stand above the header, `header_rows` are the header (the names are in the first; 0: there is
+    none), `footer_rows` end the file, such as totals; `columns` names the columns anew, in their order.
+    """
+
+    separator: Letter = ","
+    quote: Letter = '"'
+    encoding: str = "utf-8"
+    skip_rows: Rows = 0
+    header_rows: Rows = 1
+    footer_rows: Rows = 0
+    columns: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        if self.separator == self.quote or self.separator in "\r\n" or self.quote in "\r\n":
+            raise ValueError("`separator` and `quote` must be two different letters of one line")
+        try:
+            "".encode(self.encoding)
+        except (LookupError, ValueError):  # unknown, or no encoding of text
+            raise ValueError(
+                f"`encoding` must be a text encoding such as utf-8, utf-16 or windows-1252, got {self.encoding!r}"
+            ) from None
+        twice = [name for name, count in Counter(self.columns or ()).items() if count > 1]
+        if twice:
+            raise ValueError(f"`columns` must be distinct, got {twice[0]!r} twice")
+        return self
+
+
+class Spellings(Section):
+    """How values are spelled, in a text file and in columns of text.
+
+    `missing_spellings` stand for no value in every column. `labels` maps spellings to labels, column by column, after
+    that: "" on the left is a missing value, "" on the right makes one.
+    """
+
+    decimal: Literal[".", ","] = "."
+    thousands: Literal["", ".", ",", "'", " "] = ""
+    units: list[str] = []
+    missing_spellings: list[str] = []
+    labels: dict[str, dict[str, str]] = {}
+
+    @property
+    def plain_numbers(self) -> bool:
+        """Whether numbers are spelled as programs spell them."""
+        return self.decimal == "." and not self.thousands and not self.units
+
+    @model_validator(mode="after")
+    def _unambiguous(self) -> Self:
+        if self.decimal == self.thousands:
+            raise ValueError(f"`decimal` and `thousands` must differ, got {self.decimal!r} for both")
+        if any(not unit.strip() or any(letter.isdigit() for letter in unit) for unit in self.units):
+            raise ValueError(f'`units` must be texts without digits, such as "%", got {self.units!r}')
+        return self
+
+
+class DataSection(FileFormat, Spellings):
     """Where the table is, which column is private and what its values may be.
 
     With `time`, a column of whole-number stamps, the table is a stream: a row for each person (device) and round.
+    `unconfirmed` names the keys that were read off the table and not yet confirmed by a person: a release refuses it.
     """
 
     path: str | None = None
@@ -100,6 +164,8 @@ class DataSection(Section):
     lower: Finite | None = None
     upper: Finite | None = None
     grid: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    duplicates: Literal["refuse", "first", "last"] = "refuse"
+    unconfirmed: list[str] = []
 
     @property
     def numeric(self) -> bool:
@@ -128,6 +194,8 @@ class DataSection(Section):
         reserved = [name for name in [*self.public, *stamps] if re.fullmatch(r"report(_\d+)?", name)]
         if reserved:
             raise ValueError(f"public column {reserved[0]!r} has a name that the reports need; rename it")
+        if not self.private:
+            raise ValueError("`private` must name the column to protect, got ''")
         columns = [self.private, *self.public, *([self.person] if self.person else []), *stamps]
         twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
         if twice:
@@ -138,7 +206,25 @@ class DataSection(Section):
             raise ValueError("`time` makes a stream of rounds: name the column of devices as `person`")
         if self.time is not None and not self.numeric:
             raise ValueError("`time` makes a stream of rounds of numbers: declare `lower` and `upper`")
+        if self.duplicates != "refuse" and (self.person is None or self.time is not None):
+            raise ValueError("`duplicates` is about people who stand in two rows: name their column as `person`")
+        self._check_labels(columns)
         return self
+
+    def _check_labels(self, columns: list[str]) -> None:
+        """ValueError for labels of columns without a role, and for labels that no category is called."""
+        for name in self.labels:
+            if name not in columns:
+                raise ValueError(f"[data.labels] column {name!r} has no role in [data]{nearest(name, columns)}")
+        known = self.categories or []
+        for label in self.labels.get(self.private, {}).values() if known else ():
+            if label and label not in known:
+                raise ValueError(
+                    f"[data.labels] {label!r} is not among the declared categories{nearest(label, known)}"
+                )
+        for key in self.unconfirmed:
+            if key not in type(self).model_fields:
+                raise ValueError(f"`unconfirmed` must name keys of [data], got {key!r}")
 
 
 class RandomizeSection(_MechanismSection):

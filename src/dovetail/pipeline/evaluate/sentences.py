@@ -42,7 +42,8 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         "Categories, bounds, grids and groups are public knowledge, not read off the private column.",
     ]
     if collection.inferred:
-        lines.append("Here the categories were inferred from the private column: a release must declare them.")
+        what = "bounds" if collection.categories is None else "categories"
+        lines.append(f"Here the {what} were inferred from the private column: a release must declare them.")
     if isinstance(evaluation.central, CentralDP):
         central = evaluation.central
         lines.append(

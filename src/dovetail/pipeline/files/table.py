@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,12 @@ from numpy.typing import NDArray
 from dovetail.core.checks import nearest
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
-from dovetail.pipeline.config.sections import DataSection
+from dovetail.pipeline.config.sections import DataSection, FileFormat
+from dovetail.pipeline.files.csv_text import read_csv
+from dovetail.pipeline.files.spelling import spelled
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
-_READERS = {".csv": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
     DataError
         Missing column, empty table, duplicate person, missing or undeclared value: counted, with the first places.
     """
-    given = read_table(data.path) if table is None else as_frame(table)
-    frame = columns_of(given, data)
+    given = table_of(data, table)
+    frame = columns_of(given, data, numbers=numbers)
     if frame.height == 0:
         raise DataError("the table has no rows.")
     if data.person is not None:
@@ -100,7 +101,7 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
         values[order],
         shuffled.select(data.public),
         categories,
-        identity=shuffled.select([*named, data.private]) if named else given,
+        identity=shuffled.select([*named, data.private]) if named else given.with_columns(frame),
         people=shuffled.select(named),
     )
 
@@ -118,8 +119,16 @@ def as_text(column: pl.Series) -> pl.Series:
     return numbers.cast(pl.String) if numbers.null_count() == text.null_count() else text
 
 
-def read_table(path: str | None, *, header: bool = True) -> pl.DataFrame:
-    """Read CSV (every column as text; without `header` they are column_0, column_1, ..) or Parquet."""
+def table_of(data: DataSection, table: Any = None) -> pl.DataFrame:
+    """The table that a section names, or the data frame that is given instead."""
+    return read_table(data.path, written=data) if table is None else as_frame(table)
+
+
+def read_table(path: str | None, *, header: bool = True, written: FileFormat | None = None) -> pl.DataFrame:
+    """Read CSV (every column as text; without `header` they are column_1, column_2, ..) or Parquet.
+
+    `written` says how a CSV file is written: by default as programs write it, UTF-8 with commas.
+    """
     if path is None:
         raise DataError("`path` is missing in [data], and no table was given.")
     place = Path(path)
@@ -135,37 +144,22 @@ def read_table(path: str | None, *, header: bool = True) -> pl.DataFrame:
         raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}.")
     if place.stat().st_size == 0:
         raise DataError(f"{place}: the file is empty.")
-    if kind == "csv" and header:
-        _refuse_repeated_names(place)
+    said = written or FileFormat()
     try:
         # text first: numbers are parsed where they are declared, so that 01 stays 01
-        if kind == "parquet":
-            return pl.read_parquet(place)
-        return _without_blank_end(pl.read_csv(place, infer_schema=False, has_header=header))
+        if kind == "csv":
+            return read_csv(place, said, header=header)
+        _refuse_text_settings(place, said)
+        return pl.read_parquet(place)
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
         raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
 
 
-def _without_blank_end(frame: pl.DataFrame) -> pl.DataFrame:
-    """Some files end with a blank line, which is nobody's row."""
-    blank = frame.width > 1 and frame.height > 0 and all(value is None for value in frame.row(-1))
-    return frame.head(frame.height - 1) if blank else frame
-
-
-def _refuse_repeated_names(place: Path) -> None:
-    """A CSV header that names a column twice, is not UTF-8, or is separated by semicolons."""
-    with place.open("rb") as file:
-        line = file.readline()
-    try:
-        text = line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{place}: is not UTF-8 text; save it as UTF-8.") from None
-    names = next(csv.reader([text.rstrip("\r\n")]), [])
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise DataError(f"{place}: the header names column {twice[0]!r} {names.count(twice[0])} times.")
-    if len(names) == 1 and ";" in names[0]:
-        raise DataError(f"{place}: is separated by semicolons; save it with commas.")
+def _refuse_text_settings(place: Path, written: FileFormat) -> None:
+    """A key that would be ignored."""
+    for name, field in FileFormat.model_fields.items():
+        if getattr(written, name) != field.default:
+            raise DataError(f"{place}: `{name}` in [data] is for text files; Parquet says itself how it is written.")
 
 
 def as_frame(table: Any) -> pl.DataFrame:
@@ -182,8 +176,8 @@ def as_frame(table: Any) -> pl.DataFrame:
         raise DataError(f"`table` must be a data frame that speaks Arrow: {_first_line(error)}") from None
 
 
-def columns_of(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
-    """The declared columns and no others."""
+def columns_of(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """The declared columns and no others, their values as [data] says they are spelled; `numbers` must be some."""
     wanted = [data.private, *data.public, *(name for name in (data.person, data.time) if name)]
     for name in wanted:
         if name not in frame.columns:
@@ -193,7 +187,9 @@ def columns_of(frame: pl.DataFrame, data: DataSection) -> pl.DataFrame:
         if not (kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)):
             raise DataError(f"column {name!r} has type {kind}; use text, numbers, dates or booleans.")
     # dictionaries of categories keep the order in which a file listed them: plain text does not
-    return frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    plain = frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    counted = [*numbers, *([data.private] if data.numeric else []), *([data.time] if data.time else [])]
+    return spelled(plain, data, numbers=counted)
 
 
 def _refuse_duplicates(people: pl.Series) -> None:
@@ -203,7 +199,8 @@ def _refuse_duplicates(people: pl.Series) -> None:
         rows = repeated.arg_true()
         raise DataError(
             f"person column {people.name!r}: {people.filter(repeated).n_unique():,} people stand in more than one "
-            f"row (first at rows {rows_of(rows)}); one report per person, so keep one row each."
+            f"row (first at rows {rows_of(rows)}); one report per person, so keep one row each, or set `duplicates` "
+            'in [data] to "first" or "last".'
         )
 
 
@@ -264,8 +261,11 @@ def numeric(column: pl.Series) -> NDArray[np.float64]:
     bad = numbers.is_null() | ~numbers.is_finite()
     if bad.any():
         rows = bad.arg_true()
+        hint = ""
+        if column.dtype == pl.String and column.filter(bad).str.contains(r"\d[.,\x{27}\s]\d|\d\s*[%\p{Sc}]").any():
+            hint = "; `decimal`, `thousands` and `units` in [data] say how numbers are spelled"
         raise DataError(
-            f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)})."
+            f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)}){hint}."
         )
     return numbers.to_numpy().astype(np.float64)
 

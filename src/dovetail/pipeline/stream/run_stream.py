@@ -11,6 +11,7 @@ from dovetail import __version__
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
 from dovetail.core.stages import Reports
+from dovetail.pipeline.config.build import UNPUBLISHED
 from dovetail.pipeline.config.run_config import RunConfig, files_of
 from dovetail.pipeline.evaluate.sentences import randomizer_document
 from dovetail.pipeline.files.report_columns import describe_reports, from_columns, to_columns
@@ -104,7 +105,7 @@ def _report(
         assumptions=assumptions(settings, run, detail, evaluation),
         steps=steps(evaluation, fleet, detail),
         config=settings.model_dump(
-            mode="json", exclude={"data": {"path"}, "shuffle": set(files_of(settings.shuffle)), "seed": True}
+            mode="json", exclude={"data": UNPUBLISHED, "shuffle": set(files_of(settings.shuffle)), "seed": True}
         ),
         release=Missing("a rehearsal releases nothing") if released is None else released.document(),
         sanitized=Missing('a rehearsal knows the truth and gives no table away; use mode = "release"')

@@ -17,13 +17,13 @@ from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.evaluate.estimates import mean_estimator
 from dovetail.pipeline.files.table import (
     Survey,
-    as_frame,
     bounded,
     columns_of,
     numeric,
     read_table,
     refuse_missing,
     rows_of,
+    table_of,
 )
 from dovetail.pipeline.stream.fleet import Fleet
 
@@ -77,7 +77,7 @@ def read_stream(settings: RunConfig, *, table: Any = None) -> Stream:
         changes a public column, a graph of other devices: counted, with the first places.
     """
     data = settings.data
-    frame = columns_of(read_table(data.path) if table is None else as_frame(table), data)
+    frame = columns_of(table_of(data, table), data, numbers=settings.numbers)
     if frame.height == 0:
         raise DataError("the table has no rows.")
     assert data.person is not None and data.time is not None  # the configuration has been checked

@@ -1,0 +1,171 @@
+"""Reading a text file as a table of texts, however it is written; what cannot be read is named by its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dovetail.core.errors import DataError
+from dovetail.pipeline.config.sections import FileFormat
+
+_SHOWN = 3
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+ADVICE = "`dovetail check` finds out how it is written"
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.DataFrame:
+    """Every column as text; rows without any value are nobody's and left out.
+
+    Raises
+    ------
+    DataError
+        Another encoding or separator than was said, repeated names, rows with more fields than the header.
+    """
+    text = utf8(place, written.encoding)
+    names, start = _names(text, place, written, header=header)
+    body = b",".join(b"c%d" % number for number in range(len(names))).replace(b",", written.separator.encode())
+    content = body + b"\n" + text[start:]
+    frame = _parse(content, names, place, written, first_line=text[:start].count(b"\n"))
+    frame.columns = names
+    if frame.width > 1:
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
+    return frame.head(max(frame.height - written.footer_rows, 0))
+
+
+def utf8(place: Path, encoding: str = "utf-8") -> bytes:
+    """The file as UTF-8 without a mark at its start, with lines that end in a line feed."""
+    content = place.read_bytes()
+    marked = next((name for mark, name in _BOMS.items() if content.startswith(mark)), None)
+    if marked == "utf-16" and not encoding.lower().replace("_", "-").startswith("utf-16"):
+        raise DataError(f'{place}: is UTF-16 text: set encoding = "utf-16" in [data], or save it as UTF-8.')
+    try:
+        if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig"):
+            content = content.removeprefix(b"\xef\xbb\xbf")
+            content.decode()
+        else:
+            content = content.decode(encoding).removeprefix("\ufeff").encode()
+    except UnicodeError as error:
+        at = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
+        raise DataError(
+            f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8, or name its `encoding` in [data] "
+            f"({ADVICE})."
+        ) from None
+    return content if b"\r" not in content else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def rows_of_text(text: bytes, written: FileFormat) -> Iterator[list[str]]:
+    """The fields of each row; forgiving of stray quotes."""
+    lines = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="\n")
+    return csv.reader(lines, delimiter=written.separator, quotechar=written.quote)
+
+
+def _called(encoding: str) -> str:
+    return "UTF-8" if encoding.lower() == "utf-8" else encoding
+
+
+def _names(text: bytes, place: Path, written: FileFormat, *, header: bool) -> tuple[list[str], int]:
+    """The names of the columns, and where the rows of people begin."""
+    lines = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="\n")
+    reader = csv.reader(lines, delimiter=written.separator, quotechar=written.quote)
+    above = written.header_rows if header else 0
+    try:
+        list(islice(reader, written.skip_rows))
+        rows = list(islice((row for row in reader if row), max(above, 1)))
+    except csv.Error as error:
+        raise DataError(f"{place}: line {reader.line_num:,} cannot be read ({error}).") from None
+    if not rows or len(rows) < above:
+        raise DataError(f"{place}: the table has no rows.")
+    last = reader.line_num if above else _line_before(text, written)
+    names = _named(rows[0], place, written, header=bool(above))
+    return names, _offset(text, last)
+
+
+def _line_before(text: bytes, written: FileFormat) -> int:
+    """Lines of the rows that are skipped, where no header follows."""
+    reader: Any = rows_of_text(text, written)
+    list(islice(reader, written.skip_rows))
+    return int(reader.line_num)
+
+
+def _offset(text: bytes, lines: int) -> int:
+    place = 0
+    for _ in range(lines):
+        place = text.find(b"\n", place) + 1 or len(text)
+    return place
+
+
+def _named(row: list[str], place: Path, written: FileFormat, *, header: bool) -> list[str]:
+    if written.columns is not None:
+        if len(written.columns) != len(row):
+            raise DataError(
+                f"{place}: has {len(row)} columns, and `columns` in [data] names {len(written.columns)}; name each."
+            )
+        return list(written.columns)
+    if not header:
+        return [f"column_{number}" for number in range(1, len(row) + 1)]
+    other = next((mark for mark in SEPARATORS if len(row) == 1 and mark in row[0]), None)
+    if other is not None:
+        raise DataError(
+            f"{place}: is separated by {SEPARATORS[other]}: set separator = {_toml(other)} in [data], or save it "
+            f"with commas ({ADVICE})."
+        )
+    names = [name or f"column_{number}" for number, name in enumerate(row, start=1)]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"{place}: the header names column {repeated[0]!r} {names.count(repeated[0])} times; name the columns "
+            "anew with `columns` in [data] (`dovetail check` writes it)."
+        )
+    return names
+
+
+def _toml(letter: str) -> str:
+    return '"\\t"' if letter == "\t" else f'"{letter}"'
+
+
+def _parse(content: bytes, names: list[str], place: Path, written: FileFormat, *, first_line: int) -> pl.DataFrame:
+    """The rows below the synthetic header; carefully where they are not all alike."""
+    how = {"separator": written.separator, "quote_char": written.quote, "infer_schema": False}
+    try:
+        return pl.read_csv(content, **how)  # type: ignore[arg-type]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        pass
+    return _parse_carefully(content, names, place, written, first_line=first_line)
+
+
+def _parse_carefully(
+    content: bytes, names: list[str], place: Path, written: FileFormat, *, first_line: int
+) -> pl.DataFrame:
+    """As `_parse`, for rows of different lengths and with stray quotes: empty fields too many are cut off."""
+    reader: Any = rows_of_text(content, written)
+    width = len(names)
+    next(reader)
+    kept, long = [], []
+    try:
+        for number, row in enumerate(reader, start=1):
+            if len(row) > width and any(field.strip() for field in row[width:]):
+                long.append((number, len(row)))
+            kept.append([*row[:width], *[""] * (width - len(row))])
+    except csv.Error:
+        line = first_line + reader.line_num - 1
+        raise DataError(
+            f"{place}: line {line:,} has a field that does not end; a quote is missing there or above."
+        ) from None
+    if kept and any(field.count("\n") > 100 for field in kept[-1]):
+        raise DataError(f"{place}: a quote in row {len(kept):,} is never closed; add or remove it there.")
+    if long:
+        shown = ", ".join(f"{number:,} with {fields}" for number, fields in long[:_SHOWN])
+        raise DataError(
+            f"{place}: {len(long):,} rows have more fields than the {width} of the header (rows {shown}); put quotes "
+            f"around texts that hold the separator {_toml(written.separator)}."
+        )
+    columns = list(zip(*kept, strict=True)) or [()] * width
+    return pl.DataFrame({f"c{number}": pl.Series(column, dtype=pl.String) for number, column in enumerate(columns)})
