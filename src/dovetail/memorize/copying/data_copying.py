@@ -13,6 +13,7 @@ from scipy.stats import fisher_exact
 from dovetail.core.checks import share, whole
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
+from dovetail.memorize.copying.baselines.comparison import compare_baselines
 from dovetail.memorize.copying.cells import (
     Partition,
     compare_cells,
@@ -20,7 +21,6 @@ from dovetail.memorize.copying.cells import (
     fit_partition,
     merge_folds,
 )
-from dovetail.memorize.copying.compare_baselines import compare_baselines
 from dovetail.memorize.copying.controls import (
     holdout_ratio,
     holdout_ratio_by_cell,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.arrays import floats
-from dovetail.core.checks import whole
+from dovetail.core.checks import floats, whole
 from dovetail.core.errors import DataError
 from dovetail.memorize.dejavu.inference import (
     LabelInference,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.arrays import floats
-from dovetail.core.checks import whole
+from dovetail.core.checks import floats, whole
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.memorize.dejavu.neighbours import Distance, Votes, votes
 

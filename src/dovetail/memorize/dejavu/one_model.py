@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from dovetail.core.arrays import floats
+from dovetail.core.checks import floats
 from dovetail.core.errors import DataError
 from dovetail.memorize.dejavu.inference import clean_labels
 
