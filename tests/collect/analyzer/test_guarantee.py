@@ -180,3 +180,15 @@ def test_a_delta_that_allows_publishing_a_report_is_called_out() -> None:
 def test_before_the_first_batch_nothing_is_promised_for_batches() -> None:
     found = World((campaign(),)).answers.guarantee()
     assert found["weakest"] is None and found["all_rounds"]["value"] is None and found["rounds"] == 0
+
+
+def test_before_the_first_batch_the_cap_is_told_and_nothing_is_called_zero() -> None:
+    asked = campaign(budget=3.0)
+    found = campaign_guarantees(asked, [])
+    told = {line.name: line for line in guarantee_sentences(asked, found)}
+    assert told["All reports of one device"].figure == "ε ≤ 3"
+    assert "Nothing of it is spent" in told["All reports of one device"].meaning
+    assert told["All batches together"].figure == ""
+    assert not any(line.figure.endswith("= 0") for line in told.values())
+    later = {line.name: line for line in guarantee_sentences(asked, campaign_guarantees(asked, [full(100)]))}
+    assert "Spent so far: ε = 1, in 1 batch" in later["All reports of one device"].meaning

@@ -41,11 +41,19 @@ def _report(found: CampaignGuarantees) -> GuaranteeSentence:
 def _rounds(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     return GuaranteeSentence(
         "All reports of one device",
-        f"ε = {upward(found.all_local)}",
-        f"{_count(found.rounds, 'batch', 'batches')} so far, with at most {_count(found.most_reports, 'report')} of "
-        "one device; their budgets add. Whatever became of its reports, its software stops at "
-        f"ε = {upward(campaign.promise.device_budget)}, or earlier where whoever runs it has said so. That is its "
-        "own count: one that is reset or installed anew has no memory and begins again.",
+        f"ε ≤ {upward(campaign.promise.device_budget)}",
+        "At that its software stops, whatever became of its reports, or earlier where whoever runs it has said so. "
+        "That is its own count: one that is reset or installed anew has no memory and begins again. "
+        f"{_spent(found)}",
+    )
+
+
+def _spent(found: CampaignGuarantees) -> str:
+    if found.rounds == 0:
+        return "Nothing of it is spent in a released batch so far."
+    return (
+        f"Spent so far: ε = {upward(found.all_local)}, in {_count(found.rounds, 'batch', 'batches')} with at most "
+        f"{_count(found.most_reports, 'report')} of one device; their budgets add."
     )
 
 
@@ -79,6 +87,8 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
 
 def _together(found: CampaignGuarantees) -> GuaranteeSentence:
     both, name = found.composed, "All batches together"
+    if found.rounds == 0:
+        return GuaranteeSentence(name, "", "No batch has been released so far.")
     if isinstance(both, Missing):
         return GuaranteeSentence(name, "", f"No promise beyond that of single reports: {both.reason}.")
     if both.epsilon is None:  # where rounds have slack of their own
@@ -154,7 +164,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def summarize(found: CampaignGuarantees) -> str:
-    """The promise to quote, in one line."""
+    """The promise to quote of batches there are, in one line."""
     both = found.composed
     if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):
         return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}"
