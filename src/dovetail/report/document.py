@@ -98,6 +98,15 @@ class IntervalEstimates:
 
 
 @dataclass(frozen=True)
+class BetterRandomizer:
+    """Another randomizer with the same local epsilon and a smaller standard error of one share among many."""
+
+    name: str
+    standard_error: float
+    here: float
+
+
+@dataclass(frozen=True)
 class Estimates:
     """The estimates: the utility that the privacy loss buys."""
 
@@ -107,6 +116,7 @@ class Estimates:
     groups: list[IntervalEstimates] | Missing
     withheld: list[dict[str, Any]]
     estimator: dict[str, str] | Missing = Missing("shares have one estimator")
+    better: BetterRandomizer | Missing = Missing("not asked of a stream")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from dovetail import __version__
 from dovetail.core.stages import Reports
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import EstimateSection
+from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
 from dovetail.pipeline.evaluate.estimates import estimates
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
@@ -45,7 +47,7 @@ def evaluate(
             shares=np.asarray(found.overall.possible if known is None else known),
             law="estimated" if known is None else "empirical",
         ),
-        estimates=found,
+        estimates=replace(found, better=better_randomizer(randomizer, n=shuffler.n, delta=collection.delta)),
     )
 
 

@@ -60,6 +60,7 @@ def estimate_table(document: Document) -> Table:
         *_moved_note([overall], unit, error),
         *_bias_note([overall], unit),
         *_estimator_note(estimates),
+        *_better_note(estimates, unit),
         *_precision_note(document["randomizer"]),
     ]
     return Table(columns, rows, tuple(notes))
@@ -111,7 +112,7 @@ def _moved_note(blocks: Sequence[Document], unit: Unit, error: float) -> Iterato
     moved = [pair for pair in pairs if unit(pair[0], error) != unit(pair[1], error)]
     if moved:
         yield (
-            "Shown is the nearest answer that is possible (shares are at least 0 and sum to 100 %, a mean lies in "
+            "Shown is the nearest answer that is possible (shares are at least 0 and sum to 100%, a mean lies in "
             f"its range); the unbiased values, {unit(min(pair[0] for pair in pairs), error)} to "
             f"{unit(max(pair[0] for pair in pairs), error)}, stand as `value` in report.json."
         )
@@ -131,6 +132,17 @@ def _estimator_note(estimates: Document) -> Iterator[str]:
         yield (
             f"Estimator: {estimator['name']}. The smaller error is promised by: {estimator['best']} "
             f"({estimator['reason']})."
+        )
+
+
+def _better_note(estimates: Document, unit: Unit) -> Iterator[str]:
+    better: Any = estimates.get("better")
+    if better is not None and missing_reason(better) is None:
+        error = float(better["standard_error"])
+        yield (
+            f"A better choice for so many values: with the same ε, {display_name(better['name'])} has a standard "
+            f"error of {unit(error, error, ROUND_CEILING)} for a share among many, instead of "
+            f"{unit(better['here'], better['here'], ROUND_CEILING)}."
         )
 
 
