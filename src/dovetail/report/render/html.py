@@ -18,6 +18,7 @@ from dovetail.report.sections import tables
 from dovetail.report.sections.attacks import attack_rows, attack_table, learnability_table
 from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.sections.summary import summary
+from dovetail.report.sections.verdict import SCALE, verdict
 
 
 class CaptionedChart(NamedTuple):
@@ -46,6 +47,8 @@ def render_html(document: Document) -> str:
             document=document,
             metrics=words.summarize_metrics(document),
             summary=summary(document),
+            verdict=verdict(document),
+            scale=SCALE,
             banner=words.banner(document),
             mode_sentence=words.mode_sentence(document),
             estimates=tables.estimate_table(document),

@@ -16,6 +16,7 @@ from dovetail.report.sections.rounds import budget_table, series_table, window_t
 from dovetail.report.sections.sentences import banner, is_stream, mode_sentence, summarize_metrics
 from dovetail.report.sections.summary import summary
 from dovetail.report.sections.tables import Table, comparison_table, estimate_table, group_table
+from dovetail.report.sections.verdict import verdict
 
 LONGEST = 30  # rows of a table on the terminal
 
@@ -34,6 +35,10 @@ def print_report(document: Document, console: Console) -> None:
         console.print(Panel(_words(warning, style="bold"), style="yellow"))
     else:
         console.print(_words(mode_sentence(document)))
+    for line in verdict(document):
+        graded = f" ({line.word})" if line.grade else ""
+        console.print(_words(f"{line.name}{graded}:", style="bold"), _words(line.text))
+    console.print()
     console.print(_words(" ".join(summary(document))))
     console.print()
     console.print(_metric_grid(document))

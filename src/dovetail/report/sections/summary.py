@@ -12,7 +12,7 @@ from dovetail.report.number_format import (
     percent,
     upward,
 )
-from dovetail.report.sections.sentences import amplifies, guess_sentence, honesty_assumption, is_stream
+from dovetail.report.sections.sentences import amplifies, honesty_assumption, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def _setting(document: Document) -> Iterator[str]:
 
 
 def _promises(document: Document) -> Iterator[str]:
-    local, central, leakage = document["local"], document["central"], document["leakage"]
+    local, central = document["local"], document["central"]
     if missing_reason(local) is None and math.isfinite(float(local["epsilon"])):
         batch = ""
         if is_stream(document):
@@ -54,9 +54,6 @@ def _promises(document: Document) -> Iterator[str]:
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
-    if missing_reason(leakage) is None and missing_reason(leakage["at_hand"]) is None:
-        yield guess_sentence(leakage["at_hand"])
-
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:
         yield (
