@@ -47,7 +47,7 @@ def test_a_rehearsal_writes_a_marked_report_and_no_sanitized_table(tmp_path: Pat
     assert document["local"]["caveats"], "simulated randomness takes the promise away"
     assert document["files"]["sanitized"]["value"] is None
     assert "REHEARSAL" in (tmp_path / "out" / "report.html").read_text()
-    assert [evaluation.shuffler for evaluation in report.comparison] == ["identity", "uniform", "mallows"]
+    assert [evaluation.shuffler for evaluation in report.comparison] == ["identity", "mallows", "uniform"]
 
 
 def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> None:

@@ -51,7 +51,23 @@ def test_the_best_shuffler_of_overlapping_groups_keeps_alpha_and_says_why(alpha:
     line, plane = Groups.from_labels(np.arange(50), radius=4), Groups.within_radius(points, 0.1)
     for groups, places in ((line, None), (plane, points)):
         best = best_shuffler(groups, alpha=alpha, points=places)
-        assert best.guarantee.alpha == alpha and best.summary()["reason"]
+        assert best.guarantee.alpha == (0.0 if isinstance(best, Uniform) else alpha) and best.summary()["reason"]
+
+
+def test_an_order_that_would_be_all_but_uniform_is_shuffled_uniformly() -> None:
+    labels = np.arange(300)
+    groups = Groups.from_labels(labels, radius=4)
+    flat, steep = best_shuffler(groups, alpha=0.03), best_shuffler(groups, alpha=8.0)
+    assert isinstance(flat, Uniform) and "all but uniform" in flat.summary()["reason"]
+    assert not isinstance(steep, Uniform)
+    orders = [NoisySort.fit(groups, alpha=0.03).permutation(simulation(seed)) for seed in range(50)]
+    assert abs(float(np.mean([np.corrcoef(labels, order)[0, 1] for order in orders]))) < 0.15
+    split = Groups.from_labels(np.concatenate([labels, labels + 1000]), radius=4)
+    within = best_shuffler(split, alpha=0.03)
+    assert isinstance(within, WithinGroups) and len(within.groups) == 2 and within.guarantee.alpha == 0.0
+    lonely = Groups.from_lists([[i, i + 1] for i in range(99)], 101)  # the last person is in no group
+    alone = best_shuffler(lonely, alpha=1e-3)
+    assert isinstance(alone, WithinGroups) and (alone.uniform_blocks() == alone.uniform_blocks()[100]).sum() == 1
 
 
 def test_the_best_shuffler_follows_the_published_rules() -> None:

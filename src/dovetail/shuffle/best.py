@@ -19,16 +19,19 @@ from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.noisy_sort import NoisySort
 from dovetail.shuffle.planar import PlanarLaplace
 from dovetail.shuffle.sensitivity.centres import Numbers
+from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
 Fitted = TypeVar("Fitted", bound=Mallows | NoisySort | PlanarLaplace)
 
+FLAT = 3.0  # noise in lengths of the line: places before and after it correlate by 1 / sqrt(1 + 24 * 3^2)
+NEARLY_ALL = 0.99  # of all people
 _WIDE = 4.0  # 1 / theta from which Mallows moves people by about 2 log 2 / theta
 
 
 def best_shuffler(
     groups: Groups, *, alpha: float, points: ArrayLike | None = None
-) -> WithinGroups | Mallows | NoisySort | PlanarLaplace:
+) -> Uniform | WithinGroups | Mallows | NoisySort | PlanarLaplace:
     r"""The shuffler that keeps alpha for these groups and moves reports the least, as far as we know.
 
     * Disjoint groups: `WithinGroups`. It promises alpha = 0, less than any alpha asked for, and no report leaves its
@@ -41,6 +44,10 @@ def best_shuffler(
       for most people, otherwise `Mallows`, both component by component.
     * Overlapping groups of public `points` (n, 2) in the plane: `PlanarLaplace` where its noise is smaller than the
       distance between people who stand as far apart in the line as the line's shuffler moves them.
+
+    * Where the noise along the line is `FLAT` times as long as the line, so that its order is all but uniform: the
+      uniform shuffle of each component (`WithinGroups`), or of everybody (`Uniform`) where one component holds nearly
+      all. It promises alpha = 0 and a central guarantee for the same loss.
 
     The reason is kept in the provenance and in the summary. Only public data decide.
 
@@ -62,14 +69,36 @@ def best_shuffler(
     line, provenance = partition_reference_order(groups, points=points)
     chosen, shift = _along(line, provenance, groups, wanted)
     if points is None or check_points(points).shape[1] != 2:
-        return chosen
+        return _unless_uniform(chosen, shift, line, groups)
     planar = PlanarLaplace.fit(groups, alpha=wanted, points=points)
     here = _mean(planar.distances(), planar.line)
     there = _mean(_distance_along(planar.points[line.order], line, shift), line)
     compared = f"a mean distance of about {here:.3g} in the plane against {there:.3g} along a line"
     if here < there:
         return _with_reason(planar, f"planar noise keeps reports nearer home: {compared}")
-    return _with_reason(chosen, f"{chosen.provenance.reason}; planar noise is no better: {compared}")
+    chosen = _with_reason(chosen, f"{chosen.provenance.reason}; planar noise is no better: {compared}")
+    return _unless_uniform(chosen, shift, line, groups)
+
+
+def _unless_uniform(
+    chosen: Mallows | NoisySort, shift: Numbers, line: PartitionedOrder, groups: Groups
+) -> Uniform | WithinGroups | Mallows | NoisySort:
+    """The shuffler along the line, unless a uniform one loses hardly more and promises more."""
+    flat = (shift >= FLAT * line.sizes) | (line.sizes == 1)
+    if line.sizes[flat].sum() < NEARLY_ALL * line.n or line.sizes.max() == 1:
+        return chosen
+    component = groups.components()
+    together = line.sizes.max() >= NEARLY_ALL * line.n and bool((component >= 0).all())
+    whom = "everybody" if together else "each component of the groups"
+    reason = (
+        "for this alpha the order along a line would be all but uniform (places before and after it correlate by "
+        f"about a tenth or less): {whom} is shuffled uniformly instead, which promises alpha = 0 and a central "
+        "guarantee; raise alpha or make the groups smaller for an order that can be learned from"
+    )
+    if together:
+        return Uniform(line.n, FitProvenance(reason=reason))
+    alone = -1 - np.arange(line.n)  # people in no group stay where they are
+    return WithinGroups(Groups.from_labels(np.where(component < 0, alone, component)), FitProvenance(reason=reason))
 
 
 class Best(ShufflerKind):
@@ -81,7 +110,7 @@ class Best(ShufflerKind):
     @classmethod
     def from_public(
         cls, public: PublicData, *, alpha: float | None = None, **settings: Any
-    ) -> WithinGroups | Mallows | NoisySort | PlanarLaplace:
+    ) -> Uniform | WithinGroups | Mallows | NoisySort | PlanarLaplace:
         return best_shuffler(public.groups, alpha=math.inf if alpha is None else alpha, points=public.points)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, Permutation
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import PublicData
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present
 from dovetail.shuffle.groups.groups import Groups
@@ -28,6 +29,8 @@ class Uniform(FittedShuffler):
     Parameters
     ----------
     n : int, at least 1
+    provenance : FitProvenance
+        How it came about.
     """
 
     name: ClassVar[str] = "uniform"
@@ -35,6 +38,7 @@ class Uniform(FittedShuffler):
     needs_groups: ClassVar[bool] = False
     needs_alpha: ClassVar[bool] = False
     n: int
+    provenance: FitProvenance = field(default_factory=FitProvenance, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         whole("n", self.n, least=1)
@@ -67,7 +71,7 @@ class Uniform(FittedShuffler):
 
     def restrict(self, present: ArrayLike) -> Self:
         """The uniform shuffle of the people that are `present` (n,)."""
-        return type(self)(int(check_present(present, self.n).sum()))
+        return type(self)(int(check_present(present, self.n).sum()), self.provenance)
 
     def log_weight(self, permutation: ArrayLike) -> float:
         check_permutation(permutation, self.n)
@@ -78,7 +82,8 @@ class Uniform(FittedShuffler):
         return normalize_rows(np.outer(counts, counts))
 
     def summary(self) -> dict[str, Any]:
-        return {"shuffler": self.name, "n": self.n, "alpha": 0.0}
+        why = {"reason": self.provenance.reason} if self.provenance.reason else {}
+        return {"shuffler": self.name, "n": self.n, "alpha": 0.0, **why}
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -197,7 +197,7 @@ def guess_sentence(hand: Document) -> str:
     seen = "the shuffled batch" if shuffled else "the report of one person"
     most = "at most " if hand["method"] == "bracket" else ""
     return (
-        f"To name the commonest answer, without any data, {whose}; the best possible guess from {seen}, by somebody "
+        f"Naming the commonest answer, without any data, {whose}; the best possible guess from {seen}, by somebody "
         f"who knows nothing else, is right with probability {most}{best}: a gain of "
         f"{guess_gain(hand)} percentage points."
     )
@@ -222,7 +222,7 @@ def _attack(document: Document) -> MetricSummary:
     meaning = (
         f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right "
         f"({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}); "
-        f"to name the commonest answer for everybody is right in {percent(block['chance'])}. A better attack may "
+        f"naming the commonest answer for everybody is right in {percent(block['chance'])}. A better attack may "
         "exist."
     )
     details = []

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
 from dovetail.core.stages import Shuffler
+from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 
 FORMAT = "dovetail shuffler"
 VERSION = 2  # 1 had other names of fields
@@ -110,6 +111,8 @@ def _unpack(kind: type[Any], prefix: str, header: Header, arrays: Arrays) -> Any
             continue
         if is_dataclass(types[field.name]):
             given[field.name] = _unpack(types[field.name], f"{name}.", header, arrays)
+        elif kind is FitProvenance and name not in header:
+            continue  # words about the fit that older files lack; they are no part of the law
         else:
             item = arrays[name] if name in arrays else header[name]
             given[field.name] = tuple(item) if isinstance(item, list) else item  # JSON knows no tuples
