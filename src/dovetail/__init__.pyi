@@ -17,10 +17,9 @@ from .core.bracket import Bracket as Bracket
 from .core.channel import Channel as Channel
 from .core.entropy import Entropy as Entropy, simulation as simulation, system_entropy as system_entropy
 from .core.errors import DovetailError as DovetailError
-from .core.estimate import Estimate as Estimate
+from .core.estimate import Estimate as Estimate, Estimator as Estimator
 from .core.guarantee import CentralDP as CentralDP, LocalDP as LocalDP, OrderPrivacy as OrderPrivacy
 from .core.stages import (
-    Estimator as Estimator,
     FrequencyRandomizer as FrequencyRandomizer,
     NumericRandomizer as NumericRandomizer,
     Randomizer as Randomizer,

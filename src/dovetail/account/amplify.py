@@ -131,6 +131,11 @@ def list_bounds(
     ----------
     as in `amplify`; `n` counts the honest
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges; a bound that does not apply says so in its `reason`.
+
     Examples
     --------
     >>> for bound in list_bounds(4.0, n=1000, delta=1e-6)[:4]:

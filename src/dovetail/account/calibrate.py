@@ -31,6 +31,11 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
     adaptive : bool
         Whether an answer's randomizer may depend on earlier reports; then the clone pair is used.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+
     Examples
     --------
     >>> round(max_epsilon(epsilon=1.0, n=100_000, delta=1e-6), 3)

@@ -41,6 +41,18 @@ class Composition:
     basic, advanced, renyi : Bound
         Comparisons: basic and advanced composition of single rounds, and Renyi divergences of the same pairs.
     neighbours : str
+
+    Raises
+    ------
+    UnsupportedError
+        From `compose`, which makes them, where no theorem covers the rounds.
+
+    Examples
+    --------
+    >>> from dovetail.account.composition.shuffled_round import ShuffledRound
+    >>> total = compose([ShuffledRound(1.0, 10_000, times=10)], delta=1e-6)
+    >>> total.rounds, total.epsilon is not None and total.epsilon < 1.0
+    (10, True)
     """
 
     epsilon: float | None
@@ -127,6 +139,11 @@ def composed_delta(
     rounds: int | Iterable[ShuffledRound], *, epsilon: float, epsilon0: float | None = None, n: int | None = None
 ) -> Bracket:
     """Ends of delta at `epsilon` (at least 0) for all rounds together; see `compose`.
+
+    Raises
+    ------
+    ParameterError
+        For an epsilon below 0, and for rounds given twice or not at all.
 
     Examples
     --------

@@ -55,6 +55,14 @@ def to_dp_accounting(part: ShuffledRound, *, interval: float, neighboring_relati
     MissingExtraError
         Without dp-accounting: `pip install 'dovetail-privacy[interop]'`.
 
+    Examples
+    --------
+    >>> from dp_accounting import NeighboringRelation
+    >>> relation = NeighboringRelation.REPLACE_ONE
+    >>> one = to_dp_accounting(ShuffledRound(1.0, 10_000), interval=1e-3, neighboring_relation=relation)
+    >>> one.self_compose(10).get_epsilon_for_delta(1e-6) < 1.0
+    True
+
     Source
     ------
     `pessimistic_pld`, and dp-accounting 0.6, `pld_pmf.DensePLDPmf`.
@@ -97,6 +105,11 @@ def renyi_curve(part: ShuffledRound, *, orders: ArrayLike) -> RenyiCurve:
 
     With dp-accounting: `compute_epsilon(curve.orders, curve.divergences + others, delta)` of
     `dp_accounting.rdp.rdp_privacy_accountant`, where `others` come from an accountant for REPLACE_ONE.
+
+    Raises
+    ------
+    ParameterError
+        For orders that are not above 1.
 
     Examples
     --------

@@ -37,6 +37,17 @@ class Attack(Declared):
     """Guesses people's values from a released batch and public data.
 
     Laws: `guess` depends on the batch, on public data and on `rng`, never on the true values.
+
+    Raises
+    ------
+    UnsupportedError, DataError
+        From `prepare`, where an attack does not apply to this randomizer, shuffler or knowledge.
+
+    Examples
+    --------
+    >>> from dovetail.core.registries import ATTACKS
+    >>> "majority" in ATTACKS and issubclass(ATTACKS["majority"], Attack)
+    True
     """
 
     asks_what_is_mixed: ClassVar[bool] = False  # whether it needs the blocks of places that the shuffler mixes

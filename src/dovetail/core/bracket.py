@@ -14,6 +14,11 @@ class Bracket:
     lower, upper : float
         Both ends are rounded outwards by whoever makes the bracket.
 
+    Raises
+    ------
+    ParameterError
+        For a lower end above the upper one.
+
     Examples
     --------
     >>> Bracket(0.25, 0.5).gap

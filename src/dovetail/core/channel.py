@@ -27,6 +27,17 @@ class Channel(ABC):
 
     Laws: `matrix` is row-stochastic; `output_law(p)` = p W; `invert(p W)` = p for every p that sums to 1;
     `epsilon` is the largest log ratio within a column (infinite where one row has a zero and another has none).
+
+    Raises
+    ------
+    UnsupportedError
+        From `matrix` and what needs one, where it would be too large to hold.
+
+    Examples
+    --------
+    >>> from dovetail.core.channel import KRRChannel
+    >>> isinstance(KRRChannel.of(2, 0.75), Channel), KRRChannel.of(2, 0.75).matrix().tolist()
+    (True, [[0.75, 0.25], [0.25, 0.75]])
     """
 
     @property

@@ -24,7 +24,18 @@ _SLACK = 16  # bytes that `update_into` wants beyond the payload
 
 
 class Entropy(ABC):
-    """A source of random words; law: all words ever returned are independent and uniform on [0, 2^64)."""
+    """A source of random words; law: all words ever returned are independent and uniform on [0, 2^64).
+
+    Raises
+    ------
+    ParameterError
+        For a number of words or of things to permute that is no whole number, at least 0.
+
+    Examples
+    --------
+    >>> isinstance(simulation(1), Entropy), isinstance(system_entropy(), Entropy), system_entropy().provenance
+    (True, True, 'device')
+    """
 
     provenance: ClassVar[Literal["device", "simulation"]]
 
@@ -107,9 +118,19 @@ def system_entropy() -> Entropy:
 
     Every request draws its own 256-bit key with `os.urandom` and forgets it. Safe under fork and threads.
 
+    Raises
+    ------
+    ParameterError
+        From its methods, for counts that are no whole number, at least 0.
+
     Notes
     -----
     The key never leaves the call, so a later compromise of the process does not reveal earlier draws.
+
+    Examples
+    --------
+    >>> system_entropy().words(3).shape
+    (3,)
     """
     return _SystemEntropy()
 
@@ -120,6 +141,11 @@ def simulation(seed: int) -> Entropy:
     Parameters
     ----------
     seed : int, at least 0
+
+    Raises
+    ------
+    ParameterError
+        For a seed that is no whole number, at least 0.
 
     Examples
     --------

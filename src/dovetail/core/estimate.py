@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -185,6 +186,34 @@ class Estimate:
             (self.value - z * error, self.value + z * error) if spread is None else spread.interval(self.value, z)
         )
         return low - self.bias_bound, high + self.bias_bound
+
+
+class Estimator(ABC):
+    """Turns a batch into an estimate without looking at its order.
+
+    Laws: `tally` is invariant under permutations and tally(a + b) = tally(a) + tally(b).
+
+    Raises
+    ------
+    DataError
+        From `tally` for reports that are none, and from `solve` where there are no reports.
+
+    Examples
+    --------
+    >>> from dovetail.estimate.frequency import FrequencyEstimator
+    >>> from dovetail.randomize.krr import KRR
+    >>> estimator = FrequencyEstimator(KRR(k=2, epsilon=1.0))
+    >>> (estimator.tally([0, 1, 1]) + estimator.tally([0])).n
+    4
+    """
+
+    @abstractmethod
+    def tally(self, reports: NDArray[Any]) -> Tally:
+        """Order-free summary."""
+
+    @abstractmethod
+    def solve(self, tally: Tally) -> Estimate:
+        """The estimate with its standard error and n."""
 
 
 def _names(name: str, given: Iterable[str], size: int) -> tuple[str, ...]:

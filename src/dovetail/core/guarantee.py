@@ -76,6 +76,17 @@ class LocalDP:
     caveats : tuple of str
         What takes the promise away, such as simulated randomness.
 
+    Raises
+    ------
+    ParameterError
+        For an epsilon below 0 and a delta outside [0, 1].
+
+    Examples
+    --------
+    >>> once = LocalDP(0.5, source="k-ary randomized response")
+    >>> once.compose(once), once.implies(LocalDP(1.0)), once.drawn_from("simulation").implies(LocalDP(1.0))
+    (LocalDP: epsilon 1, delta 0, True, False)
+
     Source
     ------
     Kasiviswanathan, Lee, Nissim, Raskhodnikova, Smith (2011), What Can We Learn Privately?, Definition 2.2.
@@ -162,6 +173,22 @@ class CentralDP:
     attack_lower : float
         Epsilon that a real randomizer reaches at this delta (`honest_n`): no proof from the local
         epsilon alone can promise less.
+
+    Raises
+    ------
+    ParameterError
+        For an epsilon below 0 and a delta outside [0, 1].
+    UnsupportedError
+        From `compose`, for releases about different numbers of people.
+
+    Examples
+    --------
+    >>> CentralDP(
+    ...     all=0.1, honest=0.2, colluding=1.0, delta=1e-6, n=1000, honest_n=900,
+    ...     method="blanket", source="", numeric=Bracket(0.1, 0.2), attack_lower=0.0,
+    ... )
+    CentralDP: epsilon 0.2 at delta 1e-06, shuffler and 900 of 1,000 people honest (blanket)
+    everybody honest: 0.1; shuffler colludes: 1
     """
 
     all: float
@@ -265,6 +292,18 @@ class OrderPrivacy:
     groups : Grouping or None
         The groups it holds for; None stands for one group of everybody.
     source : str
+
+    Raises
+    ------
+    ParameterError
+        For an alpha below 0.
+    UnsupportedError
+        From `compose`, for other groups.
+
+    Examples
+    --------
+    >>> OrderPrivacy(2.0).compose(OrderPrivacy(1.0))
+    OrderPrivacy: alpha 3 for everybody
 
     Source
     ------

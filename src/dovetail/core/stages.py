@@ -6,7 +6,7 @@ on the device and at the analyst. Randomness is the operating system's unless `s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, final
@@ -18,7 +18,6 @@ from dovetail.core.bracket import Bracket
 from dovetail.core.channel import MOST_CELLS, Channel
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.estimate import Estimate, Tally
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
 from dovetail.core.registry import Declared
 from dovetail.core.settings import Parameter, parameters_of
@@ -39,6 +38,13 @@ class Randomizer(Declared):
 
     Laws: reports of different people are independent; `guarantee` holds for the realized integer thresholds, not
     for idealized probabilities; the law of a report is exactly the published channel or log density.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        From `randomize`, for values outside the domain.
     """
 
     question: ClassVar[Literal["frequency", "mean"]]
@@ -97,6 +103,15 @@ class FrequencyRandomizer(Randomizer):
 
     Laws: `tally` ignores order and adds over concatenation; `invert(tally)` is unbiased for the shares of the
     symbols among exactly these people; its variance per report is `variance(shares)`.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        For values and reports outside their domains.
+    UnsupportedError
+        From `channel`, `support` and what needs them, where they would be too large to hold.
     """
 
     question = "frequency"
@@ -197,6 +212,13 @@ class NumericRandomizer(Randomizer):
     """A randomizer of one number in [lower, upper] on a public grid; a report is a whole number of grid steps.
 
     Laws: `decode(report)` is unbiased for the value rounded to the grid; `log_density` is its exact law.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        For values outside the range, and for reports that are no whole grid steps.
     """
 
     question = "mean"
@@ -281,6 +303,15 @@ class Shuffler(ShufflerKind):
 
     Laws: z[i] = y[permutation[i]]; `log_weight` is the exact log probability of a permutation; shuffling never
     looks at the reports; `guarantee` holds for that law. Fitted shufflers are made from public data alone.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        From `shuffle`, for another number of reports.
+    UnsupportedError
+        From `exact_alpha` and `restrict`, where a shuffler cannot answer.
     """
 
     n: int
@@ -356,18 +387,3 @@ class Shuffler(ShufflerKind):
             got = "a single value" if batch.ndim == 0 else f"{len(batch):,}"
             raise DataError(f"`reports` must have {self.n:,} rows, as the shuffler was fitted for, got {got}.")
         return batch[self.permutation(rng)]
-
-
-class Estimator(ABC):
-    """Turns a batch into an estimate without looking at its order.
-
-    Laws: `tally` is invariant under permutations and tally(a + b) = tally(a) + tally(b).
-    """
-
-    @abstractmethod
-    def tally(self, reports: Reports) -> Tally:
-        """Order-free summary."""
-
-    @abstractmethod
-    def solve(self, tally: Tally) -> Estimate:
-        """The estimate with its standard error and n."""

@@ -22,8 +22,8 @@ from scipy.special import ndtri
 from dovetail.core.checks import probability, real, refuse
 from dovetail.core.display.display import Display, displayed_by
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.core.estimate import Estimate, Tally, Values
-from dovetail.core.stages import Estimator, NumericRandomizer, Reports
+from dovetail.core.estimate import Estimate, Estimator, Tally, Values
+from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.pairing import need_numbers
 from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
@@ -103,6 +103,13 @@ def estimate_function(randomizer: NumericRandomizer, reports: Reports, function:
 def estimate_sum(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     """Sum of the values of the people behind `reports`.
 
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
+
     Examples
     --------
     >>> from dovetail.randomize.laplace import Laplace
@@ -128,6 +135,13 @@ def estimate_variance(randomizer: NumericRandomizer, reports: Reports) -> Estima
     Exactly unbiased for values on the grid, since the first term is unbiased for the mean square around the
     estimated mean but for the noise of the latter. The bias bound is that of rounding, h (range + h) with h half a
     step. May be negative where the noise is wide.
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
 
     Examples
     --------
@@ -157,6 +171,15 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
     Parameters
     ----------
     threshold : float, above `lower` and at most `upper`
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols.
+    UnsupportedError
+        For a threshold that everybody or nobody reaches.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
 
     Examples
     --------
@@ -236,6 +259,13 @@ def estimate_quantile(
     ----------
     share : float strictly between 0 and 1
     level : float strictly between 0 and 1
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for a `share` or `level` outside (0, 1).
+    DataError
+        For reports that are no whole grid steps, and for none at all.
 
     Examples
     --------

@@ -47,6 +47,13 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
     spread : float above 0, optional
         Public bound on the standard deviation of the people's values. Without it half the range.
 
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for a `spread` that is not above 0.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
+
     Examples
     --------
     Everybody within a fiftieth of the range: the median wins until its bias is more than the noise.

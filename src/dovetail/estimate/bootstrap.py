@@ -60,6 +60,13 @@ def bootstrap_mean(
     resamples : int, at least 2
         B; about 1000 for an interval.
 
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for fewer than 2 resamples.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
+
     Notes
     -----
     Resampling draws how often each distinct report occurs (multinomial): O(B min(n, m)) and free of the order.

@@ -98,6 +98,15 @@ def estimate_classes(
     reports : int array (n,)
     labels : array (n,) of class names, one per report; names are text
 
+    Raises
+    ------
+    ParameterError
+        For other weights than those named.
+    DataError
+        For reports and labels that do not go together.
+    UnsupportedError
+        For a class of one person, which a shuffle would not hide.
+
     Examples
     --------
     >>> from dovetail.core.entropy import simulation

@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from dovetail.core.errors import DataError
-from dovetail.core.estimate import Estimate, Spread, Tally, Values
-from dovetail.core.stages import Estimator, FrequencyRandomizer, Reports
+from dovetail.core.estimate import Estimate, Estimator, Spread, Tally, Values
+from dovetail.core.stages import FrequencyRandomizer, Reports
 from dovetail.estimate.pairing import need_symbols
 from dovetail.estimate.simplex import project_shares
 
@@ -68,6 +68,13 @@ class FrequencyEstimator(Estimator):
 
 def estimate_frequencies(randomizer: FrequencyRandomizer, reports: Reports) -> Estimate:
     """Shares (k,) of the symbols among the people behind `reports`, with standard errors.
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of numbers, and for what is none.
+    DataError
+        For reports that this randomizer never makes, and for none at all.
 
     Examples
     --------

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.core.estimate import Estimate, Tally
-from dovetail.core.stages import Estimator, FrequencyRandomizer, Labels, NumericRandomizer, Reports
+from dovetail.core.estimate import Estimate, Estimator, Tally
+from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import MeanEstimator
 from dovetail.estimate.pairing import need_numbers, need_symbols
@@ -154,6 +154,13 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
     ------
     UnsupportedError
         When the condition number of the mixing exceeds a million: the groups can no longer be told apart.
+
+    Examples
+    --------
+    >>> error = np.array([0.01, 0.01])
+    >>> mixed = Estimate(np.array([0.75, 0.25]), error, np.array([100, 100]), error)
+    >>> unmix(mixed, [[0.75, 0.25], [0.25, 0.75]]).value.tolist()
+    [1.0, 0.0]
     """
     rows = row_stochastic(mixing, len(estimate.value))
     condition = float(np.linalg.cond(rows))
@@ -178,7 +185,24 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
 def estimate_groups(
     randomizer: FrequencyRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
 ) -> Estimate:
-    """Shares (g, k) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    """Shares (g, k) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`).
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of numbers, and for a `mixing` that is no matrix of shares.
+    DataError
+        For a group without reports, and for labels that are not as many as the reports.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr = KRR(k=2, epsilon=3.0)
+    >>> reports = krr.randomize([0] * 200 + [1] * 200, rng=simulation(1))
+    >>> estimate_groups(krr, reports, [0] * 200 + [1] * 200).value.round(1).argmax(axis=1).tolist()
+    [0, 1]
+    """
     need_symbols(randomizer, instead="estimate_group_means")
     estimator = GroupedFrequencyEstimator(randomizer, groups=_count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)
@@ -187,7 +211,22 @@ def estimate_groups(
 def estimate_group_means(
     randomizer: NumericRandomizer, reports: Reports, labels: Labels, mixing: ArrayLike | None = None
 ) -> Estimate:
-    """Means (g,) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`)."""
+    """Means (g,) within each group 0..g-1 of places; widened when a `mixing` is given (see `solve`).
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for a `mixing` that is no matrix of shares.
+    DataError
+        For a group without reports, and for labels that are not as many as the reports.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.laplace import Laplace
+    >>> laplace = Laplace(lower=0.0, upper=10.0, epsilon=5.0, grid=1.0)
+    >>> estimate_group_means(laplace, [1, 3, 5, 7], [0, 0, 1, 1]).value.tolist()
+    [2.0, 6.0]
+    """
     need_numbers(randomizer, instead="estimate_groups")
     estimator = GroupedMeanEstimator(randomizer, groups=_count_groups(labels, mixing))
     return estimator.solve(estimator.tally(reports, labels), mixing)

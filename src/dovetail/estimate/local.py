@@ -35,6 +35,18 @@ class LocalEstimator(ABC):
     ----------
     k : int, at least 2
         Symbols are coded 0..k-1.
+
+    Raises
+    ------
+    DataError
+        From `shares`, for reports that are no symbols, and for another number of them.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> near = GroupShares(Groups.from_labels(["a", "a", "b", "b"]), k=2)
+    >>> isinstance(near, LocalEstimator), near.shares([0, 1, 1, 1], simulation(1)).sum(axis=1).tolist()
+    (True, [1.0, 1.0, 1.0, 1.0])
     """
 
     k: int
@@ -61,6 +73,11 @@ class GroupShares(LocalEstimator):
     groups : Groups
         Of each person, who counts as near: the group that was made for them. People without one count alone.
     k : int, at least 2
+
+    Raises
+    ------
+    DataError
+        From `shares`, for reports that are no symbols, and for another number of them.
 
     Notes
     -----
@@ -129,6 +146,14 @@ class CalibratedTrees(LocalEstimator):
     Notes
     -----
     One thread: the trees are small, and waiting for threads takes longer than they save. Three fits.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> trees = CalibratedTrees(np.arange(40.0)[:, None], k=2, leaf=5)
+    >>> law = trees.shares([0] * 20 + [1] * 20, simulation(1))
+    >>> law.shape, bool(law[0, 0] > 0.5), bool(law[-1, 1] > 0.5)
+    ((40, 2), True, True)
 
     Source
     ------
@@ -201,6 +226,19 @@ class DebiasedEstimator(LocalEstimator):
         Of the reports.
     channel : Channel
         The law of a report given the value.
+
+    Raises
+    ------
+    DataError
+        From `shares`, for reports that the channel never makes.
+
+    Examples
+    --------
+    >>> from dovetail.core.channel import KRRChannel
+    >>> from dovetail.core.entropy import simulation
+    >>> local = GroupShares(Groups.from_labels(["a", "a", "a", "a"]), k=2)
+    >>> DebiasedEstimator(local, KRRChannel.of(2, 0.75)).shares([0, 0, 0, 1], simulation(1))[0].tolist()
+    [1.0, 0.0]
     """
 
     local: LocalEstimator
@@ -268,6 +306,11 @@ def hit_rate(shares: ArrayLike, values: ArrayLike) -> float:
 
     >>> hit_rate([[0.9, 0.1], [0.4, 0.6]], [0, 0])
     0.5
+
+    Raises
+    ------
+    DataError
+        For shares and values that do not go together.
     """
     laws = _check_distributions("shares", shares)
     return float((laws.argmax(axis=1) == _batch(values, laws.shape[1], len(laws), name="values")).mean())

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError
-from dovetail.core.estimate import Estimate, Tally
-from dovetail.core.stages import Estimator, NumericRandomizer, Reports
+from dovetail.core.estimate import Estimate, Estimator, Tally
+from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.pairing import need_numbers
 from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 from dovetail.randomize.budget_laplace import BudgetLaplace
@@ -77,6 +77,13 @@ class MeanEstimator(Estimator):
 
 def estimate_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     """Mean of the values of the people behind `reports`, with its standard error.
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for what is none.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
 
     Examples
     --------

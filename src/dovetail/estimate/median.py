@@ -83,10 +83,24 @@ def estimate_median(randomizer: NumericRandomizer, reports: Reports, *, spread: 
     spread : float above 0, optional
         Public bound s on the standard deviation of the people's values. Half the range always holds (Popoviciu).
 
+    Raises
+    ------
+    ParameterError
+        For a randomizer of symbols, and for a `spread` that is not above 0.
+    DataError
+        For reports that are no whole grid steps, and for none at all.
+
     Notes
     -----
     The standard error is the large-sample one for n people, times the exact factor of n reports of one value, and
     half a grid step beside it.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.laplace import Laplace
+    >>> laplace = Laplace(lower=0.0, upper=10.0, epsilon=5.0, grid=1.0)
+    >>> float(estimate_median(laplace, [1, 3, 8]).value)
+    3.0
     """
     need_numbers(randomizer, instead="estimate_frequencies")
     width = randomizer.upper - randomizer.lower

@@ -73,6 +73,17 @@ def project_to_simplex(estimate: Estimate) -> ProjectedEstimate:
 
     The projection onto a convex set that holds the truth brings every point closer to the truth. It is biased (up for
     rare symbols): use the unbiased value for sums over many collections, this one for tables and plots.
+
+    Raises
+    ------
+    ParameterError
+        For what is no estimate of shares.
+
+    Examples
+    --------
+    >>> error = np.array([0.2, 0.2])
+    >>> project_to_simplex(Estimate(np.array([-0.25, 1.25]), error, 20, error)).value.tolist()
+    [0.0, 1.0]
     """
     if not isinstance(estimate, Estimate) or np.ndim(estimate.value) == np.ndim(estimate.n):
         raise ParameterError("`estimate` must be an Estimate of shares, such as one of estimate_frequencies.")

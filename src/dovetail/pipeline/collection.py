@@ -66,6 +66,20 @@ class Collection:
         Where the random order of the rows came from; a release refuses a simulated one.
     origin : Origin, optional
         What a configuration says, for the ledger.
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer not of these categories, a delta outside (0, 1) and more honest people than there are.
+    DataError
+        For a table that has not these columns, or values outside the domain.
+
+    Examples
+    --------
+    >>> import dovetail as dt
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> Collection.of(table, private="answer", categories=["no", "yes"], randomizer=dt.KRR(k=2, epsilon=1.0)).n
+    100
     """
 
     survey: Survey

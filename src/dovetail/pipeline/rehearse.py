@@ -40,6 +40,13 @@ def rehearse(
     seed : int, optional
         For the report: what `rng` was made from.
 
+    Raises
+    ------
+    ParameterError
+        For what is no `Collection`.
+    UnsupportedError, DataError
+        Where an attack or an estimate that was asked for does not apply.
+
     Examples
     --------
     >>> import dovetail as dt

@@ -103,6 +103,20 @@ def release(
     ------
     UnsupportedError
         Where nobody is shuffled, categories were inferred, or the table was released under other terms.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dovetail as dt
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> krr = dt.KRR(k=2, epsilon=1.0)
+    >>> asked = dt.Collection.of(table, private="answer", categories=["no", "yes"], randomizer=krr)
+    >>> with TemporaryDirectory() as ledger:
+    ...     first, again = (dt.release(asked, ledger=ReleaseLedger(Path(ledger))).sanitized for _ in range(2))
+    >>> first.shape, first.equals(again)
+    ((100, 1), True)
     """
     need_collection(collection)
     if collection.inferred:

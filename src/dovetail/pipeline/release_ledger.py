@@ -44,6 +44,20 @@ class ReleaseLedger:
     ----------
     folder : Path
         Private: readable by its owner only.
+
+    Raises
+    ------
+    UnsupportedError
+        For people or a table that were released before under other terms.
+    OutputError, StorageError
+        For a ledger that is damaged, has lost its key or cannot be written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ReleaseLedger(Path(folder)).folder == Path(folder)
+    True
     """
 
     folder: Path

@@ -55,6 +55,22 @@ def run(
     ------
     ConfigError, DataError, UnsupportedError, OutputError
         One line: what, where, what to do. Nothing is written.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> report = run(
+    ...     {
+    ...         "schema_version": 1,
+    ...         "mode": "rehearsal",
+    ...         "data": {"private": "answer", "categories": ["no", "yes"]},
+    ...         "randomize": {"randomizer": "krr", "epsilon": 1.0},
+    ...     },
+    ...     table=table,
+    ... )
+    >>> report.evaluation.local.epsilon
+    1.0
     """
     settings = _settings(config)
     if new_release and settings.mode != "release":

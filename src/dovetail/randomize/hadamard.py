@@ -42,6 +42,13 @@ class Hadamard(FrequencyRandomizer):
         Number of symbols; values are 0..k-1.
     epsilon : float, above 0 and at most 700, nats
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an epsilon too small for this k.
+    DataError
+        From `randomize` for values outside the domain, and from estimates for reports that are none.
+
     Notes
     -----
     A report is an int64 in 0..B w - 1; `HadamardChannel` documents which reports a symbol owns. The law is exact.

@@ -36,6 +36,13 @@ class KRR(FrequencyRandomizer):
         Number of symbols; values are 0..k-1.
     epsilon : float, above 0 and at most 700, nats
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an epsilon too small for this k.
+    DataError
+        From `randomize` for values outside the domain, and from estimates for reports that are none.
+
     Notes
     -----
     A report is an int64 in 0..k-1. Probabilities are whole multiples of 2^-64, rounded towards more privacy, and the

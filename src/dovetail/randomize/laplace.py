@@ -41,6 +41,13 @@ class Laplace(NumericRandomizer):
         Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
         is m = 1024. A finer grid lowers the rounding, not the noise.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for a range that is no whole number of grid steps.
+    DataError
+        From `randomize` for values outside [lower, upper], and from estimates for reports that are no whole steps.
+
     Notes
     -----
     A report is an int64: grid steps above `lower`, not clamped. The noise is exact, so the guarantee is pure and

@@ -51,6 +51,13 @@ class LocalHashing(FrequencyRandomizer):
     epsilon : float, above 0 and at most 11, nats
         Beyond it g would exceed 2^16; KRR and Hadamard have no such limit.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an epsilon too small for this k.
+    DataError
+        From `randomize` for values outside the domain, and from estimates for reports that are none.
+
     Notes
     -----
     A report is a row (a, b, y) of uint64: the public seeds of the person's own hash function, and the randomized

@@ -48,6 +48,13 @@ class SubsetSelection(FrequencyRandomizer):
         Number of symbols; values are 0..k-1.
     epsilon : float, above 0 and at most 700, nats
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an epsilon too small for this k.
+    DataError
+        From `randomize` for values outside the domain, and from estimates for reports that are none.
+
     Notes
     -----
     Reports are packed bits, uint8 (n, ceil(k / 8)), with exactly d of them set. The law is exact: a 64-bit threshold

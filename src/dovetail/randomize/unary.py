@@ -47,6 +47,13 @@ class Unary(FrequencyRandomizer):
     encoding : "optimized" or "symmetric"
         Optimized has the smaller variance; symmetric is basic RAPPOR.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an epsilon too small for this k.
+    DataError
+        From `randomize` for values outside the domain, and from estimates for reports that are none.
+
     Notes
     -----
     Reports are packed bits, uint8 (n, ceil(k / 8)): symbol x is bit 7 - x mod 8 of byte x // 8 (`np.packbits`

@@ -193,6 +193,20 @@ class PrivacyReport:
         The shuffled reports of a release; a rehearsal has none to give away.
     sanitized_description : dict
         What a later stage must know to read them; travels inside the file.
+
+    Raises
+    ------
+    MissingExtraError
+        From `plot`, without matplotlib.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dovetail as dt
+    >>> table = pl.DataFrame({"answer": ["no", "yes"] * 50})
+    >>> asked = dt.Collection.of(table, private="answer", randomizer=dt.KRR(k=2, epsilon=1.0), rng=dt.simulation(1))
+    >>> dt.rehearse(asked, rng=dt.simulation(2)).to_polars()["truth"].to_list()
+    [0.5, 0.5]
     """
 
     title: str

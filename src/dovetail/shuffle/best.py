@@ -51,6 +51,13 @@ def best_shuffler(
 
     The reason is kept in the provenance and in the summary. Only public data decide.
 
+    Raises
+    ------
+    ParameterError
+        For an alpha below 0, and for `groups` that are no `Groups`.
+    DataError
+        For `points` that are no finite numbers, one row per person.
+
     Examples
     --------
     >>> best_shuffler(Groups.from_labels(["a", "b", "a"]), alpha=1.0).name

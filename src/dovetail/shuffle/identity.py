@@ -26,6 +26,18 @@ class Identity(FittedShuffler):
     Parameters
     ----------
     n : int, at least 1
+
+    Raises
+    ------
+    ParameterError
+        For an n that is no whole number, at least 1.
+    DataError
+        From `shuffle`, for another number of reports.
+
+    Examples
+    --------
+    >>> Identity(3).shuffle([5, 6, 7]).tolist(), Identity(3).guarantee.protects
+    ([5, 6, 7], False)
     """
 
     name: ClassVar[str] = "identity"

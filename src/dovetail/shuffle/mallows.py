@@ -74,6 +74,13 @@ class Mallows(FittedShuffler):
     thetas : float array (components,), 0 to 1000
         theta of each component; refused where theta Delta exceeds alpha in exact arithmetic.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for `groups` that are no `Groups`.
+    DataError
+        From `shuffle`, for another number of reports.
+
     Notes
     -----
     Digits of the Lehmer code are drawn exactly, from every entropy: no floating-point error adds to alpha. `theta` is

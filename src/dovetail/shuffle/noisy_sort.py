@@ -31,7 +31,7 @@ from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
 from dovetail.shuffle.fitting.summary import summarize
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
@@ -71,6 +71,13 @@ class NoisySort(FittedShuffler):
         Public score of each person; the line is in order of score inside each component.
     scales : int array (components,)
         a_c; refused where rho a_c Delta_F exceeds alpha in exact arithmetic. 0 shuffles the component uniformly.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for `groups` that are no `Groups`.
+    DataError
+        From `shuffle`, for another number of reports.
 
     Notes
     -----
@@ -136,6 +143,7 @@ class NoisySort(FittedShuffler):
         `scores` (n,) are public whole numbers to sort by; the places in the best reference order if absent, which
         public coordinates `points` (n, d) may help to find.
         """
+        groups = need_groups(groups)
         if math.isinf(not_negative_or_infinite("alpha", alpha)):
             still = PartitionedOrder.singletons(groups.n)
             return cls(groups, alpha, still, still.order, np.zeros(groups.n, dtype=np.int64))

@@ -29,7 +29,7 @@ from dovetail.shuffle.fitting.fit_provenance import FitProvenance
 from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
-from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.neighbours import check_points
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.kd_order import kd_order
@@ -77,6 +77,13 @@ class PlanarLaplace(FittedShuffler):
         Grid steps per unit; refused where rho Delta_2 exceeds alpha. 0 shuffles the component uniformly.
     centres : float array (groups, 2)
         A public centre for each group, in the unit of the points; any will do, the geometric median is the best.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for `groups` that are no `Groups`.
+    DataError
+        From `shuffle`, for another number of reports.
 
     Notes
     -----
@@ -147,7 +154,7 @@ class PlanarLaplace(FittedShuffler):
     @classmethod
     def fit(cls, groups: Groups, *, alpha: float, points: ArrayLike) -> Self:
         """The planar shuffler that promises alpha for these groups, component by component; `points` is (n, 2)."""
-        given = check_plane(points, groups.n)
+        given = check_plane(points, need_groups(groups).n)
         if math.isinf(not_negative_or_infinite("alpha", alpha)):
             return cls(
                 groups,

@@ -67,6 +67,13 @@ class RASE(Shuffler):
     reason : str
         How the branch rule was decided: for the whole fleet, also where some are missing.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    DataError
+        From `fit` for relationships that are none, and from `shuffle` for another number of reports.
+
     Notes
     -----
     Places are those of the public roster 0..n-1, whatever the order of arrival: see `shuffle_arrivals`. A fitted

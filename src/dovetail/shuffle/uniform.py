@@ -31,6 +31,18 @@ class Uniform(FittedShuffler):
     n : int, at least 1
     provenance : FitProvenance
         How it came about.
+
+    Raises
+    ------
+    ParameterError
+        For an n that is no whole number, at least 1.
+    DataError
+        From `shuffle`, for another number of reports.
+
+    Examples
+    --------
+    >>> Uniform(3).guarantee
+    OrderPrivacy: alpha 0 for everybody
     """
 
     name: ClassVar[str] = "uniform"

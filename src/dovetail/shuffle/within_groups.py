@@ -42,6 +42,13 @@ class WithinGroups(FittedShuffler):
     ------
     UnsupportedError
         For groups that overlap; Mallows serves those.
+
+    Examples
+    --------
+    >>> shuffler = WithinGroups(Groups.from_labels(["a", "b", "a", "b"]))
+    >>> batch = shuffler.shuffle([1, 2, 3, 4])
+    >>> set(batch[[0, 2]].tolist()) == {1, 3}, shuffler.guarantee.alpha
+    (True, 0.0)
     """
 
     name: ClassVar[str] = "within_groups"

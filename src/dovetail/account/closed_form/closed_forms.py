@@ -43,6 +43,11 @@ def closed_forms(
         Whether a person's randomizer may be chosen after seeing earlier reports; the forms that need one fixed
         randomizer then say nothing.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges; a form that does not apply says so in its `reason`.
+
     Examples
     --------
     >>> for bound in closed_forms(1.0, n=10_000, delta=1e-6, k=10):

@@ -35,6 +35,13 @@ class ShuffledRound:
     delta0 : float, at least 0, below 1
         What one report's pure guarantee may fail by.
 
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    UnsupportedError
+        For "stronger clones" with a delta0, which no theorem covers.
+
     Examples
     --------
     >>> ShuffledRound(1.0, 10_000).pair.kind, ShuffledRound(1.0, 10_000, delta0=1e-15).pair.kind

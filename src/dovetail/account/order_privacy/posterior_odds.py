@@ -31,6 +31,11 @@ def posterior_interval(prior: float, *, alpha: float) -> Bracket:
         Belief of an adversary who knows the reports outside the group and the bag of those inside.
     alpha : float, at least 0, nats
 
+    Raises
+    ------
+    ParameterError
+        For a prior outside [0, 1], and an alpha below 0.
+
     Notes
     -----
     Both ends are rounded outwards. Certainty stays: prior 0 and prior 1 do not move, whatever alpha is.
@@ -111,6 +116,11 @@ def reidentification_bound(*, epsilon: float, alpha: float, r: int, k: int) -> f
         People in the group.
     k : int, 1 .. r
         People looked for; from r/2 on the theorem says nothing and the bound is 1.
+
+    Raises
+    ------
+    ParameterError
+        For losses below 0, and for k outside 1 .. r.
 
     Notes
     -----

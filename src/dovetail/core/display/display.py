@@ -15,7 +15,7 @@ MOST_ROWS = 24  # of a table in a notebook
 
 # colours are the notebook's own, so that they are right by day and by night
 _BOX = "max-width:52em;border-left:3px solid rgba(128,128,128,.6);padding:.2em 0 .2em .9em;margin:.4em 0"
-_GRID = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums;border:none"
+_GRID = "border-collapse:collapse;font-size:inherit;margin:.4em 0;font-variant-numeric:tabular-nums;border:none"
 _CELL = "padding:.2em 1.2em .2em 0;vertical-align:top;background:none;border:none;white-space:normal"
 _NAME = "text-align:left;font-weight:400;opacity:.8;white-space:nowrap"
 _LINE = "border-bottom:1px solid rgba(128,128,128,.4)"

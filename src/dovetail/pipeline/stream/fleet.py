@@ -40,6 +40,21 @@ class Fleet:
     spread : int, rounds, optional
         Rounds over which a device spreads the reports that its cap pays for, instead of falling silent with all
         others when it is spent: it answers in a public random subset of them, see `turns`.
+
+    Raises
+    ------
+    ParameterError
+        For a cap or spread outside its range.
+    DataError
+        For a name that occurs twice, and for a shuffler fitted for another number of devices.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.laplace import Laplace
+    >>> from dovetail.shuffle.uniform import Uniform
+    >>> laplace = Laplace(lower=0.0, upper=1.0, epsilon=0.5)
+    >>> Fleet(roster=("a", "b", "c"), randomizer=laplace, shuffler=Uniform(3), cap=5.0).cap
+    5.0
     """
 
     roster: tuple[str, ...] | tuple[int, ...]

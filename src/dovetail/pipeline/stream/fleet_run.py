@@ -52,6 +52,13 @@ class FleetRun:
         What the values are, so that the ledger tells the rounds of one quantity from those of another: the name of
         the private column.
 
+    Raises
+    ------
+    DataError
+        For rounds that do not go forward, and for values and spent budgets that are not those of the fleet's devices.
+    UnsupportedError
+        For simulated draws into a ledger.
+
     Notes
     -----
     A refused round changes nothing and may be sent again. Once its reports are drawn a round is charged, and it is

@@ -8,7 +8,22 @@ from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler, read_archiv
 
 
 def load_shuffler(path: str | Path) -> FittedShuffler:
-    """The shuffler that `FittedShuffler.save` wrote; `Mallows.load` and the like read files of their own kind."""
+    """The shuffler that `FittedShuffler.save` wrote; `Mallows.load` and the like read files of their own kind.
+
+    Raises
+    ------
+    DataError, UnsupportedError
+        For files that are no saved shuffler, are damaged, or hold a kind that is not known here.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from dovetail.shuffle.uniform import Uniform
+    >>> with TemporaryDirectory() as folder:
+    ...     Uniform(5).save(Path(folder) / "fitted.npz")
+    ...     load_shuffler(Path(folder) / "fitted.npz")
+    Uniform(n=5)
+    """
     header, arrays = read_archive(path)
     name = str(header["shuffler"])
     if name in SHUFFLERS:

@@ -41,6 +41,13 @@ class Groups:
     contiguous : bool
         Whether `rows.people` lists everybody once, so that every group is contiguous in that public order.
 
+    Raises
+    ------
+    ParameterError
+        For radii, numbers of neighbours and people outside their ranges.
+    DataError
+        For labels, points and lists of people that are none.
+
     Notes
     -----
     Memory is 4 bytes per member of a distinct group; label groups take O(n) whatever the radius. Two groupings are

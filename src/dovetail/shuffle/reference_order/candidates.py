@@ -123,6 +123,11 @@ def best_order(groups: Groups, *, points: ArrayLike | None = None, atoms: ArrayL
         `groups.atoms()` or finer. Then every atom is contiguous and sensitivities count only pairs of different
         atoms: for a shuffler that permutes uniformly inside atoms, and for no other.
 
+    Raises
+    ------
+    DataError
+        For `points` that are no finite numbers, one row per person.
+
     Notes
     -----
     A few passes over the members for each candidate; refinement is limited to about 5e8 looks at a member. What is

@@ -1,0 +1,63 @@
+"""Every public name says what it raises and has an example; the examples run as doctests beside the sources."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from tests.test_exports import NAMES
+
+from dovetail.core.errors import DovetailError
+
+# modules whose names are data sets to download, attacks on whole populations, or results of the planner
+LATER = {"dovetail.datasets", "dovetail.attack", "dovetail.plan"}
+STATED = {
+    f"{package.__name__}.{name}": found
+    for package, name in NAMES
+    if package.__name__ not in LATER and not inspect.ismodule(found := getattr(package, name))
+}
+each_name = pytest.mark.parametrize("found", STATED.values(), ids=STATED)
+
+
+def sections(found: Any) -> set[str]:
+    """The headings of a docstring that have something below them."""
+    return set(re.findall(r"^(\w+)\n-{3,}\n\S", inspect.getdoc(found) or "", re.M))
+
+
+def is_error(found: Any) -> bool:
+    """An error is raised, and raises nothing."""
+    return isinstance(found, type) and issubclass(found, DovetailError)
+
+
+@each_name
+def test_a_public_name_says_what_it_raises_and_shows_how(found: Any) -> None:
+    text = inspect.getdoc(found) or ""
+    assert is_error(found) or "Raises" in sections(found)
+    assert is_error(found) or inspect.isabstract(found) or ">>>" in text
+
+
+def errors(kind: type[Exception]) -> set[type[Exception]]:
+    """A kind of error and all kinds of it."""
+    return {kind}.union(*(errors(one) for one in kind.__subclasses__()))
+
+
+@each_name
+def test_what_is_raised_is_an_error_of_ours(found: Any) -> None:
+    block = re.search(r"^Raises\n-+\n(.*?)(?=\n\n\w+\n-|\Z)", inspect.getdoc(found) or "", re.M | re.S)
+    named = re.findall(r"^(\S.*)$", block.group(1), re.M) if block else []
+    known = {one.__name__ for one in errors(DovetailError)}
+    for line in named:
+        assert set(re.split(r", ", line)) <= known, line
+
+
+def test_a_mute_docstring_would_be_found() -> None:
+    def mute() -> None:
+        """Does something.
+
+        Examples
+        --------
+        >>> 1
+        1
+        """
+
+    assert sections(mute) == {"Examples"} and not is_error(mute)
