@@ -225,6 +225,10 @@ def test_shells_complete_verbs_options_and_randomizers(line: str, known: Callabl
 
 def test_the_script_for_a_shell_is_printed() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dovetail", "--show-completion", "bash"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "dovetail", "--show-completion", "bash"],
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0 and "_DOVETAIL_COMPLETE=complete_bash" in done.stdout
