@@ -379,12 +379,18 @@ def _print_bounds(bounds: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dovetail.report.number_format import ABSENT
+
     table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
-    for column in ("bound", "epsilon", "why not"):
-        table.add_column(column, overflow="fold")
+    table.add_column("bound", no_wrap=True)
+    table.add_column("epsilon", justify="right")
     for name, value in bounds.items():
-        table.add_row(name, *(("-", value["reason"]) if isinstance(value, dict) else (_words(value), "")))
-    Console().print(table)
+        table.add_row(name, ABSENT if isinstance(value, dict) else _words(value))
+    console = Console()
+    console.print(table)
+    for name, value in bounds.items():
+        if isinstance(value, dict):
+            console.print(f"{ABSENT} {name}: {value['reason']}", markup=False, highlight=False)
 
 
 def _words(value: Any) -> str:

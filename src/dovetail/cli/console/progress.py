@@ -92,7 +92,7 @@ class Watch:
         parts.append(duration(now - self.began))
         if self.total > 1 and 0.0 < part < 1.0:
             left = (now - self.step_began) * (1.0 - part) / part
-            parts.append(f"about {duration(left)} left")
+            parts.append(f"about {duration(max(1.0, left))} left")
         return "  ".join(parts)
 
 
