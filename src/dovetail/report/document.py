@@ -9,10 +9,9 @@ import math
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from dovetail.core.display.display import displayed_by
+from dovetail.core.display.display import Display, displayed_by
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
 from dovetail.plan.planner import delta_notes
-from dovetail.report.notebook import draw_report, report_frame, show_report
 
 if TYPE_CHECKING:
     import polars as pl
@@ -174,7 +173,13 @@ class Evaluation:
         return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
 
 
-@displayed_by(show_report)
+def _show(report: PrivacyReport) -> Display:
+    from dovetail.report.notebook import show_report  # most programs show no report
+
+    return show_report(report)
+
+
+@displayed_by(_show)
 @dataclass(frozen=True)
 class PrivacyReport:
     """One collection through five lenses.
@@ -238,10 +243,14 @@ class PrivacyReport:
 
     def to_polars(self) -> pl.DataFrame:
         """One row for each estimate, of everybody first; `truth` in rehearsals only."""
+        from dovetail.report.notebook import report_frame
+
         return report_frame(self)
 
     def plot(self) -> Any:
         """A matplotlib figure (extra `studies`) of what was learned, and of how often guesses are right."""
+        from dovetail.report.notebook import draw_report
+
         return draw_report(self)
 
     def document(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from dovetail.core.extras import require
@@ -87,6 +86,8 @@ def height_of(rows: int) -> float:
 
 def _name(text: str) -> str:
     """A name in two lines at most, as it is: matplotlib would read dollars as formulas."""
+    from textwrap import wrap
+
     lines = wrap(printable(text), _LINE) or [""]
     cut = lines if len(lines) <= 2 else [lines[0], lines[1][: _LINE - 2] + " …"]
     return "\n".join(cut).replace("$", r"\$")
