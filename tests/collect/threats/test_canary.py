@@ -47,7 +47,12 @@ def test_logs_are_documents_of_known_words_with_times_in_minutes(collection: Col
 
 def test_times_in_the_stores_are_whole_minutes(collection: Collection) -> None:
     stage = collection.stage
-    for server, table, column in ((stage.shuffler, "round", "opened"), (stage.analyzer, "counted", "counted_at")):
+    kept = [
+        (stage.shuffler, "round", "opened"),
+        (stage.shuffler, "moment", "time"),
+        (stage.shuffler, "moment", "booted"),
+    ]
+    for server, table, column in (*kept, (stage.analyzer, "counted", "counted_at")):
         with sqlite3.connect(server.folder / f"{server.role}.sqlite") as base:
             assert base.execute(f"SELECT DISTINCT {column} % 60 FROM {table}").fetchall() == [(0,)]
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.collect.threats.generated import BLOCKS, PAGE, filled
+from tests.mutants.catalogue import load_mutants
 
 ROOT = Path(__file__).parents[3]
 MODEL = ROOT / "docs" / "threat-model.md"
+RUNBOOK = ROOT / "docs" / "runbook.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
@@ -40,6 +42,37 @@ def test_every_line_of_the_threat_model_names_a_test_that_exists() -> None:
     found = rows(MODEL.read_text())
     assert len(found) > 50
     assert {row: absent for row in found if (absent := missing(row))} == {}
+
+
+def unprotected(row: str, killed: frozenset[str]) -> bool:
+    """Whether a row's protection could be removed unseen: none of its tests stands in the list of mutants."""
+    named = {f"{file}::{name}" for file, name in NAMED.findall(row)}
+    return not named & (killed | REMAINS)
+
+
+REMAINS = {  # rows that show what is not protected: there is nothing to remove
+    "tests/collect/threats/test_separation.py::test_who_records_messages_and_gets_the_shufflers_key_later_can_link_them",
+    # what no single line gives to a shuffler: it would need the analyzer's key, which a test of its own refuses
+    "tests/collect/threats/test_separation.py::test_the_shufflers_memory_holds_no_opened_report",
+}
+
+
+def test_for_every_line_of_the_threat_model_a_mutant_removes_the_protection_and_its_test_fails() -> None:
+    killed = frozenset(test.partition("[")[0] for mutant in load_mutants() for test in mutant.tests)
+    lines = [line for line in RUNBOOK.read_text().splitlines() if NAMED.search(line)]
+    found = [*rows(MODEL.read_text()), *lines]
+    assert [row for row in found if unprotected(row, killed)] == []
+
+
+def test_a_line_whose_test_kills_no_mutant_is_caught() -> None:
+    row = "| a threat | `tests/collect/test_web.py::test_it` |"
+    assert unprotected(row, frozenset({"tests/collect/test_web.py::test_another"}))
+    assert not unprotected(row, frozenset({"tests/collect/test_web.py::test_it"}))
+
+
+def test_every_promise_of_the_runbook_names_a_test_that_exists() -> None:
+    lines = [line for line in RUNBOOK.read_text().splitlines() if "`tests/" in line]
+    assert len(lines) > 3 and {line: absent for line in lines if (absent := missing(line))} == {}
 
 
 def test_a_line_without_a_test_or_with_a_wrong_one_is_caught() -> None:
