@@ -100,6 +100,16 @@ def test_directions_of_other_sizes_have_no_exact_test(
     assert 0.0 <= found["gap"]["p"] <= 1.0
 
 
+def test_a_handful_of_images_leaves_out_scores_that_it_is_too_small_for(
+    tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in arrays:
+        if "public" not in name:
+            arrays[name] = arrays[name][:12]
+    found = result(capsys, written(tmp_path / "p.npz", arrays), "--neighbours", "10", "--draws", "100")
+    assert [one["share"] for one in found["scores"]] == [0.2, 1.0] and found["curve"][0]["share"] == 0.1
+
+
 def test_logits_need_no_public_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = np.arange(40) % 4
     right, wrong = np.eye(4)[labels], np.eye(4)[(labels + 1) % 4]
@@ -125,6 +135,10 @@ def test_one_model_needs_controls_and_says_so(
     found = result(capsys, written(place, one_model(arrays, **controls)), *options)
     assert found["method"] == "one model with controls"
     assert found["target_accuracy"] == pytest.approx(0.4) and found["control_accuracy"] == pytest.approx(0.25)
+    assert found["within_classes"] and found["difference"] == pytest.approx(0.15)
+    few = {name: rows[:11] for name, rows in controls.items()}
+    found = result(capsys, written(place, one_model(arrays, **few)), *options)
+    assert not found["within_classes"] and any("commoner" in line for line in found["limits"])
     guessed = {"a_by_classifier": arrays["labels_a"] * (np.arange(40) % 5 == 0)}
     found = result(capsys, written(place, one_model(arrays, **guessed)), *options)
     assert found["method"] == "one model without controls" and found["found"] == "unclear"

@@ -113,7 +113,7 @@ def test_the_document_tells_the_planted_counts() -> None:
     assert document["target_accuracy"] == pytest.approx(0.4) and document["reference_accuracy"] == pytest.approx(0.2)
     assert document["score"] == pytest.approx(0.8) and document["interval"][0] < 0.8 < document["interval"][1]
     assert document["gap"]["value"] == pytest.approx(0.2) and document["mcnemar_p"] < 1e-20
-    assert document["found"] == "memorization" and document["pairs"]["p"] is None  # three equal gaps
+    assert document["found"] == "memorization" and document["pairs"]["p"]["value"] is None  # three equal gaps
     assert document["verdict"].startswith("Memorization: 384 images")
 
 

@@ -25,6 +25,10 @@ ALIKE = (
     "Training images and controls must have been drawn and cropped alike: controls that are harder look like "
     "memorization."
 )
+ACROSS = (
+    "Some class has fewer than two images or controls, so classes are not compared each by itself: classes that are "
+    "commoner among training images, and easier, look like memorization."
+)
 LIMITS = (
     "Nothing found is no proof that nothing is memorized, and no privacy: other attacks may find what this one does "
     "not, in other parts of the images and with other knowledge.",
@@ -75,15 +79,18 @@ def dejavu_document(
         progress("pairs of models attacked", number, len(pairs))
         attacked.append(pair.attack(**settings))
     progress("pairs of models attacked", len(pairs), len(pairs))
-    found = compare_models(attacked, shares=sorted({*SHARES, share}), draws=draws, rng=simulation(seed))
+    least = min(each.n for pair in attacked for each in pair)
+    shares = sorted({share, *(p for p in SHARES if p * least >= 1)})
+    found = compare_models(attacked, shares=shares, draws=draws, rng=simulation(seed))
     if len(attacked[0]) == 1:
         warnings.append("one direction only: memorization and a better model look alike; attack the images of B too.")
     document = {**settings, "draws": draws, "seed": seed, **_together(found, share)}
     document["directions"] = len(attacked[0])
     document["curve"] = [
         {"share": p, "target_accuracy": one, "reference_accuracy": two}
-        for p, one, two in confidence_curve([each for pair in attacked for each in pair], CURVE)
-        if all(p * each.n >= 1 for pair in attacked for each in pair)
+        for p, one, two in confidence_curve(
+            [each for pair in attacked for each in pair], [p for p in CURVE if p * least >= 1]
+        )
     ]
     if len(pairs) == 1 and "controls" in pairs[0].labels:
         document["one_model"] = _alone(pairs[0], settings)
@@ -126,13 +133,17 @@ def _together(found: TwoModels, share: float) -> Document:
         },
         "pairs": {
             "gaps": list(found.pairs.gaps),
-            "deviation": found.pairs.deviation,
-            "p": found.pairs.p_value,
+            "deviation": _given(found.pairs.deviation, "needs two pairs"),
+            "p": _given(found.pairs.p_value, "needs three pairs whose gaps differ"),
         },
         "found": found.found,
         "verdict": _verdict(found),
         "limits": list(LIMITS),
     }
+
+
+def _given(value: float | None, reason: str) -> Any:
+    return {"value": None, "reason": reason} if value is None else value
 
 
 def _verdict(found: TwoModels) -> str:
@@ -159,14 +170,15 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
             "target_accuracy": found.accuracy,
             "control_accuracy": found.control_accuracy,
             "slope": found.slope,
+            "within_classes": found.stratified,
             "difference": found.difference,
             "interval": list(found.interval),
             "p": found.p_value,
-            "memorized_share": share if share is not None else {"value": None, "reason": "every control is right"},
+            "memorized_share": _given(share, "every control is right"),
             "detectable": found.detectable,
             "found": found.found,
             "verdict": _against_controls(found),
-            "limits": [LIMITS[0], ALIKE],
+            "limits": [LIMITS[0], ALIKE, *([] if found.stratified else [ACROSS])],
         }
     if isinstance(found, Excess):
         return {

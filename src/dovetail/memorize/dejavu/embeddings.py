@@ -77,14 +77,19 @@ class Pair:
         return [Attacked(self.infer(own, own, **settings), self.infer(own, other, **settings)) for own, other in both]
 
     def attack_alone(self, *, neighbours: int = 100, distance: Distance = "euclidean") -> OneModel | Excess | None:
-        """Model A alone: against controls; without them its excess over the classifier; without that nothing."""
+        """Model A alone: against controls; without them its excess over the classifier; without that nothing.
+
+        Compared within classes where every class of A has two images and two controls at least.
+        """
         settings: dict[str, Any] = {"neighbours": neighbours, "distance": distance}
         target = self.infer("a", "a", **settings).correct
         right = {name: self._classifier_right(name) for name in self.classifier}
         if "controls" not in self.labels:
             return excess(target, right["a"]) if "a" in right else None
         both = (right["a"], right["controls"]) if right.keys() >= {"a", "controls"} else None
-        return against_controls(target, self.infer("controls", "a", **settings).correct, classifier=both)
+        controls = self.infer("controls", "a", **settings).correct
+        labels = (self.labels["a"], self.labels["controls"]) if self._has_strata() else None
+        return against_controls(target, controls, classifier=both, labels=labels)
 
     def warnings(self, neighbours: int) -> list[str]:
         """What a reader of the result should know."""
@@ -97,6 +102,11 @@ class Pair:
             f"{neighbours} neighbours are more than the {least} public images of the rarest class, which can hardly "
             "win a majority."
         ]
+
+    def _has_strata(self) -> bool:
+        classes, mine = np.unique(np.asarray(self.labels["a"]), return_counts=True)
+        theirs = np.array([(np.asarray(self.labels["controls"]) == one).sum() for one in classes])
+        return bool(min(mine.min(), theirs.min()) >= 2)
 
     def _classifier_right(self, name: str) -> NDArray[np.float64]:
         labels = np.asarray(self.labels[name])

@@ -169,7 +169,7 @@ def _pairs(document: Document) -> Table:
     pairs = document["pairs"]
     rows = tuple((f"pair {number}", points(value)) for number, value in enumerate(pairs["gaps"], 1))
     spread = ("standard deviation between pairs", points(pairs["deviation"]).lstrip("+"))
-    tested = ("p over pairs (Student)", "needs three pairs" if pairs["p"] is None else chance(pairs["p"]))
+    tested = ("p over pairs (Student)", chance(pairs["p"]))
     return Table(("pair of models", "gap, points"), (*rows, spread, tested))
 
 
