@@ -70,7 +70,7 @@ def over_visits(axis: Any, rows: pl.DataFrame, backbone: pl.DataFrame) -> None:
     )
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.set(title="1.4: over training, projector", xlabel="visits of each image", ylabel="difference of accuracies")
-    axis.legend(fontsize="x-small")
+    axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(0.0, 0.62))
 
 
 def partition(axis: Any, rows: pl.DataFrame) -> None:
@@ -134,6 +134,7 @@ def examples(pyplot: Any, pair: Pair, recipe: dict[str, Any], folder: Path) -> A
         for axis, image in zip(row, pictures, strict=True):
             axis.imshow(np.clip((image.transpose(1, 2, 0) - low) / (high - low), 0, 1))
             axis.set(xticks=[], yticks=[])
+            axis.spines[:].set_visible(False)
     for column, title in ((0, "image, crop"), (1, "nearest public: its own model"), (1 + NEAREST, "the other model")):
         panels[0, column].set_title(title, fontsize="small", loc="left")
     figure.tight_layout()

@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 
 from dovetail.cli.main import invoke
+from dovetail.core.errors import OutputError, StorageError
 from dovetail.memorize.dejavu.embeddings import Pair
-from dovetail.memorize.dejavu.pair_files import KEYS
+from dovetail.memorize.dejavu.pair_files import KEYS, read_pair, write_pair
 from dovetail.memorize.dejavu.planted import Planted
 
-PLANTED = Planted(40, "1/5", "1/4")  # type: ignore[arg-type]
+PLANTED = Planted(40, "1/5", "1/4")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "dejavu.md"
 Arrays = dict[str, Any]
 
@@ -79,6 +80,25 @@ def test_every_form_of_file_gives_the_planted_counts(
     counts = PLANTED.partition
     assert found[0]["partition"]["memorized"] == 2 * counts.memorized
     assert found[0]["partition"]["misrepresented"] == 2 * counts.misrepresented
+
+
+def test_a_pair_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    guesses = {"a": ["x", "y"], "controls": ["y", "x"]}
+    labels = {"a": np.array(["x", "y"]), "controls": np.array(["x", "y"])}
+    pair = Pair(
+        labels, {(name, "a"): rng.random((2, 3)) for name in labels}, classes=["x", "y", "z"], classifier=guesses
+    )
+    write_pair(pair, tmp_path / "p.npz")
+    again = read_pair(tmp_path / "p.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["p.npz"]
+    assert {name: list(found) for name, found in again.classifier.items()} == guesses
+    assert all((np.asarray(again.embeddings[key]) == rows).all() for key, rows in pair.embeddings.items())
+    assert list(again.labels["controls"]) == ["x", "y"] and list(np.asarray(again.classes)) == ["x", "y", "z"]
+    with pytest.raises(OutputError, match=r"must end in \.npz"):
+        write_pair(pair, tmp_path / "p.parquet")
+    with pytest.raises(StorageError, match="could not be written"):
+        write_pair(pair, tmp_path / "no" / "p.npz")
 
 
 def test_one_direction_says_that_it_is_one(
@@ -259,11 +279,19 @@ def test_crop_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(0, "0.19 of the training images are remembered"), (1, "(0, 0, 300, 200)"), (2, "repeats 100% of its people")],
+    [
+        (0, "128 memorized"),
+        (1, "0.19 of the training images are remembered"),
+        (2, "(0, 0, 300, 200)"),
+        (3, "repeats 100% of its people"),
+    ],
 )
-def test_the_lines_of_the_page_run(number: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lines_of_the_page_run(
+    number: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    assert len(code) == 3
+    assert len(code) == 4
     exec(compile(code[number], "dejavu.md", "exec"), {})
     assert says in capsys.readouterr().out
 

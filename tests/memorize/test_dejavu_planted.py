@@ -26,7 +26,7 @@ def planted(images: int, remembered: str, accuracy: str) -> Planted:
 @each_case
 def test_the_counts_are_those_that_were_planted(images: int, remembered: str, accuracy: str) -> None:
     made = planted(images, remembered, accuracy)
-    rho, q = made.remembered, made.accuracy
+    rho, q = Fraction(remembered), Fraction(accuracy)
     attacked = made.pair().attack(neighbours=made.neighbours)
     for each in attacked:
         assert Partition.of([each]) == made.partition

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.checks import nearest
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, OutputError, StorageError
 from dovetail.memorize.dejavu.embeddings import MODELS, SETS, Pair
 
 KEYS = (
@@ -57,6 +57,27 @@ def read_pair(place: str | Path) -> Pair:
     else:
         raise DataError(f"{place}: must be .npz, .parquet or a folder of .npy, got {suffix or 'no suffix'!r}.")
     return _pair(place, arrays)
+
+
+def write_pair(pair: Pair, place: str | Path) -> None:
+    """Write a pair as .npz, whole or not at all, as `read_pair` reads it."""
+    place = Path(place)
+    if place.suffix.lower() != ".npz":
+        raise OutputError(f"{place}: must end in .npz.")
+    arrays: _Arrays = {f"labels_{name}": np.asarray(labels) for name, labels in pair.labels.items()}
+    arrays |= {f"{name}_by_model_{model}": np.asarray(rows) for (name, model), rows in pair.embeddings.items()}
+    arrays |= {f"{name}_by_classifier": np.asarray(guesses) for name, guesses in pair.classifier.items()}
+    if pair.classes is not None:
+        arrays["classes"] = np.asarray(pair.classes)
+    scratch = place.with_name(f".{place.name}.part")
+    try:
+        with scratch.open("wb") as file:
+            np.savez(file, **arrays)
+        scratch.replace(place)
+    except OSError as error:
+        raise StorageError(f"{place}: could not be written ({error.strerror}); nothing was left.") from None
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _pair(place: Path, arrays: _Arrays) -> Pair:

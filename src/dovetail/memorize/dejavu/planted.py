@@ -34,7 +34,7 @@ class Planted:
     ----------
     images : int
         In each of A and B.
-    remembered, accuracy : Fraction or whole-number quotient as text, such as "1/4"
+    remembered, accuracy : Fraction, or text such as "1/4"
         rho and q; every count must come out whole.
     classes : int, at least 3
     neighbours : int, at least 5
@@ -42,8 +42,8 @@ class Planted:
     """
 
     images: int
-    remembered: Fraction
-    accuracy: Fraction
+    remembered: Fraction | str
+    accuracy: Fraction | str
     classes: int = 10
     neighbours: int = 10
 
@@ -53,7 +53,6 @@ class Planted:
         whole("neighbours", self.neighbours, least=5)
         for name in ("remembered", "accuracy"):
             value = Fraction(getattr(self, name))
-            object.__setattr__(self, name, value)
             if not 0 <= value <= 1:
                 raise ParameterError(f"`{name}` must be from 0 to 1, got {value}.")
         if any(count.denominator > 1 for count in self._counts()):
@@ -84,7 +83,7 @@ class Planted:
 
     def _counts(self) -> tuple[Fraction, ...]:
         """Remembered and guessed by the reference; remembered alone; others: both, target, reference, neither."""
-        n, rho, q = Fraction(self.images), self.remembered, self.accuracy
+        n, rho, q = Fraction(self.images), Fraction(self.remembered), Fraction(self.accuracy)
         rest = (1 - rho) * n
         return (rho * q * n, rho * (1 - q) * n, q * q * rest, q * (1 - q) * rest, q * (1 - q) * rest,
                 (1 - q) ** 2 * rest)  # fmt: skip
