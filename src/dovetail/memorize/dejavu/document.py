@@ -142,6 +142,10 @@ def _together(found: TwoModels, share: float) -> Document:
     }
 
 
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"
+
+
 def _given(value: float | None, reason: str) -> Any:
     return {"value": None, "reason": reason} if value is None else value
 
@@ -156,7 +160,9 @@ def _verdict(found: TwoModels) -> str:
         return f"Memorization: {seen}."
     if found.found == "unclear":
         return f"Unclear: {seen}; training images are guessed worse, so the sets or the crops differ in another way."
-    return f"No memorization found: {seen}; a gap of {found.gap.detectable:.1%} would be found in 8 of 10 tests."
+    return (
+        f"No memorization found: {seen}; a gap of {_percent(found.gap.detectable)} would be found in 8 of 10 tests."
+    )
 
 
 def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
@@ -187,7 +193,7 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
             "classifier_accuracy": found.classifier_accuracy,
             "excess": found.value,
             "found": "unclear",
-            "verdict": f"Excess over the classifier: {found.value:+.1%}. Not memorization: an encoder that is better "
+            "verdict": f"Excess over the classifier: {100.0 * found.value:+.1f} points. Not memorization: an encoder that is better "
             "than the classifier shows it too. Give control images.",
             "limits": list(LIMITS[:1]),
         }
@@ -198,10 +204,13 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
 
 
 def _against_controls(found: OneModel) -> str:
-    seen = f"training images are guessed in {found.accuracy:.1%}, controls in {found.control_accuracy:.1%} of cases"
+    seen = (
+        f"training images are guessed in {_percent(found.accuracy)}, controls in {_percent(found.control_accuracy)} of "
+        "cases"
+    )
     if found.found == "memorization":
         return f"Memorization: {seen} (p = {found.p_value:.2g})."
     return (
-        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {found.detectable:.1%} would be "
+        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {_percent(found.detectable)} would be "
         "found in 8 of 10 tests."
     )

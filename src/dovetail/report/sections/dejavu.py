@@ -105,8 +105,9 @@ def _summary(document: Document) -> tuple[str, ...]:
     neighbours = f"{document['neighbours']} nearest public images"
     if document["method"] != "two models":
         return (f"Each class is guessed by the {neighbours} in the model's own embedding.",)
+    pairs = len(document["pairs"]["gaps"])
     return (
-        f"{document['images']} attacked images, {len(document['pairs']['gaps'])} pair(s) of models, "
+        f"{document['images']} attacked images, {pairs} {'pair' if pairs == 1 else 'pairs'} of models, "
         f"{'both directions' if document['directions'] == 2 else 'one direction'}.",
         f"Each class is guessed by the {neighbours} in the model's own embedding.",
         "What both models guess is correlation; what only the model guesses that trained on the image is "
@@ -128,10 +129,13 @@ def _numbers(document: Document) -> tuple[Number, ...]:
         )  # fmt: skip
     if "excess" in document:
         return (Number("Excess", points(document["excess"]) + " points", "over the classifier: not memorization"),)
+    share = document["memorized_share"]
     return (
         Number("Difference", points(document["difference"]) + " points", "training images less controls",
-               (f"95 %: {interval(document['interval'])}", f"p: {chance(document['p'])}",
+               (f"95 %: {interval(document['interval'])}", f"p, one-sided: {chance(document['p'])}",
                 f"found in 8 of 10 tests: {points(document['detectable'])}")),
+        Number("Memorized share", missing_reason(share) or percent(share), "of the training images, estimated",
+               (f"guessed: {percent(document['target_accuracy'])}, controls {percent(document['control_accuracy'])}",)),
     )  # fmt: skip
 
 
