@@ -193,8 +193,8 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
             "classifier_accuracy": found.classifier_accuracy,
             "excess": found.value,
             "found": "unclear",
-            "verdict": f"Excess over the classifier: {100.0 * found.value:+.1f} points. Not memorization: an encoder that is better "
-            "than the classifier shows it too. Give control images.",
+            "verdict": f"Excess over the classifier: {100.0 * found.value:+.1f} points. Not memorization: an encoder "
+            "that is better than the classifier shows it too. Give control images.",
             "limits": list(LIMITS[:1]),
         }
     raise ParameterError(
@@ -205,12 +205,12 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
 
 def _against_controls(found: OneModel) -> str:
     seen = (
-        f"training images are guessed in {_percent(found.accuracy)}, controls in {_percent(found.control_accuracy)} of "
-        "cases"
+        f"training images are guessed in {_percent(found.accuracy)}, controls in "
+        f"{_percent(found.control_accuracy)} of cases"
     )
     if found.found == "memorization":
         return f"Memorization: {seen} (p = {found.p_value:.2g})."
     return (
-        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {_percent(found.detectable)} would be "
-        "found in 8 of 10 tests."
+        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {_percent(found.detectable)} would "
+        "be found in 8 of 10 tests."
     )

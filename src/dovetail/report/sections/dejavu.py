@@ -135,7 +135,8 @@ def _numbers(document: Document) -> tuple[Number, ...]:
                (f"95 %: {interval(document['interval'])}", f"p, one-sided: {chance(document['p'])}",
                 f"found in 8 of 10 tests: {points(document['detectable'])}")),
         Number("Memorized share", missing_reason(share) or percent(share), "of the training images, estimated",
-               (f"guessed: {percent(document['target_accuracy'])}, controls {percent(document['control_accuracy'])}",)),
+               (f"guessed: {percent(document['target_accuracy'])}",
+                f"controls: {percent(document['control_accuracy'])}")),
     )  # fmt: skip
 
 
