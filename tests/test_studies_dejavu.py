@@ -1,5 +1,6 @@
 """Studies of deja vu: the recorded results carry their claims, and the toys run."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from studies.dejavu_crops import run as crops
 from studies.dejavu_planted import run as planted
 from studies.dejavu_training import images
 from studies.dejavu_training import run as training
+
+from dovetail.core.errors import MissingExtraError
 
 STUDIES = [planted, crops, training]
 
@@ -46,3 +49,13 @@ def test_no_corner_of_a_toy_photograph_shows_its_pattern() -> None:
 def test_the_toys_run(study: Any, tmp_path: Path) -> None:
     assert all(study.verdict(study.main(False, tmp_path)).values())
     assert (tmp_path / "record.json").exists()
+
+
+@pytest.mark.exhaust
+def test_the_training_runs_as_a_toy_or_says_what_it_needs(tmp_path: Path) -> None:
+    if find_spec("torch") is None:
+        with pytest.raises(MissingExtraError, match="pip install torch"):
+            training.main(False, tmp_path)
+        return
+    assert all(training.verdict(training.main(False, tmp_path)).values())
+    assert (tmp_path / "dejavu_training_examples.png").exists()

@@ -211,6 +211,6 @@ def _against_controls(found: OneModel) -> str:
     if found.found == "memorization":
         return f"Memorization: {seen} (p = {found.p_value:.2g})."
     return (
-        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {_percent(found.detectable)} would "
-        "be found in 8 of 10 tests."
+        f"No memorization found: {seen} (p = {found.p_value:.2g}); a difference of {_percent(found.detectable)} "
+        "would be found in 8 of 10 tests."
     )
