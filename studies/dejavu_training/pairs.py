@@ -67,11 +67,7 @@ def every(config: dict[str, Any]) -> Iterator[Pair]:
     for seed in endpoint["pairs"]:
         yield Pair(endpoint["loss"], recipe["images"], seed)
     for seed in beside["pairs"]:
-        for loss in beside["losses"][:1]:
+        for loss in beside["losses"]:
             yield Pair(loss, recipe["images"], seed)
-    for n in beside["images"]:
-        for seed in beside["pairs"]:
+        for n in beside["images"]:
             yield Pair(endpoint["loss"], n, seed)
-    for loss in beside["losses"][1:]:
-        for seed in beside["pairs"]:
-            yield Pair(loss, recipe["images"], seed)

@@ -29,6 +29,10 @@ ACROSS = (
     "Some class has fewer than two images or controls, so classes are not compared each by itself: classes that are "
     "commoner among training images, and easier, look like memorization."
 )
+SEVERAL = (
+    "An image that was attacked in several pairs counts as several in the exact test and in the intervals; the test over "
+    "pairs does not take images as independent."
+)
 LIMITS = (
     "Nothing found is no proof that nothing is memorized, and no privacy: other attacks may find what this one does "
     "not, in other parts of the images and with other knowledge.",
@@ -81,11 +85,12 @@ def dejavu_document(
     progress("pairs of models attacked", len(pairs), len(pairs))
     least = min(each.n for pair in attacked for each in pair)
     shares = sorted({share, *(p for p in SHARES if p * least >= 1)})
-    found = compare_models(attacked, shares=shares, draws=draws, rng=simulation(seed))
+    found = compare_models(attacked, shares=shares, draws=draws, rng=simulation(seed), progress=progress)
     if len(attacked[0]) == 1:
         warnings.append("one direction only: memorization and a better model look alike; attack the images of B too.")
     document = {**settings, "draws": draws, "seed": seed, **_together(found, share)}
     document["directions"] = len(attacked[0])
+    document["limits"] = [*LIMITS, *([] if len(pairs) == 1 else [SEVERAL])]
     document["curve"] = [
         {"share": p, "target_accuracy": one, "reference_accuracy": two}
         for p, one, two in confidence_curve(
@@ -138,7 +143,6 @@ def _together(found: TwoModels, share: float) -> Document:
         },
         "found": found.found,
         "verdict": _verdict(found),
-        "limits": list(LIMITS),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,7 @@ def compare_models(
     shares: Sequence[float] = SHARES,
     draws: int = 2000,
     rng: Entropy | None = None,
+    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> TwoModels:
     """Deja vu over pairs of models, each attacked in one direction or in both.
 
@@ -101,6 +102,8 @@ def compare_models(
         p of score(p).
     draws : int, at least 100
         Of bootstrap and permutation.
+    progress : function
+        Called with a step, how many are done, and of how many.
 
     Notes
     -----
@@ -113,11 +116,16 @@ def compare_models(
         raise DataError("`pairs` must all be attacked in one direction or all in both.")
     directions = [each for pair in pairs for each in pair]
     gaps = tuple(gap(pair).value for pair in pairs)
+    scores = []
+    for number, share in enumerate(shares):
+        progress("scores", number, len(shares))
+        scores.append(measure_score(directions, share, draws=draws, rng=rng))
+    progress("scores", len(shares), len(shares))
     return TwoModels(
         images=sum(each.n for each in directions),
         target_accuracy=float(np.mean([each.target.accuracy for each in directions])),
         reference_accuracy=float(np.mean([each.reference.accuracy for each in directions])),
-        scores=tuple(measure_score(directions, share, draws=draws, rng=rng) for share in shares),
+        scores=tuple(scores),
         partition=Partition.of(directions),
         mcnemar=mcnemar_of(directions),
         balanced=all(len({each.n for each in pair}) == 1 for pair in pairs),
