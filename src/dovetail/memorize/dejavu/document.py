@@ -30,8 +30,8 @@ ACROSS = (
     "commoner among training images, and easier, look like memorization."
 )
 SEVERAL = (
-    "An image that was attacked in several pairs counts as several in the exact test and in the intervals; the test over "
-    "pairs does not take images as independent."
+    "An image that was attacked in several pairs counts as several in the exact test and in the intervals; the test "
+    "over pairs does not take images as independent."
 )
 LIMITS = (
     "Nothing found is no proof that nothing is memorized, and no privacy: other attacks may find what this one does "
