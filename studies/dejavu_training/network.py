@@ -19,7 +19,6 @@ torch.set_num_threads(1)  # on shared cores two threads are many times slower
 
 INPUT = 16  # pixels of a side that the network sees
 WIDTH, PROJECTION = 512, 256
-LAYERS = ("backbone", "projector")
 MOMENTUM, TEMPERATURE = 0.99, 0.15
 
 

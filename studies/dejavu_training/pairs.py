@@ -9,6 +9,7 @@ import numpy as np
 from studies.dejavu_training.images import Images, World, balanced, corners
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+LAYERS = ("backbone", "projector")
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ def data(pair: Pair, public: int) -> tuple[dict[str, Images], Arrays]:
 
 def make(pair: Pair, recipe: dict[str, Any], folder: Path) -> None:
     """Train both models and write embeddings after each number of visits; what is written already is kept."""
-    from studies.dejavu_training.network import LAYERS, train
-
     if all(place(folder, pair, visit, LAYERS[-1]).exists() for visit in recipe["visits"]):
         return
+    from studies.dejavu_training.network import train
+
     images, labels = data(pair, recipe["public"])
     models = [
         train(images[name], labels[name], loss=pair.loss, seed=10 * pair.seed + number, batch=recipe["batch"],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from studies.dejavu_training.draw import drawn, examples
-from studies.dejavu_training.pairs import Pair, every, make, place
+from studies.dejavu_training.pairs import LAYERS, Pair, every, make, place
 from studies.record import command, picture, record
 
 from dovetail.core.extras import require
@@ -19,7 +19,6 @@ from dovetail.memorize.dejavu.score import score
 from dovetail.memorize.dejavu.two_models import confidence_curve
 
 HOME = Path(__file__).parent
-LAYERS = ("backbone", "projector")
 SHARES = (0.1, 0.2, 0.5)
 TOY = {"images": 20, "public": 200, "neighbours": 10, "batch": 20, "visits": [5, 20]}
 
