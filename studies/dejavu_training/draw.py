@@ -41,7 +41,7 @@ def by_confidence(axis: Any, rows: pl.DataFrame) -> None:
             axis.plot(shares, [part[column].mean() for column in columns], style, color=colour, marker="o", ms=3,
                       label=f"{loss}, {who} model")  # fmt: skip
     axis.axhline(0.1, color="0.7", lw=0.8)
-    axis.set(title="1.3: accuracy on the most confident", xlabel="% most confident", ylabel="accuracy", ylim=(0, 0.7))
+    axis.set(title="1.3: accuracy on the most confident", xlabel="% most confident", ylabel="accuracy", ylim=(0, 0.9))
     axis.legend(fontsize="x-small")
 
 
@@ -70,7 +70,7 @@ def over_visits(axis: Any, rows: pl.DataFrame, backbone: pl.DataFrame) -> None:
     )
     axis.axhline(0.0, color="0.7", lw=0.8)
     axis.set(title="1.4: over training, projector", xlabel="visits of each image", ylabel="difference of accuracies")
-    axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(0.0, 0.62))
+    axis.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(0.0, 0.91))
 
 
 def partition(axis: Any, rows: pl.DataFrame) -> None:
