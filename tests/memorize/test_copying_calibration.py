@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.statistics import expect_caught, expect_share
 
+from dovetail.memorize.copying.cells import compare_cells
 from dovetail.memorize.copying.data_copying import CopyingTest
 from dovetail.memorize.copying.mann_whitney import rank_test
 
@@ -60,3 +61,13 @@ def test_a_statistic_of_the_wrong_scale_would_be_caught() -> None:
     # C_T is no z-score: taken for one, it never rejects
     never = np.zeros(RUNS, dtype=bool)
     expect_caught(expect_share, never, 0.04, 0.06, [0.12])
+
+
+def test_holm_over_cells_keeps_the_level() -> None:
+    fired = []
+    for seed in range(1000):
+        draw = np.random.default_rng(seed).random
+        labels = np.repeat(np.arange(8), 75)
+        found = compare_cells((draw(600), labels), (draw(600), labels))
+        fired.append(min(cell.p_holm for cell in found.cells) <= 0.05)
+    expect_share(fired, 0.0, 0.055, [0.15])

@@ -13,7 +13,7 @@ from scipy.stats import fisher_exact
 from dovetail.core.checks import share, whole
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
-from dovetail.memorize.copying.baselines.comparison import compare_baselines
+from dovetail.memorize.copying.baselines.compare import compare_baselines
 from dovetail.memorize.copying.cells import (
     Partition,
     compare_cells,
