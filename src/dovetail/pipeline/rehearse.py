@@ -10,6 +10,7 @@ from dovetail.core.stages import Reports
 from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
+from dovetail.pipeline.evaluate.copying import released_copies
 from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
@@ -71,6 +72,9 @@ def rehearse(
         )
         for one in every.values()
     ]
+    progress("copying", 0, 1)
+    found[0] = replace(found[0], copying=released_copies(collection, rng))
+    progress("copying", 1, 1)
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return privacy_report(
         collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=seed, release=NOTHING,

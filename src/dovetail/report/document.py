@@ -27,6 +27,7 @@ class Missing:
 
 
 NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
+NO_COPYING = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
 NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
 
 
@@ -166,6 +167,7 @@ class Evaluation:
     estimates: Estimates
     attacks: dict[str, MeasuredAttack | Missing] | Missing = NO_TRUTH
     learnability: list[Learnability] | Missing = NO_TRUTH
+    copying: dict[str, Any] | Missing = NO_COPYING
 
     @property
     def attack(self) -> MeasuredAttack | Missing:
@@ -297,6 +299,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         if isinstance(evaluation.attacks, Missing)
         else [{"name": name, **to_jsonable(found)} for name, found in evaluation.attacks.items()],
         "learnability": evaluation.learnability,
+        "copying": evaluation.copying,
         "estimates": evaluation.estimates,
     }
 

@@ -13,7 +13,8 @@ def attack_table(document: Document) -> Table:
     """Every attack on the chosen shuffler beside the chance level; no rows where nothing was attacked."""
     attacks = attacks_of(document)
     if not attacks:
-        return Table((), (), (f"No attack was mounted: {missing_reason(document['attacks'])}.",))
+        why = f"No attack was mounted: {missing_reason(document['attacks'])}."
+        return Table((), (), (why, *copying_notes(document)))
     known = [attack for attack in attacks if missing_reason(attack) is None]
     level = percent(known[0]["level"]) if known else ABSENT
     columns = ("attack", "right", "chance level", f"{level} interval", "nearly always right")
@@ -31,7 +32,21 @@ def attack_table(document: Document) -> Table:
             f"for everybody. Nearly always right: share of the targets guessed right in at least "
             f"{percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
         )
-    return Table(columns, rows, tuple(notes))
+    return Table(columns, rows, (*notes, *copying_notes(document)))
+
+
+def copying_notes(document: Document) -> tuple[str, ...]:
+    """Whether released rows repeat people, in words; nothing in documents that do not say."""
+    found = document.get("copying")
+    if found is None or missing_reason(found) is not None:
+        return ()
+    nearer = percent(1.0 - found["delta"]["value"])
+    return (
+        f"Copies: {percent(found['copies'])} of {found['released']:,} released rows equal somebody's public columns "
+        f"and true value together; of people who are not in the release {percent(found['coincidences'])} do. A "
+        f"released row is nearer to the people in the release than somebody else is with chance {nearer} (half: no "
+        f"nearer); who is in it is told with an AUC of {found['membership']:.3f}. Public columns leave as they are.",
+    )
 
 
 def _cells(attack: Document) -> tuple[str, ...]:
