@@ -3,7 +3,7 @@
 Run: python benchmarks/memorize_speed.py [--million]
 
 Processor time of one core, and peak memory. Yardstick: one product of the matrices of all pairs, which any exact
-search needs. Naive: the same nearest neighbours row by row in numpy. Peer: faiss, exact and approximate with recall, where
+search needs. Naive: the same row by row in numpy. Peer: faiss, exact and approximate with its recall, where
 it is installed (`pip install faiss-cpu`). `--million`: a million training rows.
 """
 

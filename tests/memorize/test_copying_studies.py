@@ -1,0 +1,29 @@
+"""Studies of data-copying: the recorded results carry their claims and are those of the README, and the toys run."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from studies.copying_digits import run as digits
+from studies.copying_moons import run as moons
+
+
+@pytest.mark.parametrize("study", [moons, digits], ids=lambda study: str(study.__name__))
+def test_the_recorded_results_carry_the_claim(study: Any) -> None:
+    home = Path(study.__file__).parent
+    assert (home / "README.md").read_text().startswith("# Claim: ")
+    verdict = study.verdict(pl.read_csv(home / "results.csv"))
+    assert len(verdict) >= 5 and all(verdict.values()), verdict
+
+
+def test_every_cell_of_the_masked_moons_is_found_when_it_is_the_copied_one() -> None:
+    table = pl.read_csv(Path(moons.__file__).parent / "results.csv").filter(pl.col("bandwidth") < 0)
+    assert table.height == 5 and float(table["masked_p"].max()) < 1e-5  # type: ignore[arg-type]
+    assert float(table["c_t"].min()) > 0 < float(table["z"].min())  # type: ignore[arg-type]
+
+
+@pytest.mark.exhaust
+def test_the_toy_of_the_moons_runs_and_carries_the_claim(tmp_path: Path) -> None:
+    assert all(moons.verdict(moons.main(False, tmp_path)).values())
+    assert (tmp_path / "copying_moons.csv").exists() and (tmp_path / "record.json").exists()
