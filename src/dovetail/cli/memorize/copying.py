@@ -74,6 +74,8 @@ def _copying(
     for page in pages:
         if page.exists() and not force:
             raise OutputError(f"{page}: exists already; use --force to replace it, or name another place.")
+        if not page.absolute().parent.is_dir():
+            raise OutputError(f"{page}: its folder does not exist; name another place.")
     samples = read_samples(
         train, fresh, generated, holdout=holdout, ignore=split_names(ignore), categories=split_names(categories),
         array=array, image_shape=_shape(image_shape),

@@ -157,7 +157,7 @@ class CopyingResult:
             )
         if self.constant_columns:
             said.append(
-                f"{self.constant_columns} columns are constant in the training sample and tell nothing apart."
+                f"Constant columns in the training sample, which tell nothing apart: {self.constant_columns}."
             )
         if self.duplicates.twins_generated > self.duplicates.twins_fresh + 0.01:
             said.append(

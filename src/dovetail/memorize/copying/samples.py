@@ -79,7 +79,7 @@ def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
         raise DataError(
             f"fresh: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
             f"{int(np.flatnonzero(same)[0]) + 1}), which hides copying; take a sample that was not trained on, or "
-            "drop these rows (overlap: drop)."
+            "drop these rows (--overlap drop)."
         )
     return fresh
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import polars as pl
@@ -122,8 +123,8 @@ def _tables(tables: dict[str, pl.DataFrame], ignore: Sequence[str], categories: 
 def _array(place: Path, name: str | None) -> NDArray[Any]:
     try:
         found = np.load(place, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{place}: cannot be read as an array of numbers ({str(error).splitlines()[0]}).") from None
+    except (OSError, ValueError, EOFError, BadZipFile):
+        raise DataError(f"{place}: is no array of numbers; save it with numpy.save or savez.") from None
     if not isinstance(found, np.ndarray):
         names = list(found.files)
         if name is None and len(names) != 1:
