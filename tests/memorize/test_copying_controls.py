@@ -35,9 +35,9 @@ def shrunk(
     return neighbours(train, generated), neighbours(holdout, generated)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.5, 0.05])
-def test_a_shrunk_or_collapsed_model_trips_no_control(scale: float) -> None:
-    pairs = [shrunk(seed, scale=scale) for seed in range(300)]
+@pytest.mark.parametrize(("scale", "width"), [(1.0, 5), (0.5, 5), (0.05, 2)])
+def test_a_shrunk_or_collapsed_model_trips_no_control(scale: float, width: int) -> None:
+    pairs = [shrunk(seed, scale=scale, width=width) for seed in range(300)]
     for test in (lambda t, v: holdout_ratio(t, v, size=150), paired_tail):
         fired = [test(*pair).p <= 0.05 for pair in pairs]
         expect_share(fired, 0.0, 0.05, [0.2])

@@ -157,7 +157,7 @@ class CopyingResult:
             )
         if self.constant_columns:
             said.append(
-                f"Constant columns in the training sample, which tell nothing apart: {self.constant_columns}."
+                f"Constant in the training sample, so telling nothing apart: {self.constant_columns} columns."
             )
         if self.duplicates.twins_generated > self.duplicates.twins_fresh + 0.01:
             said.append(

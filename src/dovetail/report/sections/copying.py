@@ -122,7 +122,7 @@ def _numbers(document: Document) -> tuple[Number, ...]:
             f"{document['delta']['value']:.3f}",
             "Chance that a generated point is farther from the training data than a fresh one; below 1/2 is nearer.",
             (
-                f"95 % interval {low:.3f} to {high:.3f}",
+                f"{1.0 - document['level']:.0%} interval {low:.3f} to {high:.3f}",
                 f"Z {document['z']:+.2f}, {_p(document['p_copying'])} one-sided",
             ),
         ),
@@ -169,7 +169,7 @@ def _cells(document: Document, points: dict[str, NDArray[np.float64]], labels: N
         "Z",
         "p",
         "p (Holm)",
-        "share of Q - P, z",
+        "share, z",
         "seen from",
     )
     rows = tuple(
