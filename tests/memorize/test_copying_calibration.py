@@ -65,9 +65,9 @@ def test_a_statistic_of_the_wrong_scale_would_be_caught() -> None:
 
 def test_holm_over_cells_keeps_the_level() -> None:
     fired = []
-    for seed in range(1000):
+    for seed in range(500):
         draw = np.random.default_rng(seed).random
         labels = np.repeat(np.arange(8), 75)
         found = compare_cells((draw(600), labels), (draw(600), labels))
         fired.append(min(cell.p_holm for cell in found.cells) <= 0.05)
-    expect_share(fired, 0.0, 0.055, [0.15])
+    expect_share(fired, 0.0, 0.055, [0.17])

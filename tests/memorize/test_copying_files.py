@@ -1,6 +1,7 @@
 """The verb on tables, arrays and images: its document, its page, and one clear line for what cannot be tested."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,10 @@ def test_any_embedding_and_the_cosine_decide_what_near_means() -> None:
     assert halves.test(moved, baselines=False).duplicates.generated == 300
     with pytest.raises(DataError, match="have no cosine"):
         CopyingTest.prepare(np.concatenate([train, np.zeros((1, 4))]), fresh, distance="cosine")
+
+
+def test_the_lines_of_the_documentation_run_and_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "memorize.md").read_text()
+    block = next(one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "CopyingTest" in one)
+    exec(compile(block, "memorize.md", "exec"), {})
+    assert capsys.readouterr().out.strip() == "nothing found | copying"

@@ -31,7 +31,7 @@ from dovetail.memorize.copying.controls import (
 )
 from dovetail.memorize.copying.copied_fraction import copied_fraction
 from dovetail.memorize.copying.delta_interval import delta_interval
-from dovetail.memorize.copying.duplicates import first_rows, repeated_share, rows_in
+from dovetail.memorize.copying.duplicates import Keys, first_rows, repeated_share, row_keys
 from dovetail.memorize.copying.mann_whitney import rank_test
 from dovetail.memorize.copying.reference import ReferenceResult, reference_result
 from dovetail.memorize.copying.result import CopyingResult, Duplicates, NearestCopy
@@ -73,6 +73,7 @@ class CopyingTest:
 
     train: Points
     fresh: Points
+    keys: Keys
     index: TrainingIndex
     distances: NDArray[np.float64]
     fresh_rows: NDArray[np.int64]
@@ -161,14 +162,14 @@ class CopyingTest:
         some = rng.permutation(len(t))[:THRESHOLD_ROWS]
         threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
         return cls(
-            raw, other, index, distances, rows, folds, _pools(t, v, rng), threshold, distance, constant, level, tail,
-            seed, embed, deduplicate,
+            raw, other, row_keys(raw), index, distances, rows, folds, _pools(t, v, rng), threshold, distance,
+            constant, level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
     def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
         """Compare one generated sample (m, d) with the fresh one; `baselines` costs as much again."""
         raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
-        repeated = repeated_share(raw), repeated_share(self.fresh)
+        repeated = repeated_share(row_keys(raw)), repeated_share(row_keys(self.fresh))
         if self.deduplicate:
             raw = checked(raw[first_rows(raw)], "generated, distinct rows")
         rng = simulation(self.seed + 1)
@@ -241,13 +242,13 @@ class CopyingTest:
         )  # fmt: skip
 
     def _duplicates(self, generated: Points, repeated: tuple[float, float]) -> Duplicates:
-        copies, usual = rows_in(generated, self.train), rows_in(self.fresh, self.train)
+        copies, usual = (np.isin(row_keys(sample), self.keys) for sample in (generated, self.fresh))
         table = [[copies.sum(), (~copies).sum()], [usual.sum(), (~usual).sum()]]
         return Duplicates(
             int(copies.sum()),
             int(usual.sum()),
             float(fisher_exact(table, alternative="greater").pvalue),
-            repeated_share(self.train),
+            repeated_share(self.keys),
             *repeated,
         )
 

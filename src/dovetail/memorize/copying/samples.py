@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.memorize.copying.duplicates import repeated_share, rows_in
+from dovetail.memorize.copying.duplicates import repeated_share, row_keys, rows_in
 
 Points = NDArray[np.float64]  # (n, d)
 
@@ -73,7 +73,7 @@ def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
                 f"fresh: {len(left):,} rows are left without those of the training sample; at least {LEAST}."
             )
         return left
-    usual = repeated_share(train)
+    usual = repeated_share(row_keys(train))
     room = 3.0 * sqrt(usual * (1.0 - usual) * (1.0 / len(fresh) + 2.0 / len(train)))
     if same.mean() > usual + room:
         raise DataError(
