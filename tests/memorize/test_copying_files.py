@@ -211,3 +211,11 @@ def test_the_lines_of_the_documentation_run_and_print_what_they_say(capsys: pyte
     block = next(one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "CopyingTest" in one)
     exec(compile(block, "memorize.md", "exec"), {})
     assert capsys.readouterr().out.strip() == "nothing found | copying"
+
+
+def test_a_table_of_few_distinct_rows_is_tested_with_all_measures() -> None:
+    draw = np.random.default_rng(6)
+    train, fresh, made = (draw.integers(0, 2, (600, 1)).astype(float) for _ in range(3))
+    found = CopyingTest.prepare(train, fresh, cells=4).test(made)
+    document = json.loads(json.dumps(found.document(), allow_nan=False))
+    assert document["verdict"] == "nothing found" and document["z"] == 0.0

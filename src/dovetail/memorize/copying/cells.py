@@ -14,6 +14,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.extras import require
 from dovetail.memorize.copying.delta_interval import delta_interval
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
+from dovetail.memorize.copying.duplicates import first_rows
 from dovetail.memorize.copying.mann_whitney import RankTest, rank_test
 from dovetail.memorize.copying.multiplicity import benjamini_hochberg, holm
 
@@ -73,6 +74,7 @@ def fit_partition(train: Points, k: int, *, seed: int) -> Partition:
     some, starts = train, 10
     if len(train) > MOST_FITTED:  # cells of a part of T serve as well
         some, starts = train[np.random.default_rng(seed).permutation(len(train))[:MOST_FITTED]], 3
+    k = min(k, len(first_rows(some)))
     cluster = require("sklearn.cluster", extra="memorize").KMeans(k, n_init=starts, random_state=seed)
     fitted = cluster.fit(some)
     return lambda points: np.asarray(fitted.predict(points), dtype=np.int64)

@@ -13,6 +13,7 @@ from dovetail.memorize.copying.duplicates import repeated_share, row_keys, rows_
 Points = NDArray[np.float64]  # (n, d)
 
 LEAST = 20
+LARGEST = 1e100  # squares stay inside the doubles
 
 WHY_FRESH = (
     "the test compares generated data with a fresh sample of the truth, which the model has not seen: without one, "
@@ -43,11 +44,11 @@ def checked(points: ArrayLike | None, what: str, *, width: int | None = None) ->
         raise DataError(f"{what}: has no columns.")
     if width is not None and found.shape[1] != width:
         raise DataError(f"{what}: has {found.shape[1]:,} columns, the training sample {width:,}; they must agree.")
-    bad = ~np.isfinite(found).all(axis=1)
+    bad = ~(np.abs(found) < LARGEST).all(axis=1)
     if bad.any():
         rows = np.flatnonzero(bad)
         raise DataError(
-            f"{what}: {rows.size:,} rows hold values that are missing or infinite (first row {rows[0] + 1}); drop or "
+            f"{what}: {rows.size:,} rows hold values that are missing, infinite or beyond 1e100 (first row {rows[0] + 1}); drop or "
             "fill them in all samples alike."
         )
     return found

@@ -36,6 +36,8 @@ def three_sample_mmd(
 ) -> ThreeSampleMMD:
     """The relative test in equally many points of each sample, at most 1,000; global, blind to local copying.
 
+    Where all three have one law the statistic is degenerate and the normal p-value rough.
+
     Source
     ------
     Bounliphone, Belilovsky, Blaschko, Antonoglou, Gretton (2016), A test of relative similarity, ICLR, section 3.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.extras import require
+from dovetail.memorize.copying.duplicates import first_rows
 
 Points = NDArray[np.float64]  # (n, d)
 Curve = NDArray[np.float64]  # (r,)
@@ -58,6 +59,7 @@ def precision_recall(
     source = entropy_or_system(rng)
     some = [points[source.permutation(len(points))[:MOST]] for points in (train, generated)]
     cluster = require("sklearn.cluster", extra="memorize").KMeans
+    clusters = min(clusters, len(first_rows(np.concatenate(some))))
     curves = []
     for _ in range(repeats):
         labels = cluster(clusters, n_init=1, random_state=int(source.below(1 << 31, 1)[0])).fit_predict(
