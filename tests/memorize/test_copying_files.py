@@ -202,6 +202,8 @@ def test_any_embedding_and_the_cosine_decide_what_near_means() -> None:
     halves = CopyingTest.prepare(train, fresh, embed=lambda points: points[:, :2])
     moved = train + np.array([0.0, 0.0, 5.0, 5.0])
     assert halves.test(moved, baselines=False).duplicates.generated == 300
+    with pytest.raises(DataError, match="beyond 1e100"):
+        CopyingTest.prepare(1e200 * train, fresh)
     with pytest.raises(DataError, match="have no cosine"):
         CopyingTest.prepare(np.concatenate([train, np.zeros((1, 4))]), fresh, distance="cosine")
 

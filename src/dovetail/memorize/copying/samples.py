@@ -48,8 +48,8 @@ def checked(points: ArrayLike | None, what: str, *, width: int | None = None) ->
     if bad.any():
         rows = np.flatnonzero(bad)
         raise DataError(
-            f"{what}: {rows.size:,} rows hold values that are missing, infinite or beyond 1e100 (first row {rows[0] + 1}); drop or "
-            "fill them in all samples alike."
+            f"{what}: {rows.size:,} rows hold values that are missing, infinite or beyond 1e100 (first row "
+            f"{rows[0] + 1}); drop or fill them in all samples alike."
         )
     return found
 
