@@ -144,3 +144,22 @@ def test_what_found_nothing_says_what_it_would_have_found() -> None:
     assert found.document()["minimum_detectable_share"]["all_points"] == pytest.approx(
         2.4865 * np.sqrt(1 / 600), rel=1e-3
     )
+
+
+def test_a_single_coincidence_in_discrete_data_is_no_copy_and_many_are() -> None:
+    draw = np.random.default_rng(11)
+    train, fresh, generated = (draw.permutation(6000)[:200] for _ in range(3))  # rows are numbers of 6,000 kinds
+    fresh, generated = np.setdiff1d(fresh, train), np.setdiff1d(generated, train)
+    generated[:1] = train[:1]
+    rows = [np.stack([one // 80, one % 80], axis=1).astype(float) for one in (train, fresh, generated)]
+    assert "literal copies" not in detect_copying(*rows).fired
+    rows[2][:8] = rows[0][:8]
+    assert "literal copies" in detect_copying(*rows).fired
+
+
+def test_distinct_rows_keep_their_places_in_the_sample() -> None:
+    draw = np.random.default_rng(12).standard_normal
+    train, generated = draw((300, 3)), draw((300, 3))
+    generated[:100], generated[200] = generated[100], train[5]
+    found = detect_copying(train, draw((300, 3)), generated, deduplicate=True)
+    assert found.m == 200 and (found.nearest[0].generated, found.nearest[0].train) == (200, 5)

@@ -31,7 +31,14 @@ from dovetail.memorize.copying.controls import (
 )
 from dovetail.memorize.copying.copied_fraction import copied_fraction
 from dovetail.memorize.copying.delta_interval import delta_interval
-from dovetail.memorize.copying.duplicates import Keys, first_rows, repeated_share, row_keys
+from dovetail.memorize.copying.duplicates import (
+    Keys,
+    all_coincide_in,
+    first_rows,
+    repeated_share,
+    row_keys,
+    unrepeated_columns,
+)
 from dovetail.memorize.copying.mann_whitney import rank_test
 from dovetail.memorize.copying.reference import ReferenceResult, reference_result
 from dovetail.memorize.copying.result import CopyingResult, Duplicates, NearestCopy
@@ -82,6 +89,7 @@ class CopyingTest:
     threshold: float
     distance: Distance
     constant: int
+    unrepeated: int
     level: float
     tail: int
     seed: int
@@ -143,7 +151,7 @@ class CopyingTest:
         raw = checked(_embedded(train, embed), "train")
         other = apart(raw, checked(_embedded(fresh, embed), "fresh", width=raw.shape[1]), overlap=overlap)
         if deduplicate:
-            other = other[first_rows(other)]
+            other = checked(other[first_rows(other)], "fresh, distinct rows")
         kept = other
         if holdout is not None:
             kept = checked(_embedded(holdout, embed), "holdout", width=raw.shape[1])
@@ -163,15 +171,16 @@ class CopyingTest:
         threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
         return cls(
             raw, other, row_keys(raw), index, distances, rows, folds, _pools(t, v, rng), threshold, distance,
-            constant, level, tail, seed, embed, deduplicate,
+            constant, unrepeated_columns(raw), level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
     def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
         """Compare one generated sample (m, d) with the fresh one; `baselines` costs as much again."""
         raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
         repeated = repeated_share(row_keys(raw)), repeated_share(row_keys(self.fresh))
+        places = first_rows(raw) if self.deduplicate else np.arange(len(raw))
         if self.deduplicate:
-            raw = checked(raw[first_rows(raw)], "generated, distinct rows")
+            raw = checked(raw[places], "generated, distinct rows")
         rng = simulation(self.seed + 1)
         q = normalized(raw, self.distance, "generated")
         distances, rows = self.index.nearest(q, tick=lambda done, total: progress("generated", done, total))
@@ -208,7 +217,7 @@ class CopyingTest:
             duplicates=self._duplicates(raw, repeated),
             copied_fraction=fraction,
             threshold=(self.threshold, near, usual),
-            nearest=self._nearest(distances, rows),
+            nearest=self._nearest(distances, rows, places),
             baselines=compare_baselines(
                 (self.train, self.fresh, raw),
                 self.index,
@@ -241,8 +250,9 @@ class CopyingTest:
             distance=self.distance,
         )  # fmt: skip
 
-    def _duplicates(self, generated: Points, repeated: tuple[float, float]) -> Duplicates:
-        copies, usual = (np.isin(row_keys(sample), self.keys) for sample in (generated, self.fresh))
+    def _duplicates(self, raw: Points, repeated: tuple[float, float]) -> Duplicates:
+        copies, usual = (np.isin(row_keys(sample), self.keys) for sample in (raw, self.fresh))
+        sizes = {"l": len(self.train), "n": len(self.fresh), "m": len(raw)}
         table = [[copies.sum(), (~copies).sum()], [usual.sum(), (~usual).sum()]]
         return Duplicates(
             int(copies.sum()),
@@ -250,13 +260,21 @@ class CopyingTest:
             float(fisher_exact(table, alternative="greater").pvalue),
             repeated_share(self.keys),
             *repeated,
+            0.0
+            if self.unrepeated > 1
+            else all_coincide_in(int(copies.sum()), len(self.train), len(self.fresh), len(raw)),
         )
 
-    def _nearest(self, distances: NDArray[np.float64], rows: NDArray[np.int64]) -> tuple[NearestCopy, ...]:
+    def _nearest(
+        self, distances: NDArray[np.float64], rows: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> tuple[NearestCopy, ...]:
+        """The nearest pairs, one for each training row; `places` (m,) are the rows of the sample as it was given."""
         order = np.argsort(distances, kind="stable")
-        first = order[np.sort(np.unique(rows[order], return_index=True)[1])][:SHOWN]  # one for each training row
+        first = order[np.sort(np.unique(rows[order], return_index=True)[1])][:SHOWN]
         return tuple(
-            NearestCopy(int(i), int(rows[i]), float(distances[i]), float((self.distances <= distances[i]).mean()))
+            NearestCopy(
+                int(places[i]), int(rows[i]), float(distances[i]), float((self.distances <= distances[i]).mean())
+            )
             for i in first
         )
 

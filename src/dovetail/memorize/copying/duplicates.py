@@ -28,6 +28,24 @@ def first_rows(points: Points) -> NDArray[np.int64]:
     return np.sort(np.unique(row_keys(points), return_index=True)[1]).astype(np.int64)
 
 
+def all_coincide_in(count: int, l: int, n: int, m: int) -> float:  # noqa: E741
+    """Chance that `count` coincidences of rows are all between Q (m) and T (l), none in T or between P (n) and T.
+
+    Pairs of rows are taken to coincide equally often wherever they are.
+
+    >>> round(all_coincide_in(2, l=2000, n=1000, m=1000), 3)
+    0.111
+    """
+    among_others, of_generated = l * (l - 1) / 2 + l * n, l * m
+    return float((of_generated / (among_others + of_generated)) ** count)
+
+
+def unrepeated_columns(points: Points) -> int:
+    """Columns of at most 2,000 rows in which at least 99 % of the values are distinct."""
+    some = np.sort(points[:2_000], axis=0)
+    return int(((np.diff(some, axis=0) > 0).mean(axis=0) >= 0.99).sum())
+
+
 def repeated_share(keys: Keys) -> float:
     """Share of rows that have a twin in the same sample, from their `row_keys`."""
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)

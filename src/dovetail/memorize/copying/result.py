@@ -10,12 +10,17 @@ from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membe
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks, detectable_by_tail
 from dovetail.memorize.copying.mann_whitney import RankTest
 
+LITERAL = 0.01
 TIED = 0.1  # share of fresh points at distance 0, above which the test is weak
 
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Rows of Q and of P that stand in T, with Fisher's p for "more of Q", and twins inside each sample."""
+    """Rows of Q and of P that stand in T, with Fisher's p for "more of Q", and twins inside each sample.
+
+    `by_coincidence` is the chance that so many coincidences all fall to Q, where T and P show none; 0 where two
+    columns hardly ever repeat a value, so that whole rows do not coincide.
+    """
 
     generated: int
     fresh: int
@@ -23,11 +28,13 @@ class Duplicates:
     twins_train: float
     twins_generated: float
     twins_fresh: float
+    by_coincidence: float
 
     @property
     def literal(self) -> bool:
-        """Whether Q holds training rows although nothing else repeats: data are continuous, so these are copies."""
-        return self.generated > 0 and self.fresh == 0 and self.twins_train == 0.0
+        """Whether Q holds training rows although nothing else repeats, and coincidence does not explain it."""
+        alone = self.generated > 0 and self.fresh == 0 and self.twins_train == 0.0
+        return alone and self.by_coincidence <= LITERAL
 
 
 @dataclass(frozen=True)
