@@ -252,7 +252,6 @@ class CopyingTest:
 
     def _duplicates(self, raw: Points, repeated: tuple[float, float]) -> Duplicates:
         copies, usual = (np.isin(row_keys(sample), self.keys) for sample in (raw, self.fresh))
-        sizes = {"l": len(self.train), "n": len(self.fresh), "m": len(raw)}
         table = [[copies.sum(), (~copies).sum()], [usual.sum(), (~usual).sum()]]
         return Duplicates(
             int(copies.sum()),
