@@ -26,6 +26,10 @@ VERBS = {
         "Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that "
         "is.",
     ),
+    "check": (
+        "dovetail.cli.planning.check",
+        "List every problem of a table with a remedy each, and write the configuration that `run` takes.",
+    ),
     "plan-shuffle": (
         "dovetail.cli.planning.plan_shuffle",
         "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",

@@ -1,1 +1,1 @@
-"""`dovetail plan`, `plan-shuffle` and `compare`: what to promise before anything is collected."""
+"""`dovetail plan`, `check`, `plan-shuffle` and `compare`: what to promise before anything is collected."""

@@ -21,6 +21,9 @@ ADVICE = "`dovetail check` finds out how it is written"
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
+LongRows = list[tuple[int, int]]  # row, counted from 1 below the header; its number of fields
+
+
 def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.DataFrame:
     """Every column as text; rows without any value are nobody's and left out.
 
@@ -29,15 +32,32 @@ def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.Dat
     DataError
         Another encoding or separator than was said, repeated names, rows with more fields than the header.
     """
+    frame, long = read_rows(place, written, header=header)
+    if long:
+        raise DataError(f"{place}: {too_long(long, frame.width, written)}")
+    return frame
+
+
+def too_long(long: LongRows, width: int, written: FileFormat) -> str:
+    """What is wrong with rows that have more fields than the header, and what to do."""
+    shown = ", ".join(f"{number:,} with {fields}" for number, fields in long[:_SHOWN])
+    return (
+        f"{len(long):,} rows have more fields than the {width} of the header (rows {shown}); put quotes around texts "
+        f"that hold the separator {_toml(written.separator)}."
+    )
+
+
+def read_rows(place: Path, written: FileFormat, *, header: bool = True) -> tuple[pl.DataFrame, LongRows]:
+    """As `read_csv`; fields beyond the header's are cut off, and the rows that lose a value by it are listed."""
     text = utf8(place, written.encoding)
     names, start = _names(text, place, written, header=header)
     body = b",".join(b"c%d" % number for number in range(len(names))).replace(b",", written.separator.encode())
     content = body + b"\n" + text[start:]
-    frame = _parse(content, names, place, written, first_line=text[:start].count(b"\n"))
+    frame, long = _parse(content, names, place, written, first_line=text[:start].count(b"\n"))
     frame.columns = names
     if frame.width > 1:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null() | (pl.all() == "")))
-    return frame.head(max(frame.height - written.footer_rows, 0))
+    return frame.head(max(frame.height - written.footer_rows, 0)), long
 
 
 def utf8(place: Path, encoding: str = "utf-8") -> bytes:
@@ -104,7 +124,7 @@ def _offset(text: bytes, lines: int) -> int:
 
 def _named(row: list[str], place: Path, written: FileFormat, *, header: bool) -> list[str]:
     if written.columns is not None:
-        if len(written.columns) != len(row):
+        if len(written.columns) < len(row):
             raise DataError(
                 f"{place}: has {len(row)} columns, and `columns` in [data] names {len(written.columns)}; name each."
             )
@@ -131,28 +151,28 @@ def _toml(letter: str) -> str:
     return '"\\t"' if letter == "\t" else f'"{letter}"'
 
 
-def _parse(content: bytes, names: list[str], place: Path, written: FileFormat, *, first_line: int) -> pl.DataFrame:
+def _parse(
+    content: bytes, names: list[str], place: Path, written: FileFormat, *, first_line: int
+) -> tuple[pl.DataFrame, LongRows]:
     """The rows below the synthetic header; carefully where they are not all alike."""
-    how = {"separator": written.separator, "quote_char": written.quote, "infer_schema": False}
     try:
-        return pl.read_csv(content, **how)  # type: ignore[arg-type]
+        return pl.read_csv(content, separator=written.separator, quote_char=written.quote, infer_schema=False), []
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        pass
-    return _parse_carefully(content, names, place, written, first_line=first_line)
+        return _parse_carefully(content, len(names), place, written, first_line=first_line)
 
 
 def _parse_carefully(
-    content: bytes, names: list[str], place: Path, written: FileFormat, *, first_line: int
-) -> pl.DataFrame:
-    """As `_parse`, for rows of different lengths and with stray quotes: empty fields too many are cut off."""
+    content: bytes, width: int, place: Path, written: FileFormat, *, first_line: int
+) -> tuple[pl.DataFrame, LongRows]:
+    """As `_parse`, for rows of different lengths and with stray quotes."""
     reader: Any = rows_of_text(content, written)
-    width = len(names)
     next(reader)
     kept, long = [], []
     try:
-        for number, row in enumerate(reader, start=1):
+        for number, row in enumerate((row for row in reader if row), start=1):
             if len(row) > width and any(field.strip() for field in row[width:]):
                 long.append((number, len(row)))
+                continue
             kept.append([*row[:width], *[""] * (width - len(row))])
     except csv.Error:
         line = first_line + reader.line_num - 1
@@ -161,11 +181,6 @@ def _parse_carefully(
         ) from None
     if kept and any(field.count("\n") > 100 for field in kept[-1]):
         raise DataError(f"{place}: a quote in row {len(kept):,} is never closed; add or remove it there.")
-    if long:
-        shown = ", ".join(f"{number:,} with {fields}" for number, fields in long[:_SHOWN])
-        raise DataError(
-            f"{place}: {len(long):,} rows have more fields than the {width} of the header (rows {shown}); put quotes "
-            f"around texts that hold the separator {_toml(written.separator)}."
-        )
     columns = list(zip(*kept, strict=True)) or [()] * width
-    return pl.DataFrame({f"c{number}": pl.Series(column, dtype=pl.String) for number, column in enumerate(columns)})
+    made = {f"c{number}": pl.Series(column, dtype=pl.String) for number, column in enumerate(columns)}
+    return pl.DataFrame(made), long

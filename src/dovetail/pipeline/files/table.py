@@ -129,6 +129,24 @@ def read_table(path: str | None, *, header: bool = True, written: FileFormat | N
 
     `written` says how a CSV file is written: by default as programs write it, UTF-8 with commas.
     """
+    kind, place = _kind_of(path)
+    said = written or FileFormat()
+    try:
+        # text first: numbers are parsed where they are declared, so that 01 stays 01
+        if kind == "csv":
+            return read_csv(place, said, header=header)
+        _refuse_text_settings(place, said)
+        return pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
+        raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+
+
+def is_text_file(path: str) -> bool:
+    """Whether a path leads to a table of text."""
+    return _kind_of(path)[0] == "csv"
+
+
+def _kind_of(path: str | None) -> tuple[str, Path]:
     if path is None:
         raise DataError("`path` is missing in [data], and no table was given.")
     place = Path(path)
@@ -141,18 +159,12 @@ def read_table(path: str | None, *, header: bool = True, written: FileFormat | N
         raise DataError(f"{str(place)[:80]}: cannot be read ({error.strerror}).") from None
     kind = _READERS.get(place.suffix.lower())
     if kind is None:
-        raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}.")
+        sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods", ".numbers")
+        hint = "; save the sheet as CSV" if sheet else ""
+        raise DataError(f"{place}: must be a .csv or .parquet file, got {place.suffix or 'no suffix'!r}{hint}.")
     if place.stat().st_size == 0:
         raise DataError(f"{place}: the file is empty.")
-    said = written or FileFormat()
-    try:
-        # text first: numbers are parsed where they are declared, so that 01 stays 01
-        if kind == "csv":
-            return read_csv(place, said, header=header)
-        _refuse_text_settings(place, said)
-        return pl.read_parquet(place)
-    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException) as error:
-        raise DataError(f"{place}: is not readable as {kind}: {_first_line(error)}") from None
+    return kind, place
 
 
 def _refuse_text_settings(place: Path, written: FileFormat) -> None:

@@ -1,0 +1,150 @@
+"""`dovetail check`: every problem of a table at once, and the configuration that reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dovetail.cli.console.option_groups import flatten
+from dovetail.cli.console.options import split_names
+from dovetail.cli.console.output import Force, Json, print_json, progress_bar, write_whole
+from dovetail.core.errors import OutputError, ParameterError
+
+if TYPE_CHECKING:
+    from dovetail.pipeline.files.check.check_table import TableCheck
+    from dovetail.pipeline.files.check.declared import Declared
+
+_STOPPED = 1
+_TITLES = {
+    "stops": "Stops a run until you decide",
+    "confirm": "Assumed; confirm the marked lines",
+    "settled": "Settled by the configuration",
+    "note": "Good to know",
+}
+
+
+@dataclass(frozen=True)
+class DeclaredOptions:
+    """What a person says about the table before it is looked at."""
+
+    private: Annotated[str | None, typer.Option(help="The column to protect.")] = None
+    person: Annotated[str | None, typer.Option(help="Column that names people; default: found by its name.")] = None
+    public: Annotated[str, typer.Option(help="Columns that are no secret, separated by commas.")] = ""
+    categories: Annotated[str | None, typer.Option(help="Declared answers, separated by commas.")] = None
+    lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None
+    upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None
+    epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")] = 2.0
+
+    def declared(self) -> Declared:
+        """The same, checked."""
+        from dovetail.core.checks import privacy_budget
+        from dovetail.pipeline.files.check.declared import Declared
+
+        if (self.lower is None) != (self.upper is None):
+            raise ParameterError("--lower and --upper are declared together or not at all.")
+        if self.lower is not None and self.categories is not None:
+            raise ParameterError("declare either --categories or --lower and --upper, not both.")
+        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
+            raise ParameterError(f"--lower must be below --upper, got {self.lower:g} and {self.upper:g}.")
+        categories = None if self.categories is None else tuple(split_names(self.categories))
+        if categories is not None and len(set(categories)) < max(2, len(categories)):
+            raise ParameterError(f"--categories must name at least two different ones, got {self.categories!r}.")
+        return Declared(
+            self.private, self.person, tuple(split_names(self.public)), categories, self.lower, self.upper,
+            privacy_budget("epsilon", self.epsilon),
+        )  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("check")(flatten(_check))
+
+
+def _check(
+    table: Annotated[Path, typer.Argument(help="CSV in any encoding and spelling, or Parquet.")],
+    declared: DeclaredOptions,
+    text_encoding: Annotated[
+        str | None, typer.Option(help="Of a CSV file, where you know it; default: found out.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="TOML file for the configuration; default: TABLE.toml beside you.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit status 1 when something stops a run.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """List every problem of a table with a remedy each, and write the configuration that `run` takes.
+
+    Prints labels, counts and row numbers, also of the private column, to whoever may see the table; never a row. What
+    was read off the table is marked in the configuration, and a release is refused until a person has confirmed it.
+    Problems are no failure: exit status 0 also when something stops a run, unless --strict is given.
+
+    Example: dovetail check survey.csv --private affair
+    """
+    target = out if out is not None else Path(f"{table.stem}.toml")
+    if target.exists() and not force:
+        raise OutputError(f"{target}: exists already; use --force to replace it, or name another place with --out.")
+    from dovetail.pipeline.files.check.check_table import check_table
+    from dovetail.pipeline.files.check.configuration import write_configuration
+
+    with progress_bar(hidden=as_json) as progress:
+        found = check_table(table, declared.declared(), encoding=text_encoding, progress=progress)
+    text = write_configuration(found, target)
+    write_whole(target, lambda scratch: _write(scratch, text), force=force)
+    if as_json:
+        print_json(_document(found, target))
+    else:
+        _print(found, target)
+    if strict and found.stops:
+        raise typer.Exit(_STOPPED)
+
+
+def _write(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+def _document(found: TableCheck, target: Path) -> dict[str, Any]:
+    return {
+        "problems": [problem.document() for problem in found.problems],
+        "config": str(target),
+        "n": found.n,
+        "stops": found.stops,
+        "unconfirmed": list(found.unconfirmed),
+        "columns": {
+            name: {"kind": str(column.kind), "distinct": column.distinct, "missing": column.missing}
+            for name, column in found.columns.items()
+        },
+    }
+
+
+def _print(found: TableCheck, target: Path) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    from dovetail.cli.console.output import foreign
+
+    console = Console(highlight=False)
+    console.print(foreign(f"{found.path}: {found.n:,} rows, {len(found.columns)} columns"))
+    for status, title in _TITLES.items():
+        problems = [problem for problem in found.problems if problem.status == status]
+        if problems:
+            console.print(f"\n[bold]{title}[/bold] ({len(problems)})")
+        for problem in problems:
+            console.print(Padding(foreign(f"{problem.where}: {problem.what}"), (0, 0, 0, 2), expand=False))
+            console.print(Padding(foreign(f"-> {problem.remedy}"), (0, 0, 0, 4), expand=False), style="dim")
+    if not found.problems:
+        console.print("No problems.")
+    console.print()
+    console.print(foreign(f"Configuration: {target}"))
+    console.print(foreign(_next(found, target)))
+
+
+def _next(found: TableCheck, target: Path) -> str:
+    if found.asked.private is None:
+        return f"Next: name the private column: dovetail check {found.path} --private COLUMN --force"
+    if found.stops:
+        return f"Next: decide what stops a run, then: dovetail run {target}"
+    return f"Next: dovetail run {target}    (a rehearsal; confirm the marked lines before a release)"
