@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import polars as pl
@@ -91,18 +91,19 @@ class Column:
         return int(self.values.filter(pl.col("text").str.contains(pattern))["count"].sum())
 
 
-def describe_column(column: pl.Series, how: Spellings) -> Column:
-    """The profile of a column whose missing values are null."""
+def describe_column(column: pl.Series, counts: pl.DataFrame | None, how: Spellings) -> Column:
+    """The profile of a column whose missing values are null; `counts` of its texts, where they are texts."""
     kept = column.drop_nulls()
     if kept.dtype.is_float():
         kept = kept.filter(kept.is_not_nan())
-    counts = kept.alias("text").value_counts(sort=True)
+    if counts is None:
+        counts = kept.alias("text").value_counts(sort=True)
     numeric = counts["text"].dtype.is_numeric()
     texts = counts["text"].cast(pl.String)
     numbers = counts["text"].cast(pl.Float64) if numeric else read_numbers(texts, how)
     values = pl.DataFrame([texts, counts["count"].cast(pl.Int64), numbers.alias("number")])
     found = Column(column.name, len(column), len(column) - len(kept), values, Kind.CATEGORY)
-    return Column(found.name, found.n, found.missing, values, _kind(found, column.dtype))
+    return replace(found, kind=_kind(found, column.dtype))
 
 
 def _kind(column: Column, dtype: pl.DataType) -> Kind:

@@ -7,9 +7,9 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from dovetail.pipeline.files.check.categories import delta_for
 from dovetail.pipeline.files.check.check_table import TableCheck
 from dovetail.pipeline.files.check.column import Column, Kind
+from dovetail.pipeline.files.check.domain.noise import delta_for
 
 MARK = "CONFIRM"
 _WIDE = 112  # letters in a line
@@ -113,13 +113,12 @@ def _labels(found: TableCheck) -> list[str]:
 
 
 def _randomize(found: TableCheck) -> list[str]:
-    lines = ["[randomize]"]
-    if found.plan is not None:
-        lines.append(_line("randomizer", found.plan.randomizer.name, "the best for these people and this budget"))
     note = "local epsilon of each report, nats: `dovetail plan` says what it buys"
-    if found.plan is not None:
-        note = f"nats; an estimate is off by up to {found.plan.error95:.3g} (95 %); `dovetail plan` says what else"
-    return [*lines, _line("epsilon", found.asked.epsilon, note), ""]
+    if found.noise is None:
+        return ["[randomize]", _line("epsilon", found.asked.epsilon, note), ""]
+    best = _line("randomizer", found.noise.randomizer, "the best for these people and this budget")
+    note = f"nats; an estimate is off by up to {found.noise.error95:.3g} (95 %); `dovetail plan` says what else"
+    return ["[randomize]", best, _line("epsilon", found.asked.epsilon, note), ""]
 
 
 def _rest(found: TableCheck) -> list[str]:

@@ -28,6 +28,12 @@ class Declared:
         """Whether `run` will read this column."""
         return name in (self.private, self.person, *self.public)
 
+    def role_of(self, name: str) -> str | None:
+        """What this column is: private, person, public, or nothing."""
+        if name in (self.private, self.person):
+            return "private" if name == self.private else "person"
+        return "public" if name in self.public else None
+
     def numeric(self, column: Column) -> bool:
         """Whether the private column is asked for its mean: bounds were declared, or it holds many numbers."""
         if self.bounded or self.categories is not None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
-from dovetail.core.errors import DovetailError
 from dovetail.pipeline.files.check.column import Column, Kind
 from dovetail.pipeline.files.check.declared import Declared
+from dovetail.pipeline.files.check.domain.noise import Noise
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called, quoted
-from dovetail.plan.planner import CollectionPlan, plan_collection
 
 MOST = 1000  # categories that a configuration lists
 
@@ -29,20 +27,7 @@ def constant_problems(column: Column, *, private: bool) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def plan_for(people: int, epsilon: float, **question: Any) -> CollectionPlan | None:
-    """What so many people give for a question; None where nothing can be planned."""
-    try:
-        return plan_collection(n=people, epsilon0=epsilon, delta=delta_for(people), **question)
-    except DovetailError:
-        return None
-
-
-def delta_for(people: int) -> float:
-    """A power of ten well below one over the number of people."""
-    return 10.0 ** -max(6, len(str(people)) + 1)
-
-
-def category_problems(counts: pl.DataFrame, plan: CollectionPlan | None, asked: Declared) -> Iterator[Problem]:
+def category_problems(counts: pl.DataFrame, noise: Noise | None, asked: Declared) -> Iterator[Problem]:
     """Too many categories for these people and this budget, and categories that drown in the noise.
 
     `counts` has a row for each `label` with its `count`, after spellings have been joined.
@@ -55,9 +40,9 @@ def category_problems(counts: pl.DataFrame, plan: CollectionPlan | None, asked: 
             "group them into few categories, or declare bounds if they are numbers", Status.STOPS,
         )  # fmt: skip
         return
-    if plan is None:
+    if noise is None:
         return
-    error = plan.accuracy.error95
+    error = noise.error95
     if error >= 1 / k:
         yield Problem(
             f"has {k} categories, of {1 / k:.2%} on average, and an estimate is off by up to {error:.2%} (95 %) with "

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from dovetail.pipeline.config.sections import FileFormat
-from dovetail.pipeline.files.check.encoding import find_encoding
-from dovetail.pipeline.files.check.layout import Layout, find_layout
 from dovetail.pipeline.files.check.problem import Problem, Status, many, quoted
+from dovetail.pipeline.files.check.text_file.encoding import find_encoding
+from dovetail.pipeline.files.check.text_file.layout import Layout, find_layout
 from dovetail.pipeline.files.csv_text import SEPARATORS, read_rows, rows_of_text, too_long, utf8
 from dovetail.pipeline.files.table import is_text_file, read_table
 
