@@ -46,6 +46,7 @@ OPTIONAL = {
     "sentence_transformers",
     "torch",
     "cvxpy",
+    "charset_normalizer",
 }
 SERVE = {
     "pythonjsonlogger",

@@ -1,12 +1,14 @@
 """`dovetail check` lists every problem of a table at once, and what it writes is what `run` takes."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.cells import cell_len
 from tests.cli.messy_tables import TABLES, Messy
 
 from dovetail.cli.main import invoke
@@ -87,3 +89,98 @@ def test_a_release_waits_until_the_marked_lines_are_confirmed(name: str, capsys:
         Path("survey.toml").write_text("\n".join(lines))
     assert invoke(["run", "survey.toml", "--out", "released"]) == 0
     assert pl.read_parquet("released/sanitized.parquet").height == 240
+
+
+def test_what_check_prints_is_read_by_people_and_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    for messy in TABLES:
+        messy.write(Path(f"{messy.name}.csv"))
+        assert invoke(["check", f"{messy.name}.csv", *messy.arguments]) == 0
+        printed = capsys.readouterr().out
+        assert max(map(cell_len, printed.splitlines())) <= 80
+        assert f"Configuration: {messy.name}.toml" in printed and "Next: " in printed
+
+
+def test_no_row_is_quoted_and_nothing_that_people_wrote_freely(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{i},person{i}@example.org,+49 170 {1234567 + i},I live in house {i} near the old mill,{'ab'[i % 2]}"
+            for i in range(60)]  # fmt: skip
+    Path("t.csv").write_text("id,mail,phone,story,answer\n" + "\n".join(rows))
+    for arguments in (["--private", "answer"], ["--private", "story"], ["--private", "mail"], []):
+        assert invoke(["check", "t.csv", *arguments, "--force"]) == 0
+        said = capsys.readouterr().out + Path("t.toml").read_text()
+        assert "example.org" not in said and "mill" not in said and "170" not in said
+
+
+def test_a_table_that_nobody_has_named_a_private_column_of_is_checked_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("t.csv").write_text(
+        "id,town,answer\n" + "\n".join(f"{i},{'NS'[i % 2]},{'ab'[i % 3 // 2]}" for i in range(90))
+    )
+    assert check(capsys, "t.csv")["problems"] == []
+    text = Path("t.toml").read_text()
+    assert 'CONFIRM: the column to protect, one of "town", "answer"' in text
+    assert invoke(["run", "t.toml"]) == 2
+    assert "`private` must name the column to protect" in capsys.readouterr().err
+    Path("t.toml").write_text(text.replace('private = ""', 'private = "answer"'))
+    assert invoke(["run", "t.toml"]) == 0
+
+
+def test_strict_fails_when_something_stops_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("id,answer\n1,a\n1,b\n2,b\n")
+    for extra, status in (([], 0), (["--strict"], 1)):
+        assert invoke(["check", "t.csv", "--private", "answer", "--person", "id", "--force", *extra]) == status
+        assert "Decide before you run" in capsys.readouterr().out
+    assert invoke(["check", "t.csv", "--private", "answer", "--force", "--person", "answer"]) == 2
+    assert "more than once among" in capsys.readouterr().err
+
+
+MISTAKES = {
+    "no such column": (["--private", "answr"], "has no column 'answr'; did you mean 'answer'?"),
+    "one bound": (["--private", "answer", "--lower", "1"], "declared together"),
+    "bounds upside down": (["--lower", "2", "--upper", "1"], "--lower must be below --upper"),
+    "both domains": (["--lower", "1", "--upper", "2", "--categories", "a,b"], "not both"),
+    "one category": (["--categories", "a"], "--categories must name at least two"),
+    "no budget": (["--epsilon", "0"], "`epsilon` must be"),
+    "an existing configuration": (["--out", "there.toml"], "there.toml: exists already; use --force"),
+    "a missing folder": (["--out", "no/t.toml"], "cannot be written"),
+    "another encoding": (["--text-encoding", "utf-32"], "is not utf-32 text"),
+    "no encoding": (["--text-encoding", "utf-99"], "`encoding` must be a text encoding"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_line_and_writes_nothing(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, message = MISTAKES[mistake]
+    Path("t.csv").write_text("id,answer\n1,a\n2,b\n3,c\n")
+    Path("there.toml").write_text("mine")
+    assert invoke(["check", "t.csv", *arguments]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and message in lines[0], lines
+    assert not Path("t.toml").exists() and Path("there.toml").read_text() == "mine"
+
+
+def test_a_parquet_file_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
+    table = {"id": range(100), "answer": ["a", "A"] * 50, "nested": [[1]] * 100, "age": [20.5, None] * 50}
+    pl.DataFrame(table).write_parquet("t.parquet")
+    found = problems(check(capsys, "t.parquet", "--private", "answer", "--public", "age"))
+    assert ("note", "has type List(Int64)") in found and ("settled", "50 of 100 values are missing") in found
+    assert tomllib.loads(Path("t.toml").read_text())["data"]["labels"]["age"] == {"": "not stated"}
+    assert ("stops", "all values mean one label") in found
+    assert invoke(["run", "t.toml"]) == 2
+    assert "has one category, 'A'; a constant needs no collection" in capsys.readouterr().err
+
+
+def test_odd_names_survive_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    name = 'a "b" \\ [c]\u200b\t#'
+    pl.DataFrame({name: ["x", "y # z\n", "=\u00a0'"] * 20}).write_parquet("t.parquet")
+    check(capsys, "t.parquet", "--private", name)
+    data = load_config("t.toml").data
+    assert data.private == name and data.categories == ["= '", "x", "y # z"]
+
+
+def test_the_configuration_finds_its_table_from_another_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("data", "configs"):
+        Path(folder).mkdir()
+    Path("data/t.csv").write_text("answer\n" + "a\nb\n" * 20)
+    check(capsys, "data/t.csv", "--private", "answer", "--out", "configs/t.toml")
+    assert read("configs/t.toml").n == 40

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STOPPED = 1
 _TITLES = {
-    "stops": "Stops a run until you decide",
+    "stops": "Decide before you run",
     "confirm": "Assumed; confirm the marked lines",
     "settled": "Settled by the configuration",
     "note": "Good to know",
@@ -49,11 +49,16 @@ class DeclaredOptions:
             raise ParameterError("declare either --categories or --lower and --upper, not both.")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise ParameterError(f"--lower must be below --upper, got {self.lower:g} and {self.upper:g}.")
+        public = tuple(split_names(self.public))
+        roles = [name for name in (self.private, self.person, *public) if name is not None]
+        twice = [name for name in roles if roles.count(name) > 1]
+        if twice:
+            raise ParameterError(f"{twice[0]!r} is named more than once among --private, --person and --public.")
         categories = None if self.categories is None else tuple(split_names(self.categories))
         if categories is not None and len(set(categories)) < max(2, len(categories)):
             raise ParameterError(f"--categories must name at least two different ones, got {self.categories!r}.")
         return Declared(
-            self.private, self.person, tuple(split_names(self.public)), categories, self.lower, self.upper,
+            self.private, self.person, public, categories, self.lower, self.upper,
             privacy_budget("epsilon", self.epsilon),
         )  # fmt: skip
 

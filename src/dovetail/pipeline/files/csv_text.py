@@ -72,6 +72,10 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
             content.decode()
         else:
             content = content.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError:
+        raise DataError(
+            f"`encoding` must be a text encoding such as utf-8, utf-16 or windows-1252, got {encoding!r}."
+        ) from None
     except UnicodeError as error:
         at = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
         raise DataError(

@@ -196,12 +196,17 @@ def columns_of(frame: pl.DataFrame, data: DataSection, *, numbers: Sequence[str]
             raise DataError(f"the table has no column {name!r}{nearest(name, frame.columns)}.")
     for name in wanted:
         kind = frame.schema[name]
-        if not (kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)):
+        if not is_plain(kind):
             raise DataError(f"column {name!r} has type {kind}; use text, numbers, dates or booleans.")
     # dictionaries of categories keep the order in which a file listed them: plain text does not
     plain = frame.select(wanted).with_columns(cs.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
     counted = [*numbers, *([data.private] if data.numeric else []), *([data.time] if data.time else [])]
     return spelled(plain, data, numbers=counted)
+
+
+def is_plain(kind: pl.DataType) -> bool:
+    """Whether a column holds one text, number, date or boolean in each row."""
+    return kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)
 
 
 def _refuse_duplicates(people: pl.Series) -> None:

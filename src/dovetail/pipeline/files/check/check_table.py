@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
 from dovetail.pipeline.files.check.column import EMAIL, PHONE, Column, Kind
@@ -29,6 +31,7 @@ from dovetail.pipeline.files.check.people import (
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.files.check.spellings import spelling_problems, undeclared, variants
 from dovetail.pipeline.files.check.text_file.read import read_as_found
+from dovetail.pipeline.files.table import is_plain
 from dovetail.pipeline.progress import Progress, silent
 
 NOT_STATED = "not stated"
@@ -88,8 +91,10 @@ def check_table(
     for name in (asked.private, asked.person, *asked.public):
         if name is not None and name not in frame.columns:
             raise DataError(f"{path}: has no column {name!r}{nearest(name, frame.columns)}.")
+    frame, nested = _plain(frame, asked)
+    problems += nested
     look = look_at(frame, private=asked.private, progress=progress)
-    asked = replace(asked, person=asked.person or find_person(look.columns, asked.private))
+    asked = replace(asked, person=asked.person or find_person(look.columns, asked))
     labels = {name: made for name, column in look.columns.items() if (made := _labels(column, asked))}
     problems += style_problems(look.numbers, look.style, private=asked.private)
     for column in look.columns.values():
@@ -97,7 +102,8 @@ def check_table(
     progress("compare the rows", 0, 1)
     repeated = _of_people(look, asked)
     progress("compare the rows", 1, 1)
-    domain = Domain() if asked.private is None else domain_of(look, asked, labels.get(asked.private, {}))
+    known = asked.private in look.columns
+    domain = domain_of(look, asked, labels.get(str(asked.private), {})) if known else Domain()
     problems += [*repeated, *domain.problems]
     settings = {
         **({} if written is None else written.model_dump(exclude_defaults=True)),
@@ -105,7 +111,7 @@ def check_table(
         **({"missing_spellings": look.missing_spellings} if look.missing_spellings else {}),
         **({"duplicates": "first"} if any(one.status == Status.SETTLED for one in repeated) else {}),
         **domain.settings,
-        **({"labels": {name: made for name, made in labels.items() if asked.has_role(name)}}),
+        **({"labels": read_as} if (read_as := {k: v for k, v in labels.items() if asked.has_role(k)}) else {}),
     }
     order = list(Status)
     return TableCheck(
@@ -113,6 +119,19 @@ def check_table(
         tuple(sorted(problems, key=lambda problem: order.index(problem.status))),
         settings, domain.unconfirmed, domain.noise,
     )  # fmt: skip
+
+
+def _plain(frame: pl.DataFrame, asked: Declared) -> tuple[pl.DataFrame, list[Problem]]:
+    """The columns that can be read, and a problem for each of the others."""
+    nested = [name for name, kind in frame.schema.items() if not is_plain(kind)]
+    found = [
+        Problem(
+            f"has type {frame.schema[name]}", column_called(name), "use text, numbers, dates or booleans",
+            Status.STOPS if asked.has_role(name) else Status.NOTE,
+        )
+        for name in nested
+    ]  # fmt: skip
+    return frame.drop(nested), found
 
 
 def _labels(column: Column, asked: Declared) -> Labels:
@@ -125,7 +144,7 @@ def _labels(column: Column, asked: Declared) -> Labels:
 
 def _of_people(look: Look, asked: Declared) -> list[Problem]:
     """People or rows that stand there twice."""
-    if asked.person is None:
+    if asked.person not in look.columns:
         return list(row_problems(look.frame, look.columns))
     return list(person_problems(look.frame, asked.person))
 

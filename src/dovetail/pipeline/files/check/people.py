@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from dovetail.pipeline.files.check.column import IS_NAME, Column, Kind
+from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called, first_rows
 
 _EXPECTED = 0.01  # equal pairs of rows by chance; fewer make equal rows suspicious
 
 
-def find_person(columns: Mapping[str, Column], private: str | None) -> str | None:
+def find_person(columns: Mapping[str, Column], asked: Declared) -> str | None:
     """The column that names people: called like one, and (nearly) everybody's value is another."""
     for column in columns.values():
         named = pl.Series([column.name]).str.contains(IS_NAME).item()
         unique = column.present == column.n and column.distinct >= 0.8 * column.n
-        if named and unique and column.name != private and column.n > 1:
+        if named and unique and not asked.has_role(column.name) and column.n > 1:
             return column.name
     return None
 

@@ -14,7 +14,7 @@ from dovetail.pipeline.files.table import rows_of
 class Status(StrEnum):
     """What a problem does to `run` with the written configuration."""
 
-    STOPS = "stops"  # run refuses until somebody decides
+    STOPS = "stops"  # run refuses, or would give somebody away, until a person decides
     CONFIRM = "confirm"  # the configuration assumes something that a person confirms
     SETTLED = "settled"  # the configuration takes care of it
     NOTE = "note"  # nothing refuses it; it should be known

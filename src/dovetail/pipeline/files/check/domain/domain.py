@@ -72,7 +72,13 @@ def _categories(column: Column, asked: Declared, labels: dict[str, str]) -> Doma
         unconfirmed.append("missing")
         names += [ABSENT] if ABSENT not in names else []
         counts = pl.concat([counts, pl.DataFrame({"label": [ABSENT], "count": [column.missing]})])
-    if len(names) <= MOST:
+    if len(names) < 2:
+        problems += [] if column.distinct < 2 else [Problem(
+            "all values mean one label", column_called(column.name),
+            "a constant needs no collection: choose another column, or declare the other answers as `categories`",
+            Status.STOPS,
+        )]  # fmt: skip
+    elif len(names) <= MOST:
         settings["categories"] = names
         if asked.categories is None:
             unconfirmed.append("categories")

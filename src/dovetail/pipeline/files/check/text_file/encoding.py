@@ -10,7 +10,7 @@ from dovetail.core.extras import require
 
 _WESTERN = ("windows-1252", "windows-1250", "mac_roman", "cp850")  # the likelier ones first
 _SAMPLE = 1 << 18
-_FEW = 0.3  # in alphabets of Latin letters fewer of the letters than this have marks
+_FEW = 0.45  # in alphabets of Latin letters fewer of the letters than this have marks
 
 
 def find_encoding(place: Path) -> tuple[str, bool]:
@@ -27,13 +27,13 @@ def find_encoding(place: Path) -> tuple[str, bool]:
     content = place.read_bytes()
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16", True
+    if content[:4096].count(b"\0") > len(content[:4096]) // 4:
+        return ("utf-16-le" if content[1:2] == b"\0" else "utf-16-be"), True
     try:
         content.decode("utf-8")
         return "utf-8", True
     except UnicodeDecodeError as error:
         first = error.start
-    if content[:4096].count(b"\0") > len(content[:4096]) // 4:
-        return ("utf-16-le" if content[1:2] == b"\0" else "utf-16-be"), True
     sample = _marked_lines(content[max(0, first - 200) :])
     if _share_of_marks(sample) < _FEW:
         readable = [name for name in _WESTERN if _decodes(content, name)]
@@ -71,7 +71,7 @@ def _decodes(content: bytes, encoding: str) -> bool:
 def _guess(sample: bytes, place: Path) -> str:
     advice = f"{place}: is neither UTF-8 nor of a Western code page; save it as UTF-8, or name its `encoding`"
     try:
-        found = require("charset_normalizer", extra="check").from_bytes(sample).best()
+        found = require("charset_normalizer", extra="encodings").from_bytes(sample).best()
     except MissingExtraError as error:
         raise DataError(f"{advice} with --text-encoding. {error}") from None
     if found is None:
