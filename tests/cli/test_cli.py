@@ -24,6 +24,7 @@ VERBS = [
     "run",
     "demo",
     "plan",
+    "check",
     "plan-shuffle",
     "compare",
     "randomize",
