@@ -10,7 +10,8 @@ import typer
 
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import split_names
-from dovetail.cli.console.output import Force, Json, print_json, progress_bar, write_whole
+from dovetail.cli.console.output import Force, Json, print_json, write_whole
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
