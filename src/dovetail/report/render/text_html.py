@@ -14,6 +14,8 @@ from dovetail.report.charts.reference_line import ReferenceLine
 _KINDS = ("curve-main", "curve-other", "curve-third", "curve-fourth", "curve-fifth", "curve-sixth")
 _MOST_CURVES = len(_KINDS)
 
+Figure = tuple[str, Markup]  # caption and picture
+
 
 def render_text(document: dict[str, Any]) -> str:
     """The page of a release, a rehearsal or an attack.
@@ -31,7 +33,7 @@ def render_text(document: dict[str, Any]) -> str:
     return environment.get_template("text.html.j2").render(document=document, charts=charts)
 
 
-def _scores(rows: list[dict[str, Any]]) -> Markup | None:
+def _scores(rows: list[dict[str, Any]]) -> Figure | None:
     """Macro-F1 against epsilon of all documents; None for a single epsilon."""
     whole = [row for row in rows if row["sentences"] == "all"]
     flat = [row for row in whole if row["epsilon"] is None]
@@ -46,7 +48,7 @@ def _scores(rows: list[dict[str, Any]]) -> Markup | None:
     return _chart(points, levels, "Macro-F1 of a public classifier on released embeddings")
 
 
-def _attacks(rows: list[dict[str, Any]]) -> Markup | None:
+def _attacks(rows: list[dict[str, Any]]) -> Figure | None:
     points = {}
     for attack in dict.fromkeys(row["attack"] for row in rows):
         mine = [row for row in rows if row["attack"] == attack]
@@ -55,7 +57,7 @@ def _attacks(rows: list[dict[str, Any]]) -> Markup | None:
     return _chart(points, [], "Success at naming a sentence, and the bound that epsilon implies")
 
 
-def _chart(points: dict[str, list[tuple[float, float]]], levels: list[ReferenceLine], title: str) -> Markup | None:
+def _chart(points: dict[str, list[tuple[float, float]]], levels: list[ReferenceLine], title: str) -> Figure | None:
     shown = dict(list(points.items())[:_MOST_CURVES])
     if not shown or min(len({x for x, _ in line}) for line in shown.values()) < 2:
         return None
@@ -63,7 +65,8 @@ def _chart(points: dict[str, list[tuple[float, float]]], levels: list[ReferenceL
         NamedCurve(name, kind, *map(list, zip(*sorted(line), strict=True)))
         for (name, line), kind in zip(shown.items(), _KINDS, strict=False)
     ]
-    return curve_chart(
+    chart = curve_chart(
         curves, title=title, description="The table below holds the same numbers.", tick=lambda value: f"{value:g}",
         levels=levels, axis="epsilon (logarithmic)",
     )  # fmt: skip
+    return title, chart
