@@ -30,7 +30,7 @@ from dovetail.text.documents import Document, split_sentences
 
 SEED = 1
 FEWEST = 5  # sentences of a private document
-PACKAGES = ("matplotlib", "networkx", "numpy", "pandas", "scipy", "sklearn")
+PACKAGES = ("cvxpy", "matplotlib", "networkx", "pandas", "scipy", "sqlalchemy")
 MOST_OF_A_CLASS = 300  # docstrings
 MOST_READ = 6_000  # of a corpus of the chapter
 MOST_PRIVATE = 400  # documents that are released
@@ -71,8 +71,11 @@ def abstracts() -> Corpus:
 
 
 def docstrings() -> Corpus:
-    """Prose of docstrings of installed packages, whose names are masked; the class is the package."""
-    names = re.compile(r"\b(" + "|".join((*PACKAGES, "scikit", "np", "pd", "plt", "nx", "sp")) + r")\b", re.I)
+    """Prose of docstrings of installed packages, whose names are masked; the class is the package.
+
+    Six packages of different kinds, so that the mean of the sentences, without privacy, scores about .9.
+    """
+    names = re.compile(r"\b(" + "|".join((*PACKAGES, "cp", "pd", "plt", "nx", "sp", "sa")) + r")\b", re.I)
     found = []
     for package in PACKAGES:
         texts = dict.fromkeys(names.sub("it", _SECTION.sub("", one)) for one in _docstrings(package))

@@ -1,21 +1,69 @@
-"""The study of released abstracts: its toy runs, and what is recorded supports its claims."""
+"""The studies of released documents: their toys run, and what is recorded supports their claims."""
 
+from __future__ import annotations
+
+import gzip
 import json
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
-from studies.sentence_f1.run import main, verdict
+import studies.sentence_f1.run as sentence_f1
+import studies.sentence_plan.run as sentence_plan
+from studies import document_corpora
+from studies.document_corpora import goodreads, imdb, newsgroups
 
-HOME = Path(__file__).parents[2] / "studies" / "sentence_f1"
+from dovetail.core.errors import DataError
+
+each_study = pytest.mark.parametrize("study", [sentence_f1, sentence_plan], ids=["f1", "plan"])
 
 
+def home(study: ModuleType) -> Path:
+    return Path(str(study.__file__)).parent
+
+
+@each_study
 @pytest.mark.exhaust
-def test_the_toy_leaves_a_table_and_its_verdict_holds(tmp_path: Path) -> None:
-    assert all(verdict(main(False, tmp_path)).values())
+def test_the_toy_leaves_a_table_and_its_verdict_holds(study: ModuleType, tmp_path: Path) -> None:
+    assert all(study.verdict(study.main(False, tmp_path)).values())
     assert json.loads((tmp_path / "record.json").read_text())["size"] == "toy"
 
 
-def test_the_recorded_results_are_full_and_support_the_claims() -> None:
-    assert json.loads((HOME / "record.json").read_text())["size"] == "full"
-    assert all(verdict(pl.read_csv(HOME / "results.csv")).values())
+@each_study
+def test_the_recorded_results_are_full_and_support_the_claims(study: ModuleType) -> None:
+    assert json.loads((home(study) / "record.json").read_text())["size"] == "full"
+    assert all(study.verdict(pl.read_csv(home(study) / "results.csv")).values())
+
+
+def test_the_chapters_corpora_are_read_where_a_user_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path))
+    for read, name in ((newsgroups, "20_newsgroups"), (imdb, "imdb"), (goodreads, "goodreads")):
+        with pytest.raises(DataError, match=f"{name}: no such folder"):
+            read()
+    text = "One here. Two here. Three here. Four here. Five here. Six here."
+    for number in range(8):
+        for group in ("comp.graphics", "comp.windows.x", "alt.atheism", "misc.forsale"):
+            place = tmp_path / "20_newsgroups" / "bydate-train" / group
+            place.mkdir(parents=True, exist_ok=True)
+            (place / str(number)).write_text(f"From: somebody\nSubject: x\n\n{number} {group} {text}", "latin-1")
+        for kind in ("pos", "neg"):
+            place = tmp_path / "imdb" / "aclImdb" / "train" / kind
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{number}_1.txt").write_text(f"{number} {kind}<br />{text}")
+    (tmp_path / "goodreads").mkdir()
+    for genre in ("poetry", "history"):
+        with gzip.open(tmp_path / "goodreads" / f"goodreads_reviews_{genre}.json.gz", "wt") as file:
+            file.writelines(json.dumps({"review_text": f"{place} {genre} {text}"}) + "\n" for place in range(8))
+    found = {one.name: one for one in (newsgroups(), imdb(), goodreads())}
+    labels = {name: {each.label for each in one.public + one.private} for name, one in found.items()}
+    assert labels == {
+        "20 Newsgroups": {"computers", "religion", "for sale"}, "IMDB": {"pos", "neg"},
+        "GoodReads": {"poetry", "history"},
+    }  # fmt: skip
+    assert not any("somebody" in line for each in found["20 Newsgroups"].public for line in each.sentences)
+    assert not {each.sentences for each in found["IMDB"].public} & {each.sentences for each in found["IMDB"].private}
+
+
+def test_the_twenty_groups_make_nine_classes() -> None:
+    assert len(set(document_corpora.CLASSES_OF_GROUPS.values())) == 9
