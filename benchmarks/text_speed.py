@@ -13,6 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
+from dovetail.core.entropy import system_entropy
 from dovetail.text.candidates.candidates import Candidates
 from dovetail.text.deep_candidate import DeepCandidate
 from dovetail.text.integer_rows import Rows, inner_products, integer_row, stack
@@ -55,15 +56,23 @@ def main() -> None:
     sentences = rows(numbers, K)
     yardstick = best(lambda: numbers.permutation(100_000), 20)
     print(f"shuffling 1e5 numbers: {yardstick:.2f} ms")
-    print(f"{'utility':>10} {'scores':>10} {'release':>10} {'scores/yard':>12}")
+    print(f"{'utility':>10} {'scores':>10} {'release':>10} {'exponential':>14} {'scores/yard':>12}")
     for name in ("clipped", "approval", "votes", "inner", "depth"):
         made = DeepCandidate.of(candidates, epsilon=3.0, utility=name)
+        other = DeepCandidate.of(candidates, epsilon=3.0, utility=name, selection="exponential")
         made.release(sentences)
-        scores, release = (
+        scores, release, exponential = (
             best(lambda made=made: made.utility.scores(sentences)),
             best(lambda made=made: made.release(sentences)),
+            best(lambda other=other: other.release(sentences)),
         )
-        print(f"{name:>10} {scores:7.2f} ms {release:7.2f} ms {scores / yardstick:12.1f}")
+        print(f"{name:>10} {scores:7.2f} ms {release:7.2f} ms {exponential:11.2f} ms {scores / yardstick:12.1f}")
+    long = np.resize(sentences, (10_000, D))
+    tiny = DeepCandidate.of(candidates, epsilon=1e-3, utility="clipped", selection="exponential")
+    once = best(lambda: tiny.release(long), 1)
+    levels = tiny.levels(long)
+    drawing = best(lambda: tiny.selection.draw(levels, tiny.budget, system_entropy()))
+    print(f"\n10,000 sentences, epsilon .001, exponential: {once:.0f} ms a release, {drawing:.2f} ms the draw alone")
     naive = best(lambda: naive_depth(candidates, sentences), 2)
     made = DeepCandidate.of(candidates, epsilon=3.0, utility="depth").utility
     ours = best(lambda: made.scores(sentences))

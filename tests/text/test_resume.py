@@ -97,6 +97,18 @@ def test_other_documents_or_another_release_start_afresh(tmp_path: Path) -> None
     assert release(ledger, new_release=True).guarantee.epsilon == 4.0
 
 
+def test_the_journal_of_a_recorded_release_is_not_used_for_another_one(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path / "ledger")
+    with pytest.raises(Killed):
+        release(ledger, progress=killed_after(11))
+    (journal,) = unfinished(ledger)
+    kept = journal.read_bytes()
+    release(ledger)
+    journal.write_bytes(kept)  # as if the power had failed between record and removal
+    assert release(ledger, new_release=True).guarantee.epsilon == 4.0
+    assert unfinished(ledger) == [journal]  # nobody has read it
+
+
 def test_a_simulated_release_keeps_no_journal_and_stays_reproducible(tmp_path: Path) -> None:
     found = []
     for name in "ab":
