@@ -48,7 +48,13 @@ class SentenceEncoder(ABC):
         return stack((self._row(one) for one in sentences), self.dimension)
 
     def _row(self, sentence: str) -> NDArray[np.int16]:
-        found = np.asarray(self.vector(sentence), dtype=np.float64)
+        given = self.vector(writable(sentence))
+        try:
+            found = np.asarray(given, dtype=np.float64)
+        except (ValueError, TypeError):  # whose words may quote the sentence
+            raise DataError(
+                f"the encoder must return {self.dimension} numbers for a sentence, got something else."
+            ) from None
         if found.shape != (self.dimension,):
             raise DataError(f"the encoder must return vectors ({self.dimension},), got {found.shape}.")
         return integer_row(found, unit_norm=True)
