@@ -47,7 +47,7 @@ def rows_of(corpus: Corpus, encoder: SentenceEncoder, *, full: bool) -> pl.DataF
     candidates = Candidates.from_documents(PublicDocuments(corpus.public), encoder, fewest_sentences=4)
     rows = rehearse_documents(
         corpus.private, candidates, encoder, epsilons=EPSILONS if full else [1.0, 3.0, AT], utilities=UTILITIES,
-        repetitions=5 if full else 1, seed=SEED, edges=EDGES,
+        repetitions=5 if full else 1, seed=SEED, by_sentences=EDGES,
     )  # fmt: skip
     return pl.DataFrame(
         {

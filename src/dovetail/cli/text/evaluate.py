@@ -68,7 +68,8 @@ def _evaluate(
         rows = rehearse_documents(
             private, public, encoder, epsilons=numbers("epsilon", epsilon),
             utilities=[one.strip() for one in utility.split(",")], selection=selection, repetitions=repetitions,
-            seed=seed, progress=progress, edges=[_whole(one) for one in (by_sentences or "").split(",") if one],
+            seed=seed, progress=progress,
+            by_sentences=[_whole(one) for one in (by_sentences or "").split(",") if one],
         )  # fmt: skip
     document: dict[str, Any] = {
         "documents": len(private), "candidates": public.m, "rows": [asdict(one) for one in rows],

@@ -31,6 +31,7 @@ from dovetail.cli.text.options import (
     check_report,
     write_report,
 )
+from dovetail.core.checks import share
 from dovetail.core.errors import OutputError
 from dovetail.core.guarantee import rounded_up
 
@@ -85,6 +86,7 @@ def _protect(
 
     _check_place(out, force=force)
     check_report(report, force=force)
+    share("delta", delta)
     public, encoder = read_candidates(candidates)
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
     private = columns.read(documents, most_sentences)

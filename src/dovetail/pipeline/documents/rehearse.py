@@ -74,7 +74,7 @@ def rehearse_documents(
     selection: str = "permute-and-flip",
     repetitions: int = 5,
     seed: int,
-    edges: Sequence[int] = (),
+    by_sentences: Sequence[int] = (),
     progress: Progress = silent,
 ) -> list[RehearsedRelease]:
     """Scores of the non-private mean, of guessing, and at each epsilon of each utility and of the baselines.
@@ -84,7 +84,7 @@ def rehearse_documents(
 
     Parameters
     ----------
-    edges : sequence of int
+    by_sentences : sequence of int
         First numbers of sentences of the parts that are scored by themselves, increasing.
     """
     rows = _encode(documents, encoder, progress)
@@ -92,7 +92,7 @@ def rehearse_documents(
     if not kept:
         raise DataError("no document has a sentence; name the column of texts with --text.")
     scene = _Scene([documents[one] for one in kept], [rows[one] for one in kept], candidates, encoder,
-                   simulation(seed), _parts([len(rows[one]) for one in kept], edges))  # fmt: skip
+                   simulation(seed), _parts([len(rows[one]) for one in kept], by_sentences))  # fmt: skip
     classifier, found = PublicClassifier.fit(candidates), list(scene.guessing())
     releases = list(scene.releases(epsilons, utilities, selection))
     for done, (name, epsilon, unit, same_class, release) in enumerate(releases):
@@ -144,12 +144,14 @@ def _encode(documents: Sequence[Document], encoder: SentenceEncoder, progress: P
     return rows
 
 
-def _parts(lengths: Sequence[int], edges: Sequence[int]) -> dict[str, NDArray[np.int64]]:
+def _parts(lengths: Sequence[int], by_sentences: Sequence[int]) -> dict[str, NDArray[np.int64]]:
     """Places of all documents, and of those of each range of numbers of sentences that has some."""
-    if list(edges) != sorted(set(edges)) or any(one < 1 for one in edges):
-        raise ParameterError(f"`edges` must be increasing numbers of sentences, at least 1, got {list(edges)}.")
+    if list(by_sentences) != sorted(set(by_sentences)) or any(one < 1 for one in by_sentences):
+        raise ParameterError(
+            f"`by_sentences` must be increasing whole numbers, at least 1, got {list(by_sentences)}."
+        )
     found = {"all": np.arange(len(lengths))}
-    for low, high in zip(edges, [*edges[1:], 0], strict=True) if edges else ():
+    for low, high in zip(by_sentences, [*by_sentences[1:], 0], strict=True) if by_sentences else ():
         name = f"{low}-{high - 1}" if high > low + 1 else str(low) if high else f"{low} and more"
         places = np.flatnonzero([low <= one and (not high or one < high) for one in lengths])
         found |= {name: places} if places.size else {}

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.text.candidates.candidates import Candidates, mean_row
@@ -88,6 +88,7 @@ def fit_recoder(
     ------
     Meehan, Mrini, Chaudhuri (2022), section 3.4.3; early stop and the choice by held-out documents are ours.
     """
+    privacy_budget("epsilon", epsilon)
     public = [one for one in refuse_private(documents).documents if len(one.sentences) >= fewest_sentences]
     if len(public) < 12:
         raise DataError(f"a recoder needs at least 12 public documents of some sentences, got {len(public)}.")
