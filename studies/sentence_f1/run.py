@@ -20,6 +20,8 @@ UTILITIES = ("clipped", "approval", "votes", "inner", "depth", "published")
 EPSILONS = [1.0, 3.0, 6.0, 10.0, 20.0, 30.0]
 EDGES = [5, 7, 9, 12, 16]  # first numbers of sentences of the bins of figure 3.4 d to f
 AT = 10.0  # epsilon of these
+WORDS = 3.8  # inches for the names of releases
+FEWEST = 20  # documents of a bin that is drawn
 OURS = ("clipped scores", "approval votes")
 
 
@@ -103,14 +105,14 @@ def _targets(ours: pl.DataFrame, whole: pl.DataFrame) -> dict[str, bool]:
 def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
     """A column for each corpus and encoder: F1 against epsilon above, against the number of sentences below."""
     panels = table.select("corpus", "encoder").unique(maintain_order=True).rows()
-    figure, axes = pyplot.subplots(2, len(panels), figsize=(3.6 * len(panels) + 3.2, 8), squeeze=False)
+    figure, axes = pyplot.subplots(2, len(panels), figsize=(3.6 * len(panels) + WORDS, 8), squeeze=False)
     for (corpus, encoder), (above, below) in zip(panels, axes.T, strict=True):
         rows = table.filter((pl.col("corpus") == corpus) & (pl.col("encoder") == encoder))
         _against_epsilon(above, rows.filter(pl.col("sentences") == "all"))
         _against_sentences(below, rows.filter(pl.col("sentences") != "all"))
         above.set_title(f"{corpus}, {encoder}", fontsize="medium")
     figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize="x-small", loc="center right")
-    figure.tight_layout(rect=(0, 0, 1 - 2.9 / (3.6 * len(panels) + 3.2), 1))
+    figure.tight_layout(rect=(0, 0, 1 - WORDS / (3.6 * len(panels) + WORDS), 1))
     return figure
 
 
@@ -123,9 +125,12 @@ def _against_epsilon(axis: Any, rows: pl.DataFrame) -> None:
     for (name,), line in rows.drop_nulls("epsilon").group_by("release", maintain_order=True):
         axis.errorbar(line["epsilon"], line["macro_f1"], line["deviation"], label=name, **_style(name))
     axis.set(xscale="log", xlabel="epsilon", ylabel="macro-F1", ylim=(0, 1))
+    axis.set_xticks(ticks := rows["epsilon"].drop_nulls().unique().sort().to_list(), [f"{one:g}" for one in ticks])
+    axis.minorticks_off()
 
 
 def _against_sentences(axis: Any, rows: pl.DataFrame) -> None:
+    rows = rows.filter(pl.col("documents") >= FEWEST)
     bins = rows["sentences"].unique(maintain_order=True).to_list()
     for (name,), line in rows.filter(pl.col("epsilon") == AT).group_by("release", maintain_order=True):
         places = [bins.index(one) for one in line["sentences"]]
