@@ -118,6 +118,16 @@ def test_a_simulated_order_of_rows_is_refused(tmp_path: Path) -> None:
         release(made, ledger=ReleaseLedger(tmp_path))
 
 
+def test_categories_that_were_read_off_the_private_column_are_refused_and_nothing_is_drawn(tmp_path: Path) -> None:
+    """Which values occur is itself something about people: a rare one would name who gave it."""
+    ledger = tmp_path / "ledger"
+    made = Collection.of(PEOPLE, private="answer", randomizer=KRR(2, 1.0), shuffler=uniform, public=["pair"])
+    with pytest.raises(UnsupportedError, match="must declare its categories"):
+        release(made, ledger=ReleaseLedger(ledger))
+    assert not ledger.exists()
+    assert release(collection(uniform), ledger=ReleaseLedger(ledger)).evaluation
+
+
 def nulls(*names: str, **given: object) -> dict[str, object]:
     return dict.fromkeys(names) | given
 
