@@ -21,10 +21,13 @@ from hypothesis.stateful import (
 )
 
 from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore, RoundKey
+from dovetail.collect.simulate.delivery_audit import AuditResult
 from dovetail.collect.simulate.faults import MessageFate, Role, SeededChance
 from dovetail.collect.simulate.simulated_devices import SimulatedDevices
 from dovetail.collect.simulate.simulation import Simulation
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.entropy import simulation
 from dovetail_protocol.wire.message import inner_info
 from dovetail_protocol.words import Words
@@ -55,6 +58,10 @@ EVENTS = st.one_of(
     _event("everything_late_arrives"),
     _event("time_passes", st.sampled_from([0.0, 0.3, 0.3, 1.0, 2.5]), fates),
     _event("the_owner_closes_a_round", rounds, fates),
+    _event("a_round_loses_its_key", rounds),
+    _event("lost_keys_come_back"),
+    _event("the_owner_gives_a_round_up", rounds),
+    _event("the_clock_is_wrong_for_a_while", st.sampled_from([-400.0, -90.0, 90.0, 4000.0]), st.booleans()),
     _event("a_role_will_die", st.just("shuffler"), st.integers(0, 40)),
     _event("a_role_will_die", st.just("analyzer"), st.integers(0, 5)),
     _event("a_role_dies_between_its_operations", roles, st.integers(0, DEVICES - 1)),
@@ -83,6 +90,11 @@ def world(small: str, late: str, by: str, reports: int) -> ThrowawayCampaign:
     return ThrowawayCampaign.of(tables, DEVICES)
 
 
+def _life(round: RoundRecord) -> tuple[int, str]:
+    """What a wrong clock must not change; a start may still abandon a half-built batch."""
+    return round.number, "held" if round.state == "releasing" else round.state
+
+
 class Collection(RuleBasedStateMachine):
     """One collection, first report to last batch; `stores` makes two new ones, and `small` leaves one rule only."""
 
@@ -108,6 +120,7 @@ class Collection(RuleBasedStateMachine):
         self.fleet = replace(SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1)), words=Seeded())
         assert self.world.analyzer.opening
         self._opener = self.world.analyzer.opening.opener()
+        self._mislaid = dict[tuple[str, int], RoundKey]()
 
     # what happens
 
@@ -150,6 +163,37 @@ class Collection(RuleBasedStateMachine):
         with suppress(Refusal):  # not opened yet, or closed by the clock
             self.simulation.close_round(number)
 
+    def a_round_loses_its_key(self, number: int) -> None:
+        """Its file is gone from the vault, as after a restore without it; nobody has destroyed it."""
+        place = (self.world.campaign.id, number)
+        if place in self.simulation.link_keys._keys:
+            self._mislaid[place] = self.simulation.link_keys._keys.pop(place)
+
+    def lost_keys_come_back(self) -> None:
+        for place, key in self._mislaid.items():
+            self.simulation.link_keys._keys.setdefault(place, key)
+        self._mislaid.clear()
+
+    def the_owner_gives_a_round_up(self, number: int) -> None:
+        with suppress(Refusal):  # it is not lost, or not known
+            self.simulation.drop_round(number)
+
+    def the_clock_is_wrong_for_a_while(self, days: float, restarts: bool) -> None:
+        """Nothing opens, closes or is taken, whatever arrives; afterwards everything goes on."""
+        store, right = self.simulation.store, self.clock.now()
+        if store.moment() is None:
+            return  # a first start knows no other time
+        before, stored = store.rounds(self.world.campaign.id), self._verdict().stored
+        self.clock.set(right + days * 86_400.0)
+        if restarts:
+            self.simulation.shuffler = None
+        self.simulation.step()
+        self.messages_arrive_again_at_once([0, 1, 2])
+        if self.simulation.shuffler is not None or restarts:
+            assert self._verdict().stored == stored, "a report is taken at a time that nobody believes"
+            assert [_life(each) for each in store.rounds(self.world.campaign.id)] == [_life(each) for each in before]
+        self.clock.set(right)
+
     def a_role_will_die(self, role: Role, after: int) -> None:
         self._fuses[role] = after
 
@@ -161,11 +205,17 @@ class Collection(RuleBasedStateMachine):
         else:
             self.simulation.restart_analyzer()
 
+    def _verdict(self) -> AuditResult:
+        """Reports under a key that is mislaid are not gone."""
+        keys = MemoryLinkKeyStore()
+        keys._keys = self._mislaid | self.simulation.link_keys._keys
+        return self.simulation.audit.verdict(self.simulation.store, keys)
+
     # what must hold
 
     @invariant()
     def nothing_is_lost_and_nothing_doubled(self) -> None:
-        verdict = self.simulation.verdict()
+        verdict = self._verdict()
         self._sound = verdict.sound
         assert verdict.sound, verdict
 
@@ -210,6 +260,7 @@ class Collection(RuleBasedStateMachine):
         """Nobody dies any more, every message arrives, and time goes on."""
         self._fuses.clear()
         self._fates.clear()
+        self.lost_keys_come_back()
         for _ in range(ROUNDS + 3):
             self.simulation.deliver_late()
             self.simulation.pass_time(PERIOD)

@@ -6,14 +6,16 @@ A failure is, at any moment:
   campaign's rules have left out; the shuffler's counts must match exactly, not at least;
 * a report in two batches, a batch that holds two reports of a device, or one that nobody sent;
 * a second report of a device for a round, or another ciphertext of the first; a budget overspent;
-* a batch that is sent again with other bytes, or that the analyzer counts twice, in part, or wrongly.
+* a batch that is sent again with other bytes, or that the analyzer counts twice, in part, or wrongly;
+* a round that opens, closes or takes a report while its clock is days from right.
 
 And when everything has calmed down: a batch that is not counted, a round that could be released and is not, a device
 that still waits for an answer.
 
 No failure is: a report that never arrived, or that came too late and was refused as such; a report whose
 acknowledgement got lost, whether it is counted or not; a round that stays small under "wait"; reports left out under
-"drop", or for a newer one of the same device under "merge"; a batch that is built again, in another order, as long as
+"drop", or for a newer one of the same device under "merge"; reports of a round whose key is lost, until the key comes
+back or its owner gives the round up; a batch that is built again, in another order, as long as
 nothing of it has left. A process dies before or after an operation of its store, vault, outbox or transport: the
 stores' own tests show that nothing lies between.
 """
@@ -37,6 +39,7 @@ from tests.tiers import tiered
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.shuffler.report_intake import ACCEPTED, CheckedReport, Reply, ReportIntake
+from dovetail.collect.shuffler.trusted_clock import TrustedClock
 from dovetail.collect.simulate.faults import Crash
 from dovetail.collect.simulate.simulated_devices import SimulatedDevices
 from dovetail.collect.simulate.simulation import Simulation
@@ -159,6 +162,13 @@ def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(DatabaseShufflerStore, "move", forgetful)
     caught("lost=[1-9]", small="merge")
+
+
+def test_a_shuffler_that_believes_every_clock_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrustedClock, "_passes", lambda clock, before, reading: True)
+    monkeypatch.setattr(TrustedClock, "_slew", lambda clock, before, reading: reading)
+    with pytest.raises(AssertionError):  # rounds close, or reports are taken, at a time that is none
+        run(in_memory, examples=60)
 
 
 def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

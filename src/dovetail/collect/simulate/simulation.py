@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.close_request import close_request
+from dovetail.collect.shuffler.close_request import close_request, drop_statement
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.endpoints.metrics import round_now
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
 from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
+from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 from dovetail.collect.simulate.crash_injection import CrashInjector
 from dovetail.collect.simulate.delivery_audit import AuditResult, DeliveryAudit
 from dovetail.collect.simulate.faults import Crash, FaultRates, MessageFate, Role, SeededChance
@@ -35,6 +38,7 @@ from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail_protocol.wire.message import Rejected
 
 _STEPS = 8  # times within a round that the shuffler looks at its clock
+_LIMITS = ClockLimits(outage=inf)  # rounds of a simulation may be as long as they like
 _TRIES = 40  # steps after the last round: every back-off is shorter than a round
 
 
@@ -104,18 +108,21 @@ class Simulation:
         self._roster = world.roster()
         self.restart_analyzer()
         self.shuffler: ShufflerRole | None = None
+        self._believed = TrustedClock(self.clock, self.store, _LIMITS)
 
     # what devices and the shuffler reach
 
     def answer(self, messages: Sequence[bytes]) -> list[Reply] | None:
-        """What the shuffler says to messages that arrive at once; None if it dies over them."""
-        found: list[Reply] | None = self._alive(lambda shuffler: shuffler.accept(messages, self.clock.now()))
+        """What the shuffler says to messages that arrive at once; None if it dies over them, or believes no clock."""
+        found: list[Reply] | None = None
+        with suppress(Refusal):  # while the clock is not believed nothing is taken
+            found = self._alive(lambda shuffler: shuffler.accept(messages, self._believed.now()))
         self.messages.update(["unanswered"] * len(messages) if found is None else [each.kind for each in found])
         return found
 
     def round(self) -> int | None:
         """The round that the shuffler takes reports for."""
-        found = self._alive(lambda shuffler: round_now(shuffler, self.world.campaign, self.clock.now()))
+        found = self._alive(lambda shuffler: round_now(shuffler, self.world.campaign, self._believed.last()))
         return None if found is None else int(found["round"])
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
@@ -142,7 +149,8 @@ class Simulation:
 
     def step(self) -> None:
         """The shuffler does what is due, and lives or dies."""
-        self._alive(lambda shuffler: shuffler.step(self.clock.now()))
+        with suppress(Refusal):
+            self._alive(self._step)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, then let the shuffler do what is due."""
@@ -155,11 +163,18 @@ class Simulation:
         assert key is not None
 
         def close(shuffler: ShufflerRole) -> None:
-            now = self.clock.now()
+            now = self._believed.now()
             challenge = shuffler.close_challenge(campaign.id, number, now)
             shuffler.close_round(campaign.id, number, close_request(key, campaign.digest, number, challenge), now)
 
         self._alive(close)
+
+    def drop_round(self, number: int) -> None:
+        """The owner gives a round up; Refusal unless it is lost."""
+        campaign, key = self.world.campaign, self.world.owner.signing
+        assert key is not None
+        word = key.sign(drop_statement(campaign.digest, number))
+        self._alive(lambda shuffler: shuffler.drop_round(campaign.id, number, word, self._believed.now()))
 
     def dying(self, inside: Any, role: Role) -> Any:
         """A store, vault, outbox or transport in the hands of a process of this role."""
@@ -184,6 +199,11 @@ class Simulation:
             self.restart_analyzer()
             raise NotDelivered from None
 
+    def _step(self, shuffler: ShufflerRole) -> None:
+        now = self._believed.now()
+        self._believed.note()
+        shuffler.step(now)
+
     def _alive(self, work: Callable[[ShufflerRole], Any]) -> Any:
         try:
             if self.shuffler is None:
@@ -203,7 +223,8 @@ class Simulation:
             settings=ShufflerSettings(per_device_per_minute=1e9),
             rng=self._rng,
         )
-        shuffler.start(self.clock.now())
+        self._believed = TrustedClock(self.clock, self.store, _LIMITS)
+        shuffler.start(self._believed.last())
         return shuffler
 
     # the end
