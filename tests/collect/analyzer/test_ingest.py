@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.collect.analyzer import world
 from tests.collect.analyzer.world import NOON, World, batch, campaign, reports_of, seal
 
+from dovetail.collect.analyzer import analyzer
 from dovetail.collect.analyzer import batch_intake as ingest
 from dovetail.collect.analyzer.batch_intake import IncomingBatch
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
@@ -172,6 +173,15 @@ def test_a_round_is_released_once(one: World) -> None:
     assert refused(one, batch(ASKED, seal(ASKED, REPORTS, round=1))) == "round"
     one.analyzer.receive(batch(ASKED, seal(ASKED, REPORTS, round=2), rounds=(2,)))
     assert len(kept(one)) == 2
+
+
+def test_a_second_batch_of_a_round_is_refused_before_any_report_of_it_is_opened(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened, its tallies could be compared with those of the first one, by whoever sees the analyzer's memory."""
+    one.analyzer.receive(GOOD)
+    monkeypatch.setattr(analyzer, "open_batch", lambda *_, **__: pytest.fail("it is opened"))
+    assert refused(one, batch(ASKED, seal(ASKED, REPORTS, round=1))) == "round"
 
 
 def test_merged_rounds_are_one_batch_of_the_last_of_them() -> None:

@@ -121,6 +121,9 @@ def test_a_report_travels_with_qos_1_unretained_on_the_campaigns_topic(broker: s
         wire = made.device._seal(entry).wire
         assert made.device.flush()[0].state == "accepted"
         assert seen.get(timeout=PATIENCE)[:3] == (wire, 1, False)
+    with subscribed(broker, topic(CAMPAIGN.digest)) as later:  # the broker has kept nothing for who comes later
+        assert transport.send(CAMPAIGN_WIRE) == ACCEPTED
+        assert later.get(timeout=PATIENCE)[:3] == (CAMPAIGN_WIRE, 1, False)
     transport.close()
     assert topic(CAMPAIGN.digest) == f"dovetail/v1/{CAMPAIGN.digest.hex()}/reports"
 
