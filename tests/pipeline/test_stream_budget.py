@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.pipeline.fleets import OWN, ROSTER, VALUES, fleet_run, long
 from tests.pipeline.streams import loads, release
-from tests.pipeline.test_rounds import OWN, ROSTER, VALUES, fleet_run, long
 
 import dovetail as dt
 from dovetail.core.entropy import simulation
