@@ -6,7 +6,6 @@ The environments are made by uv, in `.venv/versions`; nothing is built from sour
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,9 +51,9 @@ def environment(interpreter: Path, version: str, *, lowest: bool) -> Path:
     uv("venv", "--clear", "--python", interpreter, folder)
     uv(*resolve(version, pins, "--resolution", "lowest-direct" if lowest else "highest", "--only-binary", ":all:",
                  "--no-binary", "dovetail-device"))  # fmt: skip
-    target = {"VIRTUAL_ENV": str(folder)}
-    uv("pip", "install", "--no-deps", "-r", pins, "-e", ROOT / "device", "-e", ROOT, **target)
-    return folder / "bin" / "python"
+    python = folder / "bin" / "python"  # named, because uv takes the Python that runs it for the one that is meant
+    uv("pip", "install", "--python", python, "--no-deps", "-r", pins, "-e", ROOT / "device", "-e", ROOT)
+    return python
 
 
 def resolve(version: str, out: Path, *options: str) -> list[str | Path]:
@@ -68,10 +67,10 @@ def resolve(version: str, out: Path, *options: str) -> list[str | Path]:
     return [*words, "--no-emit-index-url", "--python-version", version, "--output-file", out, *options]
 
 
-def uv(*words: str | Path, **environment: str) -> None:
+def uv(*words: str | Path) -> None:
     """Run uv, quietly."""
     command: Sequence[str | Path] = [sys.executable, "-m", "uv", *words, "--quiet"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
