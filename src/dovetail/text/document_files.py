@@ -9,7 +9,7 @@ import polars as pl
 
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
-from dovetail.text.documents import Document, clean, split_sentences
+from dovetail.text.documents import Document, clean, split_sentences, writable
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet", ".pq")
 
@@ -49,8 +49,10 @@ def read_documents(
             raise DataError(f"{place}: has no column {column!r}{nearest(column, frame.columns)}; name it.")
     if name is not None and frame[name].null_count():
         raise DataError(f"{place}: column {name!r} has no name in row {frame[name].is_null().arg_true()[0] + 1}.")
-    names = [str(one) for one in (frame[name] if name else range(1, frame.height + 1))]
-    labels = [None if one is None else str(one) for one in (frame[label] if label else [None] * frame.height)]
+    names = [writable(str(one)) for one in (frame[name] if name else range(1, frame.height + 1))]
+    labels = [
+        None if one is None else writable(str(one)) for one in (frame[label] if label else [None] * frame.height)
+    ]
     if not frame.height:
         raise DataError(f"{place}: has no rows.")
     found = enumerate(frame[text].to_list(), 1)

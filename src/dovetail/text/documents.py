@@ -36,14 +36,19 @@ def split_sentences(text: str, *, language: str = "en") -> tuple[str, ...]:
     """
     if "\0" in text:
         raise DataError("the text holds zero bytes; it is no text: name its file's right format.")
-    found = require("sentencex", extra="text").segment(language, text)
+    found = require("sentencex", extra="text").segment(language, writable(text))
     return clean(found)
 
 
 def clean(sentences: Iterable[str]) -> tuple[str, ...]:
-    """Blanks as one, no empty sentences, none longer than 2,000 characters."""
-    tidy = (" ".join(one.split())[:MOST_CHARACTERS] for one in sentences)
+    """Blanks as one, no empty sentences, none longer than 2,000 characters, no halves of characters."""
+    tidy = (" ".join(writable(one).split())[:MOST_CHARACTERS] for one in sentences)
     return tuple(one for one in tidy if one)
+
+
+def writable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Document:
     label: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name != writable(self.name):
+            raise ParameterError(f"`name` must be a text without halves of characters, got {self.name!r}.")
         if not isinstance(self.sentences, tuple) or not all(isinstance(one, str) for one in self.sentences):
             raise ParameterError("`sentences` must be a tuple of texts.")
         if len(self.sentences) > MOST_SENTENCES:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.text.documents import writable
 from dovetail.text.integer_rows import Rows, integer_row, stack
 
 
@@ -91,7 +92,11 @@ class CallableEncoder(SentenceEncoder):
 
 
 def check_deterministic(encoder: SentenceEncoder, sentences: Iterable[str]) -> None:
-    """ParameterError for an encoder that gives one sentence two vectors, shown on a few public ones."""
+    """ParameterError for an encoder that gives one sentence two vectors, shown on a few public ones.
+
+    It looks at few sentences, twice, in this process: what changes seldom, with the time, between machines or with
+    the sentences before is not found. That an encoder is a function of its sentence is for its author to promise.
+    """
     for sentence in sentences:
         if not np.array_equal(encoder.encode([sentence]), encoder.encode([sentence])):
             raise ParameterError(

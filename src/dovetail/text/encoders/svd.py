@@ -73,7 +73,8 @@ class SVDEncoder(SentenceEncoder):
             analyzer=words_of, min_df=min(least_documents, max(1, len(texts))), sublinear_tf=True
         )
         try:
-            table = counter.fit_transform(texts)
+            with calm_fit():
+                table = counter.fit_transform(texts)
         except ValueError:
             raise DataError("the public documents have no words in common; give more of them.") from None
         width = min(dimension, min(table.shape) - 1)

@@ -1,0 +1,97 @@
+"""Strange documents, encoders and names: a row or one clear line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.text.corpus import PUBLIC, HashedWords, small_candidates
+
+from dovetail.cli.main import invoke
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import DataError, ParameterError
+from dovetail.text.deep_candidate import DeepCandidate
+from dovetail.text.document_files import read_documents
+from dovetail.text.documents import Document, PublicDocuments, clean, split_sentences
+from dovetail.text.encoders.encoder import CallableEncoder, check_deterministic
+from dovetail.text.encoders.svd import SVDEncoder
+from dovetail.text.protect import protect_documents
+
+LONE = "a ship \ud83d sails."
+
+
+@pytest.mark.parametrize("strange", ["words", ["a", "b"], [[1.0], [1.0, 2.0]], {"a": 1}, [1j, 1.0]])
+def test_an_encoder_that_returns_no_numbers_is_one_line_that_quotes_nothing(strange: object) -> None:
+    with pytest.raises(DataError, match=r"must return .*") as found:
+        CallableEncoder(lambda sentence: strange, 2).encode(["a secret"])  # type: ignore[arg-type,return-value]
+    assert "secret" not in str(found.value) and "words" not in str(found.value)
+
+
+def test_half_a_character_becomes_a_question_mark_in_sentences_and_files(tmp_path: Path) -> None:
+    assert clean([LONE]) == split_sentences(LONE) == ("a ship ? sails.",)
+    assert np.array_equal(HashedWords().encode([LONE]), HashedWords().encode(["a ship ? sails."]))
+    place = tmp_path / "d.jsonl"
+    place.write_text(json.dumps({"id": "n\udc80", "text": LONE, "label": "l\ud800"}) + "\n")
+    (found,) = read_documents(place, name="id", label="label")
+    assert found == Document("n?", ("a ship ? sails.",), "l?")
+
+
+@pytest.mark.parametrize("name", [None, 5, "n\udc80"])
+def test_a_name_that_is_no_text_is_refused(name: object) -> None:
+    with pytest.raises(ParameterError, match="`name` must be a text"):
+        Document(name, ("a.",))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_row_without_a_name_is_told_with_its_number(suffix: str, tmp_path: Path) -> None:
+    place, rows = tmp_path / f"d{suffix}", [{"id": "a", "text": "One."}, {"id": None, "text": "Two."}]
+    if suffix == ".jsonl":
+        place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pl.DataFrame(rows).write_parquet(place)
+    with pytest.raises(DataError, match="column 'id' has no name in row 2"):
+        read_documents(place, name="id")
+
+
+def test_every_kind_of_document_gets_a_candidate() -> None:
+    encoder = SVDEncoder.fit(PUBLIC, dimension=8)
+    strange = {
+        "empty": (), "one": ("the ship.",), "blank": ("   ",), "junk": ("\x01\x02\xff\x7f" * 50,),
+        "mixed": ("Das Schiff sinkt.", "船が沈む。", "السفينة تغرق.", "ship"), "many": ("the ship sails.",) * 10_000,
+        "candidate": PUBLIC.documents[0].sentences, "half": (LONE,),
+    }  # fmt: skip
+    documents = [Document(name, sentences) for name, sentences in strange.items()]
+    made = protect_documents(
+        documents, DeepCandidate.of(small_candidates(encoder), epsilon=3.0), encoder, rng=simulation(1)
+    )
+    assert made.table.height == len(strange) and made.empty == 1 and made.unread >= 4
+    with pytest.raises(DataError, match="at most 10,000 sentences, got 10,001"):
+        Document("more", ("a.",) * 10_001)
+
+
+def test_rare_randomness_is_not_found_and_the_check_says_so() -> None:
+    calls = []
+
+    def seldom(sentence: str) -> np.ndarray:
+        calls.append(sentence)
+        return np.ones(3) if len(calls) < 100 else np.arange(3.0)
+
+    check_deterministic(CallableEncoder(seldom, 3), ["a", "b"])
+    assert "not found" in str(check_deterministic.__doc__)
+
+
+def test_no_warning_of_a_library_stands_before_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    same = [{"text": ["one two three."] * 9}, {"text": ["one two three."] * 9}, {"text": ["two one."] * 9}] * 4
+    (tmp_path / "same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in same))
+    assert invoke(["text", "candidates", str(tmp_path / "same.jsonl"), "--out", str(tmp_path / "c.npz")]) in (0, 2)
+    assert capsys.readouterr().err.count("\n") <= 1 and not recwarn.list
+
+
+def test_public_documents_without_words_are_one_line() -> None:
+    with pytest.raises(DataError, match="no words in common"):
+        SVDEncoder.fit(PublicDocuments([Document(str(one), ("?!",)) for one in range(5)]))
