@@ -20,7 +20,8 @@ from dovetail.trace.loss.conditional import condition
 from dovetail.trace.mechanisms.closed_form import full_loss
 from dovetail.trace.mechanisms.descent import Descent, Goal, one_thread
 from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.regular_grid import RegularPrior, design_regular
+from dovetail.trace.mechanisms.regular_design import design_regular
+from dovetail.trace.mechanisms.regular_prior import RegularPrior
 from dovetail.trace.mechanisms.robust import mixed
 from dovetail.trace.mechanisms.semidefinite import least_worst_loss
 

@@ -17,7 +17,9 @@ from dovetail.pipeline.trace.trace_table import read_traces, write_traces
 from dovetail.trace.kernels.stationary import Matern32
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
-from dovetail.trace.plan import TracePlan, design_trace, joint_noise
+from dovetail.trace.plan.design import design_trace
+from dovetail.trace.plan.noise import joint_noise
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace

@@ -1,5 +1,8 @@
 """J is the information of the release about the secret, for any noise; what follows from it is exact."""
 
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -8,13 +11,14 @@ from tests.trace.priors import KERNELS, STEPS, covariance, generator
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF
+from dovetail.trace.kernels.stationary import RBF, Matern52
 from dovetail.trace.loss.adversaries import adversaries, sightings, with_sighting
 from dovetail.trace.loss.composition import PastRelease, composed
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, mu_of, mu_of_loss, posterior_odds
 from dovetail.trace.loss.information import Information, information, posterior_width
 from dovetail.trace.loss.moves import diagonal_bound, worst_move
+from dovetail.trace.loss.posterior import Posterior
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
@@ -245,32 +249,82 @@ def test_the_width_is_twice_the_smallest_standard_deviation() -> None:
     assert posterior_width(np.diag([4.0, 0.25])) == 1.0
 
 
-def test_smooth_priors_with_close_secret_times_stay_inside_their_brackets() -> None:
-    from decimal import Decimal, getcontext
+Exact = list[list[Decimal]]
 
-    getcontext().prec = 60
-    length, white, n = 300.0, 0.01, 5
-    gap = [Decimal(g) ** 2 / (2 * Decimal(length) ** 2) for g in range(n)]
-    prior = [[(-gap[abs(i - j)]).exp() for j in range(n)] for i in range(n)]
 
-    def downdated(matrix: list[list[Decimal]], place: int) -> list[list[Decimal]]:
-        """What is left when the location at `place` is known."""
-        pivot = matrix[place][place]
-        return [[matrix[i][j] - matrix[i][place] * matrix[place][j] / pivot for j in range(n)] for i in range(n)]
+def downdated(matrix: Exact, place: int, white: Decimal = Decimal(0)) -> Exact:
+    """What is left of a covariance when the location at `place`, with this much noise, is known."""
+    column, pivot = [row[place] for row in matrix], matrix[place][place] + white
+    return [[matrix[i][j] - column[i] * column[j] / pivot for j in range(len(matrix))] for i in range(len(matrix))]
 
-    for seen in (None, 0):
-        rest = prior if seen is None else downdated(prior, seen)
-        for place in (2, 3):
-            # J of one place: 1 / posterior variance - 1 / prior variance, by knowing each release in turn
-            joint = [row[:] for row in rest]
+
+def rbf_of_many_digits(length: Decimal, gap: int) -> Decimal:
+    return (-(Decimal(gap) ** 2) / (2 * length**2)).exp()
+
+
+def matern52_of_many_digits(length: Decimal, gap: int) -> Decimal:
+    u = Decimal(5).sqrt() * gap / length
+    return (1 + u + u * u / 3) * (-u).exp()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "law", "n", "places", "white"),
+    [
+        (RBF(300.0), rbf_of_many_digits, 5, (2, 3), 0.01),
+        (Matern52(1.83e4), matern52_of_many_digits, 6, (1, 2), 0.01),
+        (Matern52(1.83e4), matern52_of_many_digits, 6, (1, 2), 1e-6),
+        (RBF(60.0), rbf_of_many_digits, 12, (5, 6), 1e-4),
+    ],
+    ids=["rbf", "matern", "matern, little noise", "twelve"],
+)
+def test_a_bracket_holds_the_loss_of_a_hundred_digits(
+    kernel: Kernel, law: Callable[[Decimal, int], Decimal], n: int, places: tuple[int, int], white: float
+) -> None:
+    with localcontext() as context:
+        context.prec = 100
+        length = Decimal(kernel.parameters[0])
+        prior = [[law(length, abs(i - j)) for j in range(n)] for i in range(n)]
+        matrix, noise = kernel.matrix(np.arange(float(n))), white * np.eye(n)
+        seen = Posterior.of(matrix, noise)
+        for known in (None, 0):
+            rest = prior if known is None else downdated(prior, known)
+            after = rest
             for i in range(n):
-                column, pivot = [row[i] for row in joint], joint[i][i] + Decimal(white)
-                joint = [[joint[a][b] - column[a] * column[b] / pivot for b in range(n)] for a in range(n)]
-            exact = float(1 / joint[place][place] - 1 / rest[place][place])
-            kernel = RBF(length=length).matrix(np.arange(float(n)))
-            held = condition(kernel, [place])
-            if seen is None:
-                assert information(held, white * np.eye(n)).largest.contains(exact)
-            else:
-                found = sightings(held, kernel, white * np.eye(n))[seen]
-                assert found >= exact
+                after = downdated(after, i, Decimal(white))
+            for place in places:
+                # J of one place: 1 / posterior variance - 1 / prior variance, by knowing each release in turn
+                exact = float(1 / after[place][place] - 1 / rest[place][place])
+                held = condition(matrix, [place])
+                if known is None:
+                    assert information(held, noise).largest.contains(exact)
+                    (found,) = seen.losses([place])
+                    assert found.contains(exact) and found.gap < 1e-4
+                else:
+                    assert sightings(held, matrix, noise)[known] >= exact
+                    assert seen.sightings([place])[0, known] >= exact
+
+
+@pytest.mark.parametrize(
+    ("kernel", "law", "n", "places"),
+    [(RBF(30.0), rbf_of_many_digits, 5, (2, 3)), (Matern52(1.83e3), matern52_of_many_digits, 6, (1, 2))],
+    ids=["rbf", "matern"],
+)
+def test_a_bracket_holds_the_worst_move_of_two_neighbours(
+    kernel: Kernel, law: Callable[[Decimal, int], Decimal], n: int, places: tuple[int, int]
+) -> None:
+    with localcontext() as context:
+        context.prec = 100
+        length = Decimal(kernel.parameters[0])
+        prior = [[law(length, abs(i - j)) for j in range(n)] for i in range(n)]
+        after = prior
+        for i in range(n):
+            after = downdated(after, i, Decimal("0.0078125"))  # exactly a double
+        moves = []
+        for sign in (1, -1):  # of the second place: e' C^-1 e of a matrix of two rows
+            each = []
+            for one in (after, prior):
+                (a, b), (_, c) = ([one[i][j] for j in places] for i in places)
+                each.append((c - 2 * sign * b + a) / (a * c - b * b))
+            moves.append(float(each[0] - each[1]))
+        told = information(condition(kernel.matrix(np.arange(float(n))), places), 0.0078125 * np.eye(n))
+        assert worst_move([told]).contains(max(moves))

@@ -16,8 +16,9 @@ from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.kernels.stationary import Matern32
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
-from dovetail.trace.plan import TracePlan, design_trace
-from dovetail.trace.plan_search import error_for
+from dovetail.trace.plan.design import design_trace
+from dovetail.trace.plan.search import error_for
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import draw_noise, release_trace
 from dovetail.trace.sampler import correlated_noise, standard_normals
@@ -134,7 +135,9 @@ def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
         ({"floor": 1e-7}, "`floor` must be at least"),
         ({"step": 1e-9}, "`step` must lie between"),
         ({"step": 100.0}, "`step` must lie between"),
-        ({"error": 1e9}, "`error` must be at most"),
+        ({"error": 1e9}, "`error` must lie between"),
+        ({"error": 1e-9}, "`error` must lie between"),
+        ({"window": 3}, "`window` must be"),
         ({"error": 0.0}, "`error` must be"),
         ({"radius": -1.0}, "`radius` must be"),
         ({"radius": 1e308}, "`radius` must be at most"),

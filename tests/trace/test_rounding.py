@@ -11,7 +11,8 @@ from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.kernels.stationary import RBF
 from dovetail.trace.loss.gaussian_dp import delta_of, mu_of
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
-from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.plan.design import design_trace
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.secrets import SecretTimes
 

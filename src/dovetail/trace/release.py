@@ -8,20 +8,21 @@ import numpy as np
 
 from dovetail.core.entropy import entropy_or_system
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.plan import TraceDesign, TracePlan
-from dovetail.trace.sampler import correlated_noise, on_grid
+from dovetail.trace.plan.noise import TraceNoise
+from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.sampler import on_grid
 from dovetail.trace.trace import Trace
 
 
-def release_trace(trace: Trace, plan: TracePlan, design: TraceDesign, *, rng: Any = None) -> Floats:
+def release_trace(trace: Trace, plan: TracePlan, design: TraceNoise, *, rng: Any = None) -> Floats:
     """Released points (n, d), metres, of a trace under a design for its times.
 
     Parameters
     ----------
     trace : Trace
     plan : TracePlan
-    design : TraceDesign
-        `design_trace(plan, trace.times)`.
+    design : TraceNoise
+        `design_release(plan, trace.times)`.
     rng : Entropy
         The operating system's by default.
     """
@@ -29,11 +30,8 @@ def release_trace(trace: Trace, plan: TracePlan, design: TraceDesign, *, rng: An
     return on_grid(on_grid(trace.points, plan.grid) + draw_noise(design, rng=rng), plan.grid)
 
 
-def draw_noise(design: TraceDesign, *, rng: Any = None) -> Floats:
+def draw_noise(design: TraceNoise, *, rng: Any = None) -> Floats:
     """One draw of the noise (n, d), metres; every axis has its own stream of words."""
     entropy = entropy_or_system(rng)
-    drawn = [
-        np.sqrt(variance) * correlated_noise(noise, entropy)
-        for noise, variance in zip(design.noises, design.variances, strict=True)
-    ]
+    drawn = [np.sqrt(variance) * design.draw_axis(k, entropy) for k, variance in enumerate(design.variances)]
     return np.column_stack(drawn) @ design.axes

@@ -20,6 +20,7 @@ from dovetail.trace.mechanisms.design import LEAST_FLOOR
 
 _FINEST = 1e-6  # step, as a share of the floor's standard deviation
 _DEFAULT = 1e-4
+_CHARGE = 0.02  # of mu, that rounding all points may cost by default
 
 
 def standard_normals(count: int, rng: Entropy) -> Floats:
@@ -41,6 +42,18 @@ def default_step(white: float) -> float:
     True
     """
     return 2.0 ** floor(log2(_DEFAULT * sqrt(positive("white", white))))
+
+
+def step_for(mu: float, *, white: float, numbers: int) -> float:
+    """A public step in metres, a power of two: rounding `numbers` coordinates adds at most a fiftieth to `mu`.
+
+    Never coarser than the default, nor finer than what doubles allow.
+
+    >>> step_for(1.0, white=12.5, numbers=60) == default_step(12.5)
+    True
+    """
+    share = min(_DEFAULT, _CHARGE * mu / sqrt(numbers))
+    return 2.0 ** floor(log2(max(2.0 * _FINEST, share) * sqrt(positive("white", white))))
 
 
 def check_step(step: float, *, white: float, floor_share: float) -> None:

@@ -35,6 +35,17 @@ class SecretTimes:
     from_start: bool = True
     together: bool = False
 
+    def __post_init__(self) -> None:
+        for start, end in self.windows:
+            if not (isfinite(start) and isfinite(end)):
+                raise ParameterError(f"a secret window must have finite ends, got {start:g}..{end:g}.")
+            if not start <= end:
+                raise ParameterError(f"a secret window must not end before it starts, got {start:g}..{end:g}.")
+        if self.together and not self.windows:
+            raise ParameterError(
+                "`together` goes with windows: a whole trace as one secret leaves nothing to release."
+            )
+
     @classmethod
     def parse(cls, texts: list[str], *, together: bool) -> SecretTimes:
         """From START..END, in seconds from the start of a trace or as ISO times (UTC unless they say otherwise).
@@ -83,10 +94,6 @@ def _window(text: str) -> tuple[float, float, bool]:
             pair, from_start = (_unix(start), _unix(end)), False
         except ValueError:
             raise ParameterError(f"a secret window must be two numbers or two ISO times, got {text!r}.") from None
-    if not (isfinite(pair[0]) and isfinite(pair[1])):
-        raise ParameterError(f"a secret window must have finite ends, got {text!r}.")
-    if not pair[0] <= pair[1]:
-        raise ParameterError(f"a secret window must not end before it starts, got {text!r}.")
     return *pair, from_start
 
 

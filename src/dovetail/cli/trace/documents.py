@@ -10,7 +10,7 @@ from dovetail.cli.console.output import write_whole
 from dovetail.core.errors import DataError
 
 if TYPE_CHECKING:
-    from dovetail.trace.plan import TracePlan
+    from dovetail.trace.plan.trace_plan import TracePlan
     from dovetail.trace.prior import TracePrior
 
 
@@ -36,7 +36,7 @@ def read_prior(place: Path) -> TracePrior:
 
 def read_plan(place: Path) -> TracePlan:
     """A plan as `plan` writes it."""
-    from dovetail.trace.plan import TracePlan
+    from dovetail.trace.plan.trace_plan import TracePlan
 
     try:
         return TracePlan.from_dict(read_json(place))

@@ -85,7 +85,9 @@ def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, f
     """The loss of one secret location in a trace that is too long for matrices."""
     from dovetail.trace.loss.adversaries import STRETCHES
     from dovetail.trace.mechanisms.design import Budget
-    from dovetail.trace.mechanisms.regular_grid import RegularPrior, design_regular, regular_loss
+    from dovetail.trace.mechanisms.regular_design import design_regular
+    from dovetail.trace.mechanisms.regular_noise import regular_loss
+    from dovetail.trace.mechanisms.regular_prior import RegularPrior
 
     if len(places) != 1:
         raise ParameterError(
@@ -94,7 +96,7 @@ def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, f
     design = design_regular(RegularPrior.of(model, n), places[0], Budget(n, mse, floor), name=noise)
     rows: dict[str, Any] = {}
     for factor in STRETCHES if floor > 0.0 else ():
-        loss = regular_loss(RegularPrior.of(model.stretched(factor), n), design)
+        loss = regular_loss(RegularPrior.of(model.stretched(factor), n), design.noise)
         name = "the kernel itself" if factor == 1.0 else f"length x {factor:g}"
         rows[name] = {"loss": {"lower": loss.lower, "upper": loss.upper}, "posterior_width": _width(loss.upper)}
     none = {"value": None, "reason": f"not computed above {MOST_POINTS:,} points"}

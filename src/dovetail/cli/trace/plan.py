@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.output import Force, Json, print_json
+from dovetail.cli.trace.guarantees import describe, show_guarantee
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dovetail.trace.guarantee import TraceGuarantee
     from dovetail.trace.kernels.kernel import Floats
+    from dovetail.trace.plan.trace_plan import TracePlan
+    from dovetail.trace.prior import TracePrior
+    from dovetail.trace.secrets import SecretTimes
 
 
 def register(app: typer.Typer) -> None:
@@ -40,10 +43,18 @@ def _plan(
     points: Annotated[int | None, typer.Option(help="Points of a typical trace, instead of --times.")] = None,
     gap: Annotated[float | None, typer.Option(help="Seconds between points, with --points.")] = None,
     noise: Annotated[
-        str, typer.Option(help="Mechanism; default robust, all with --all-times, mixed for long traces.")
+        str, typer.Option(help="Mechanism. Default: robust; all with --all-times; for long traces the best of some.")
     ] = "",
     floor: Annotated[float, typer.Option(help="White part of the noise, as a share of the budget.")] = 0.01,
-    step: Annotated[float, typer.Option(help="Public grid, metres; 0 for 1e-4 of the white part.")] = 0.0,
+    step: Annotated[
+        float, typer.Option(help="Public grid, metres; 0 for 1e-4 of the white part, finer for long traces.")
+    ] = 0.0,
+    window: Annotated[
+        int,
+        typer.Option(
+            help="Cut traces into windows of at most so many points; 0 only where they are too long.", min=0
+        ),
+    ] = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -56,37 +67,63 @@ def _plan(
     """
     from dovetail.cli.trace.documents import read_prior, write_json
     from dovetail.core.checks import probability
-    from dovetail.trace.loss.gaussian_dp import mu_of
-    from dovetail.trace.plan import TracePlan, design_trace
-    from dovetail.trace.plan_search import error_for
 
     probability("delta", delta)
     if sum(each is not None for each in (error, mu, epsilon)) != 1:
         raise ParameterError("give one of --error (a budget), --mu or --epsilon (a guarantee); the other is solved.")
     model, secrets = read_prior(prior), _secrets(secret, all_times, together)
     stamps = _stamps(times, points, gap)
-    if error is None:
-        wanted = mu_of(epsilon, delta=delta) if epsilon is not None else float(mu or 0.0)
-        made = error_for(wanted, model, secrets, stamps, radius=radius, noise=noise, floor=floor, step=step)
-    else:
-        made = TracePlan(model, secrets, radius, error, noise, floor, step)
-    design = design_trace(made, stamps)
+    shape = {"radius": radius, "noise": noise, "floor": floor, "step": step, "window": window}
+    made = _made(model, secrets, stamps, shape, error=error, mu=_wanted(mu, epsilon, delta))
+    document = _document(made, stamps, delta)
     write_json(made.as_dict(), out, force=force)
-    document = {
-        "radius": radius,
-        "error": made.error,
-        "points": len(stamps),
-        "step": made.grid,
-        **describe(design.guarantee, delta),
-        "files": {"plan": str(out)},
-    }
+    document["files"] = {"plan": str(out)}
     if as_json:
         print_json(document)
         return
     show_guarantee("Plan", document)
 
 
-def _secrets(windows: list[str] | None, all_times: bool, together: bool) -> Any:
+def _wanted(mu: float | None, epsilon: float | None, delta: float) -> float | None:
+    """The wanted mu, from either form of a guarantee."""
+    from dovetail.trace.loss.gaussian_dp import mu_of
+
+    return mu if epsilon is None else mu_of(epsilon, delta=delta)
+
+
+def _made(
+    prior: TracePrior,
+    secrets: SecretTimes,
+    stamps: Floats,
+    shape: dict[str, Any],
+    *,
+    error: float | None,
+    mu: float | None,
+) -> TracePlan:
+    """The plan of a budget, or of the least budget that reaches a guarantee."""
+    from dovetail.trace.plan.search import error_for, plan_for_error
+    from dovetail.trace.plan.trace_plan import TracePlan
+
+    if error is None:
+        return error_for(0.0 if mu is None else mu, prior, secrets, stamps, **shape)
+    return plan_for_error(TracePlan(prior, secrets, error=error, **shape), stamps)
+
+
+def _document(plan: TracePlan, stamps: Floats, delta: float) -> dict[str, Any]:
+    from dovetail.trace.plan.release_design import design_release
+
+    design = design_release(plan, stamps)
+    return {
+        "radius": plan.radius,
+        "error": plan.error,
+        "worst_point_error": design.worst_error(),
+        "points": len(stamps),
+        "step": plan.grid,
+        **describe(design.guarantee, delta),
+    }
+
+
+def _secrets(windows: list[str] | None, all_times: bool, together: bool) -> SecretTimes:
     from dovetail.trace.secrets import SecretTimes
 
     if bool(windows) == all_times:
@@ -110,60 +147,3 @@ def _stamps(times: Path | None, points: int | None, gap: float | None) -> Floats
     if points is None or gap is None:
         raise ParameterError("noise depends on the time stamps: give --times TABLE, or --points and --gap.")
     return np.arange(whole("points", points, least=2), dtype=np.float64) * positive("gap", gap)
-
-
-def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
-    """A guarantee for machines."""
-
-    def number(value: float) -> float | str:
-        return "inf" if value == float("inf") else value
-
-    finite = guarantee.mu < float("inf")
-    return {
-        "noise": guarantee.noise,
-        "mu": number(guarantee.mu),
-        "epsilon": guarantee.epsilon(delta) if finite else "inf",
-        "delta": delta,
-        "odds": {"1 %": guarantee.odds(0.01), "10 %": guarantee.odds(0.1)}
-        if finite
-        else {"1 %": "inf", "10 %": "inf"},
-        "by_adversary": {name: number(value) for name, value in guarantee.by_adversary.items()},
-        "secrets": [
-            {
-                "points": list(one.places),
-                "start": one.start,
-                "end": one.end,
-                "mu": number(one.mu),
-                "width": one.width,
-                "other_release": one.other_release,
-            }
-            for one in guarantee.secrets
-        ],
-        "releases": guarantee.releases,
-        "conditions": list(guarantee.conditions),
-        "caveats": list(guarantee.caveats),
-        "source": guarantee.source,
-    }
-
-
-def show_guarantee(title: str, document: dict[str, Any]) -> None:
-    """The same for people."""
-
-    def text(value: Any) -> str:
-        return value if isinstance(value, str) else f"{value:.4g}"
-
-    odds = document["odds"]
-    rows = {
-        "error of a point": f"{document['error']:.4g} m (root mean square), {document['noise']} noise",
-        "guarantee": f"mu {text(document['mu'])} within {document['radius']:g} m",
-        "releases counted": str(document["releases"]),
-        "epsilon": f"{text(document['epsilon'])} at delta {document['delta']:g}",
-        "posterior odds": f"{text(odds['10 %'])} with chance 10 %, {text(odds['1 %'])} with chance 1 %",
-        **{f"mu, {name}": text(value) for name, value in document["by_adversary"].items()},
-        "secrets": f"{len(document['secrets']):,}",
-        "conditions": " ".join(f"({i}) {each}" for i, each in enumerate(document["conditions"], start=1)),
-    }
-    if document["caveats"]:
-        rows["caution"] = "; ".join(document["caveats"])
-    rows |= document["files"]
-    print_rows(title, rows)

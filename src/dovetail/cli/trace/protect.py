@@ -49,7 +49,7 @@ def _protect(
     Example: dovetail trace protect mine.gpx --plan plan.json --out released.gpx
     """
     from dovetail.cli.trace.documents import read_plan
-    from dovetail.cli.trace.plan import describe, show_guarantee
+    from dovetail.cli.trace.guarantees import describe, show_guarantee
     from dovetail.core.checks import probability
     from dovetail.pipeline.trace.protect import Protection
     from dovetail.pipeline.trace.trace_ledger import TraceLedger

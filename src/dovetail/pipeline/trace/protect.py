@@ -18,7 +18,9 @@ from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
-from dovetail.trace.plan import TraceDesign, TracePlan, design_trace
+from dovetail.trace.plan.noise import TraceNoise
+from dovetail.trace.plan.release_design import design_release
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import release_trace
 from dovetail.trace.trace import Trace
@@ -96,7 +98,7 @@ class Protection:
         ]
 
     def _guarantees(
-        self, traces: Sequence[Trace], people: Sequence[str | None], designs: Sequence[TraceDesign]
+        self, traces: Sequence[Trace], people: Sequence[str | None], designs: Sequence[TraceNoise]
     ) -> list[TraceGuarantee]:
         """What will hold for each release together with every other one about its person, before and in this table.
 
@@ -129,7 +131,7 @@ class Protection:
             return None
         return self.ledger.same(earlier, trace, self.plan.terms())
 
-    def _composed(self, trace: Trace, design: TraceDesign, others: list[StoredRelease]) -> TraceGuarantee:
+    def _composed(self, trace: Trace, design: TraceNoise, others: list[StoredRelease]) -> TraceGuarantee:
         try:
             return composed_guarantee(self.plan, trace.times, design, others)
         except UnsupportedError as error:
@@ -145,7 +147,7 @@ class Protection:
                 "terms; a further release is counted with them: use --new-release if you mean it."
             )
 
-    def _draw(self, trace: Trace, person: str | None, design: TraceDesign) -> tuple[Floats, bool]:
+    def _draw(self, trace: Trace, person: str | None, design: TraceNoise) -> tuple[Floats, bool]:
         """Released points, and whether they are a repeat."""
         if self.ledger is None:
             return release_trace(trace, self.plan, design, rng=self.rng), False
@@ -158,10 +160,10 @@ class Protection:
         return points, False
 
 
-def _design(plan: TracePlan, trace: Trace) -> TraceDesign:
+def _design(plan: TracePlan, trace: Trace) -> TraceNoise:
     """The noise for a trace; what is wrong is said with its name."""
     try:
-        return design_trace(plan, trace.times)
+        return design_release(plan, trace.times)
     except (ParameterError, UnsupportedError) as error:
         raise UnsupportedError(f"trace {trace.name!r}: {error}") from None
 
@@ -177,17 +179,17 @@ def joint_charge(releases: Sequence[StoredRelease]) -> float:
 
 
 def composed_guarantee(
-    plan: TracePlan, times: Floats, design: TraceDesign, others: Sequence[StoredRelease]
+    plan: TracePlan, times: Floats, design: TraceNoise, others: Sequence[StoredRelease]
 ) -> TraceGuarantee:
     """The secrets of this release and of all others against whoever sees all: the joint prior, block by block noise.
 
     Another release's promise was made for it alone, so its secrets are computed again, each with its own radius.
     """
     d = plan.prior.dimensions
-    if any(len(one.noise) != d * len(one.times) for one in others):
+    if any(len(one.noise) not in (0, d * len(one.times)) for one in others):
         raise UnsupportedError("an earlier release of this person has other coordinates; use one prior for all.")
     releases = [unrecorded(plan, design, times), *others]
-    if d * sum(len(one.times) for one in releases) > MOST_ROWS:
+    if d * sum(len(one.times) for one in releases) > MOST_ROWS or any(len(one.noise) == 0 for one in releases):
         raise UnsupportedError(
             f"{len(releases)} releases of this person hold too many points for their joint loss; nothing is promised."
         )

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from dovetail.core.errors import OutputError, StorageError
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.plan import TraceDesign, TracePlan, joint_noise
+from dovetail.trace.plan.noise import TraceNoise, joint_noise
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.trace import Trace
 
 _KEY, _RECORD, _ARRAYS = "key", "record.json", "release.npz"
 _KEY_BYTES = 32
+MOST_STORED = 2000  # rows of a covariance that is kept
 
 Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
 
@@ -66,7 +68,8 @@ class StoredRelease:
     entry : TraceEntry
     times : float array (n,), seconds
     points : float array (n, d), metres: what was released
-    noise : float array (n d, n d), square metres: its covariance, coordinates of a point side by side
+    noise : float array (n d, n d), square metres: its covariance, coordinates of a point side by side; of no rows for
+        traces that are too long to be composed
     """
 
     entry: TraceEntry
@@ -75,11 +78,13 @@ class StoredRelease:
     noise: Floats
 
 
-def unrecorded(plan: TracePlan, design: TraceDesign, times: Floats) -> StoredRelease:
+def unrecorded(plan: TracePlan, design: TraceNoise, times: Floats) -> StoredRelease:
     """What the ledger will hold of a release, before its points are drawn; number 0."""
     secrets = [list(one.places) for one in design.guarantee.secrets]
     entry = TraceEntry(0, "", design.guarantee.mu, len(times), plan.grid, plan.radius, secrets)
-    return StoredRelease(entry, times, np.empty((0, plan.prior.dimensions)), joint_noise(design))
+    d = plan.prior.dimensions
+    noise = joint_noise(design) if d * len(times) <= MOST_STORED else np.empty((0, 0))
+    return StoredRelease(entry, times, np.empty((0, d)), noise)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class TraceLedger:
         return bool(np.isin(own, other).any())
 
     def record(
-        self, trace: Trace, person: str | None, plan: TracePlan, design: TraceDesign, points: Floats
+        self, trace: Trace, person: str | None, plan: TracePlan, design: TraceNoise, points: Floats
     ) -> TraceEntry:
         """Keep a release before anybody sees it; the entry."""
         entries, made = self._entries(), unrecorded(plan, design, trace.times)

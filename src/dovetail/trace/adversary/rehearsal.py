@@ -12,13 +12,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import UnsupportedError
 from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.adversaries import sightings
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.mechanisms.design import Budget
 from dovetail.trace.mechanisms.uniform import uniform
-from dovetail.trace.plan import TraceDesign, TracePlan, design_trace
+from dovetail.trace.plan.noise import TraceDesign, WindowedDesign
+from dovetail.trace.plan.release_design import design_release
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.release import draw_noise
 from dovetail.trace.sampler import correlated_noise
 from dovetail.trace.trace import Trace
@@ -80,15 +83,61 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
     """
     found: dict[tuple[str, str], list[_Guesses]] = {}
     for trace in traces:
-        ours = design_trace(plan, trace.times)
-        for name, design in ((ours.guarantee.noise, ours), ("uniform", independent_noise(plan, ours))):
-            if name == "uniform" and ours.guarantee.noise == "uniform" and design is not ours:
-                continue  # the plan itself is the baseline
-            noises = np.stack([draw_noise(design, rng=rng) for _ in range(draws)], axis=2)
-            released = trace.points[:, :, None] + noises
-            for who, guesses in _attacks(plan, design, trace, released).items():
-                found.setdefault((name, who), []).append(guesses)
+        for scene in scenes(plan, trace):
+            ours = scene.design
+            for name, design in ((ours.guarantee.noise, ours), ("uniform", independent_noise(plan, ours))):
+                if name == "uniform" and ours.guarantee.noise == "uniform" and design is not ours:
+                    continue  # the plan itself is the baseline
+                noises = np.stack([draw_noise(design, rng=rng) for _ in range(draws)], axis=2)
+                released = scene.trace.points[:, :, None] + noises
+                for who, guesses in _attacks(plan.prior.kernel, design, scene, released).items():
+                    found.setdefault((name, who), []).append(guesses)
     return [_result(*key, guesses, plan.radius) for key, guesses in found.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What an adversary reads: a trace, or a window of it with its neighbours.
+
+    Parameters
+    ----------
+    trace : Trace
+    design : TraceDesign
+        Its noise; the guarantee is that of the whole trace.
+    places : list of int
+        Secret points, from 0.
+    """
+
+    trace: Trace
+    design: TraceDesign
+    places: list[int]
+
+
+def scenes(plan: TracePlan, trace: Trace) -> list[Scene]:
+    """The whole trace, or every window that holds a secret, with its neighbours.
+
+    Raises
+    ------
+    UnsupportedError
+        Noise that is never formed: too many points for smoothers of matrices.
+    """
+    design = design_release(plan, trace.times)
+    places = sorted({place for secret in plan.secrets.places(trace.times) for place in secret})
+    if isinstance(design, TraceDesign):
+        return [Scene(trace, design, places)]
+    if not isinstance(design, WindowedDesign):
+        raise UnsupportedError(
+            f"trace {trace.name!r}: {trace.n:,} points in one piece are too many for a rehearsal; use --window, "
+            "or rehearse shorter traces."
+        )
+    found = []
+    for i, (first, last) in enumerate(design.windows):
+        inside = [place for place in places if first <= place < last]
+        if inside:
+            start, end = design.near(i)
+            part = Trace(trace.name, trace.times[start:end], trace.points[start:end])
+            found.append(Scene(part, design.part(i), [place - start for place in inside]))
+    return found
 
 
 def synthetic_traces(plan: TracePlan, like: Sequence[Trace], rng: Entropy) -> list[Trace]:
@@ -106,13 +155,13 @@ def independent_noise(plan: TracePlan, design: TraceDesign) -> TraceDesign:
     """Independent noise of the same error on every point."""
     n, d = len(design.times), plan.prior.dimensions
     noises = [uniform(Budget(n, plan.error**2 / d / variance)).noise for variance in design.variances]
-    return TraceDesign(design.times, design.axes, design.variances, tuple(noises), design.guarantee)
+    return TraceDesign(design.times, design.axes, design.variances, design.guarantee, tuple(noises))
 
 
-def _attacks(plan: TracePlan, design: TraceDesign, trace: Trace, released: Floats) -> dict[str, _Guesses]:
-    """Every adversary's guesses at every secret of one trace; released (n, d, draws)."""
-    places = sorted({place for secret in plan.secrets.places(trace.times) for place in secret})
-    kernel, found = plan.prior.kernel, {}
+def _attacks(kernel: Kernel, design: TraceDesign, scene: Scene, released: Floats) -> dict[str, _Guesses]:
+    """Every adversary's guesses at every secret of one scene; released (n, d, draws)."""
+    trace, places = scene.trace, scene.places
+    found = {}
     spot = _worst_sighting(kernel, design, places)
     for name, model in ((RIGHT, kernel), (WRONG, kernel.stretched(WRONG_FACTOR))):
         for seen in (None, spot):

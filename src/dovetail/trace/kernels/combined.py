@@ -63,6 +63,10 @@ class Sum(Kernel):
             share * slope for share, part in zip(shares, self.parts, strict=True) for slope in part.gradients(gaps)
         ]
 
+    def beyond(self, gap: float) -> float:
+        total = sum(self.weights)
+        return float(sum(w / total * part.beyond(gap) for w, part in zip(self.weights, self.parts, strict=True)))
+
     def stretched(self, factor: float) -> Self:
         return replace(self, parts=tuple(part.stretched(factor) for part in self.parts))
 
@@ -101,6 +105,9 @@ class Product(Kernel):
         return [
             other * slope for other, part in zip(others, self.parts, strict=True) for slope in part.gradients(gaps)
         ]
+
+    def beyond(self, gap: float) -> float:
+        return prod(part.beyond(gap) for part in self.parts)
 
     def stretched(self, factor: float) -> Self:
         return replace(self, parts=tuple(part.stretched(factor) for part in self.parts))

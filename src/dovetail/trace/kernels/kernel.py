@@ -37,6 +37,10 @@ class Kernel(ABC):
         """Derivatives of `correlation(gaps)` by the logarithm of each parameter."""
 
     @abstractmethod
+    def beyond(self, gap: float) -> float:
+        """Upper bound on the absolute correlation of locations at least `gap` seconds apart, above 0."""
+
+    @abstractmethod
     def stretched(self, factor: float) -> Self:
         """The same kernel with every length-scale multiplied by `factor`."""
 

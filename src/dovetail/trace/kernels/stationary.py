@@ -29,6 +29,9 @@ class _OfLength(Kernel):
     def with_parameters(self, parameters: tuple[float, ...]) -> Self:
         return replace(self, length=parameters[0])
 
+    def beyond(self, gap: float) -> float:
+        return float(self.correlation(np.array(gap)))
+
     def stretched(self, factor: float) -> Self:
         return replace(self, length=self.length * factor)
 
@@ -121,6 +124,9 @@ class Periodic(_OfLength):
     def gradients(self, gaps: Floats) -> list[Floats]:
         return [self.correlation(gaps) * 4.0 * (np.sin(pi * gaps / self.period) / self.length) ** 2]
 
+    def beyond(self, gap: float) -> float:
+        return 1.0
+
     def as_dict(self) -> dict[str, Any]:
         return {**super().as_dict(), "period": self.period}
 
@@ -143,6 +149,9 @@ class White(Kernel):
 
     def gradients(self, gaps: Floats) -> list[Floats]:
         return []
+
+    def beyond(self, gap: float) -> float:
+        return 0.0
 
     def stretched(self, factor: float) -> Self:
         return self

@@ -16,10 +16,11 @@ from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.conditional import Conditional
 from dovetail.trace.loss.information import arithmetic_error
 
+OWN = "the kernel itself"
 STRETCHES = (0.5, 1.0, 1.5, 2.0, 3.0)  # of the length-scale; 39 % of published fits hit their upper bound
 UNKNOWN_MEAN = 100.0  # prior variance of an unknown mean, of the variance of a location
 MOST_LOST = 0.01  # relative error of a sighting's loss beyond which nothing is stated
-_TOLD = 1e-9  # prior variance left, as a share, below which a sighting itself tells the secret
+TOLD = 1e-9  # prior variance left, as a share, below which a sighting itself tells the secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +38,17 @@ class Adversary:
     prior: Floats
 
 
+def adversary_kernels(kernel: Kernel, *, stretches: Sequence[float] = STRETCHES) -> dict[str, Kernel]:
+    """The kernel itself first, then stretched ones."""
+    others = {f"length x {factor:g}": kernel.stretched(factor) for factor in stretches if factor != 1.0}
+    return {OWN: kernel, **others}
+
+
 def adversaries(kernel: Kernel, times: Floats, *, stretches: Sequence[float] = STRETCHES) -> list[Adversary]:
     """The kernel itself first, then stretched ones, then one for whom the mean of the trace is unknown."""
-    own = kernel.matrix(times)
-    factors = [1.0, *(factor for factor in stretches if factor != 1.0)]
-    found = [
-        Adversary(
-            "the kernel itself" if factor == 1.0 else f"length x {factor:g}", kernel.stretched(factor).matrix(times)
-        )
-        for factor in factors
-    ]
-    return [*found, Adversary("unknown mean", own + UNKNOWN_MEAN)]
+    kernels = adversary_kernels(kernel, stretches=stretches)
+    found = [Adversary(name, model.matrix(times)) for name, model in kernels.items()]
+    return [*found, Adversary("unknown mean", found[0].prior + UNKNOWN_MEAN)]
 
 
 def sightings(seen: Conditional, prior: Floats, noise: Floats) -> Floats:
@@ -92,7 +93,7 @@ def _subtracted(n: int, variance: float, left: float, scale: float) -> float:
 def residual_given(seen: Conditional, prior: Floats, t: int) -> tuple[Floats, Floats] | None:
     """The column d and the weights A_t when the location at t is known; None where that tells the secret."""
     column = seen.residual[:, t]
-    if column[t] < _TOLD * prior[t, t]:
+    if column[t] < TOLD * prior[t, t]:
         return None
     return column, seen.weights - np.outer(column, seen.weights[t]) / column[t]
 

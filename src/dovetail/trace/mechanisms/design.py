@@ -12,6 +12,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.trace.kernels.kernel import Floats
 
 FLOOR = 0.01  # white part of the noise, as a share of the budget per point
+LEAST_MSE = 1e-14  # below it doubles no longer tell the noise from the prior
 LEAST_FLOOR = 1e-6  # of a release: below it rounding to doubles is no longer small beside the noise
 
 
@@ -35,9 +36,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         positive("mse", self.mse)
-        if self.mse > 1e12:
+        if not LEAST_MSE <= self.mse <= 1e12:
             raise ParameterError(
-                f"`mse` must be at most 1e12 prior variances, got {self.mse:g}: such noise hides all."
+                f"`mse` must lie between {LEAST_MSE:g} and 1e12 prior variances, got {self.mse:g}: more hides all, "
+                "less hides nothing."
             )
         if not 0.0 <= real("floor", self.floor) < 1.0:
             raise ParameterError(

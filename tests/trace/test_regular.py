@@ -13,7 +13,9 @@ from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
 from dovetail.trace.mechanisms.closed_form import full
 from dovetail.trace.mechanisms.design import Budget
-from dovetail.trace.mechanisms.regular_grid import RegularPrior, design_regular, regular_loss
+from dovetail.trace.mechanisms.regular_design import design_regular
+from dovetail.trace.mechanisms.regular_noise import regular_loss
+from dovetail.trace.mechanisms.regular_prior import RegularPrior
 from dovetail.trace.mechanisms.robust import mixed
 
 each_kernel = pytest.mark.parametrize("kernel", [RBF(6.103), Matern32(6.0)], ids=repr)
@@ -32,7 +34,7 @@ def test_long_and_short_ways_give_the_same_loss(kernel: Kernel, n: int) -> None:
         exact = information(condition(prior, [place]), noise).largest
         assert design.loss.lower <= exact.upper and exact.lower <= design.loss.upper and design.loss.gap < 1e-4
         other = information(condition(kernel.stretched(2.0).matrix(times), [place]), noise).largest
-        found = regular_loss(RegularPrior.of(kernel.stretched(2.0), n), design)
+        found = regular_loss(RegularPrior.of(kernel.stretched(2.0), n), design.noise)
         assert found.lower <= other.upper and other.lower <= found.upper and found.gap < 1e-3
 
 
@@ -41,21 +43,21 @@ def test_a_total_budget_of_one_has_the_same_loss_at_any_length(n: int) -> None:
     design = design_regular(RegularPrior.of(RBF(6.103), n), n // 2, Budget(n, 1.0 / n, 0.0), name="full")
     assert round(design.loss.lower, 8) == round(design.loss.upper, 8) == 7.72467272
     if n == 1000:
-        column = design.prior.row(n // 2)
-        q = column @ solve_toeplitz(design.prior.column + np.eye(1, n)[0], column)  # Levinson
+        column = design.noise.prior.row(n // 2)
+        q = column @ solve_toeplitz(design.noise.prior.column + np.eye(1, n)[0], column)  # Levinson
         assert q / (1 - q) == pytest.approx(design.loss.upper, rel=1e-8)
 
 
 @each_kernel
 def test_a_long_draw_has_the_covariance_of_the_design(kernel: Kernel) -> None:
     n, rng = 60, rng_of("long draw")
-    design = design_regular(RegularPrior.of(kernel, n), 30, Budget(n, 0.2))
+    noise = design_regular(RegularPrior.of(kernel, n), 30, Budget(n, 0.2)).noise
     covariance = (
-        design.white * np.eye(n)
-        + design.rank_one * np.outer(design.direction, design.direction)
-        + design.shared * kernel.matrix(np.arange(float(n)))
+        noise.white * np.eye(n)
+        + noise.rank_one * np.outer(noise.direction, noise.direction)
+        + noise.shared * kernel.matrix(np.arange(float(n)))
     )
-    white = np.linalg.solve(np.linalg.cholesky(covariance), np.array([design.draw(rng) for _ in range(1500)]).T)
+    white = np.linalg.solve(np.linalg.cholesky(covariance), np.array([noise.draw(rng) for _ in range(1500)]).T)
     total, count = float((white**2).sum()), white.size
     assert 2 * min(chi2.cdf(total, count), chi2.sf(total, count)) > FALSE_ALARM
     wrong = 1.05 * total  # noise of five percent more variance would be seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from dovetail.core.checks import positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.plan import TracePlan, design_trace
+from dovetail.trace.plan.release_design import design_release
+from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
+from dovetail.trace.sampler import step_for
 from dovetail.trace.secrets import SecretTimes
 
+MOST_AT_DEFAULT = 200  # points for which the default step is fine enough
 _CLOSE, _STEPS, _FARTHEST = 0.005, 40, 1e4
 
 
@@ -26,6 +30,7 @@ def error_for(
     noise: str = "",
     floor: float = 0.01,
     step: float = 0.0,
+    window: int = 0,
 ) -> TracePlan:
     """The plan of least error, within half a percent, whose worst secret keeps `mu`.
 
@@ -37,11 +42,14 @@ def error_for(
     positive("mu", mu)
     scale = sqrt(float(np.trace(prior.covariance)))
 
+    numbers = len(times) * prior.dimensions
+
     def plan(error: float) -> TracePlan:
-        return TracePlan(prior, secrets, radius, error, noise, floor, step)
+        first = TracePlan(prior, secrets, radius, error, noise, floor, step, window)
+        return first if step else replace(first, step=step_for(mu, white=first.white, numbers=numbers))
 
     def reached(error: float) -> float:
-        return design_trace(plan(error), times).guarantee.mu
+        return design_release(plan(error), times).guarantee.mu
 
     most = _FARTHEST * scale
     # white noise on one point alone would need sqrt(2) radius / mu
@@ -67,3 +75,16 @@ def error_for(
         middle = low * (high / low) ** 0.5 if log(high / low) > 0.05 else (low + high) / 2.0
         low, high = (middle, high) if reached(middle) > mu else (low, middle)
     return plan(high)
+
+
+def plan_for_error(plan: TracePlan, times: Floats) -> TracePlan:
+    """A plan whose step is as coarse as its guarantee allows for traces of these times; a stated step is kept.
+
+    The noise does not depend on the step, the charge for rounding does: the guarantee at the finest step tells mu.
+    """
+    if plan.step or len(times) <= MOST_AT_DEFAULT:
+        return plan
+    numbers = len(times) * plan.prior.dimensions
+    finest = replace(plan, step=step_for(0.0, white=plan.white, numbers=numbers))
+    mu = design_release(finest, times).guarantee.mu
+    return replace(plan, step=step_for(mu, white=plan.white, numbers=numbers))
