@@ -261,7 +261,7 @@ def test_the_whole_way_from_public_traces_to_a_release_and_an_attack(
     again = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "again.csv")
     assert again["reproduced"] == 3 and Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
     assert "released before" in refused(capsys, "protect", "mine.csv", "--plan", "solved.json", "--out", "x.csv")
-    assert "this very trace" in refused(capsys, "protect", "public.csv", "--plan", "plan.json", "--out", "x.csv")
+    assert "points of it" in refused(capsys, "protect", "public.csv", "--plan", "plan.json", "--out", "x.csv")
     assert not Path("x.csv").exists()
     simulated = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "s.gpx", "--seed", "1")
     assert "protects nobody" in simulated["caveats"][0]

@@ -6,11 +6,11 @@ from tests.trace.priors import KERNELS, STEPS, covariance, generator
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.trace.kernels.kernel import Kernel
-from dovetail.trace.kernels.stationary import RBF, Periodic
+from dovetail.trace.kernels.stationary import RBF, Matern32, Periodic
 from dovetail.trace.loss.adversaries import adversaries, sightings
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information, posterior_width
-from dovetail.trace.mechanisms.choose import NOISES, default_noise, design_noise
+from dovetail.trace.mechanisms.choose import NOISES, default_design, default_noise, design_noise, worst_loss
 from dovetail.trace.mechanisms.closed_form import block, from_prior, full, full_weights
 from dovetail.trace.mechanisms.descent import Descent, Goal
 from dovetail.trace.mechanisms.design import Budget, repaired
@@ -286,9 +286,22 @@ def test_without_a_search_the_default_is_the_average_of_optimum_and_prior() -> N
     assert exact is not None and information(seen, design.noise).largest.upper <= 2 * exact.upper
 
 
+@pytest.mark.parametrize("secrets", [[(154,)], [(154, 155)], [(20, 21, 22), (200, 201)]], ids=str)
+def test_the_default_never_tells_more_than_independent_noise(secrets: list[tuple[int, ...]]) -> None:
+    times = np.arange(310.0)
+    for kernel in (RBF(6.103), Matern32(20.0)):
+        budget, prior = Budget(310, 0.02), kernel.matrix(times)
+        chosen = default_design(kernel, times, secrets, budget)
+        assert worst_loss(prior, secrets, chosen.noise) <= worst_loss(prior, secrets, uniform(budget).noise)
+        assert chosen.name == "mixed" or len(secrets[0]) > 1
+    every = default_design(RBF(6.103), times[:50], [(i,) for i in range(50)], Budget(50, 0.02), every_time=True)
+    assert every.name == "all"
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
+        ({"mse": 1e-300}, "`mse` must lie between"),
         ({"mse": 0.0}, "`mse` must be"),
         ({"mse": 1e13}, "hides all"),
         ({"mse": 1.0, "floor": 1.0}, "`floor` must be"),

@@ -55,7 +55,9 @@ def test_the_noise_has_the_covariance_of_the_design() -> None:
 
 
 def test_a_release_differs_from_the_trace_by_the_stated_noise_along_turned_axes() -> None:
-    design, rng = design_trace(PLAN, TIMES), rng_of("turned axes")
+    made, rng = design_trace(PLAN, TIMES), rng_of("turned axes")
+    # eigenvectors may come as a reflection, which is its own transpose; a turn is not
+    design = replace(made, axes=np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]]))
     draws = np.array([draw_noise(design, rng=rng) for _ in range(3000)])
     for k, axis in enumerate(design.axes):
         along = draws @ axis
@@ -121,10 +123,16 @@ def test_axes_of_tiny_variances_are_told_apart_so_that_the_statement_has_no_unit
 
 def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
     prior = replace(PRIOR, salt="00" * 16)
-    seen = replace(prior, fitted_on=frozenset({prior.digest(TRACE)}))
+    seen = replace(prior, fitted_on=prior.digests(TRACE))
     plan = replace(PLAN, prior=seen)
-    with pytest.raises(UnsupportedError, match="this very trace"):
+    with pytest.raises(UnsupportedError, match="on this trace or on points of it"):
         release_trace(TRACE, plan, design_trace(plan, TIMES))
+    for part in (slice(1, None), slice(None, 6)):
+        less = Trace.of("less", TIMES[part], TRACE.points[part])
+        with pytest.raises(UnsupportedError, match="points of it"):
+            release_trace(less, plan, design_trace(plan, TIMES))
+    with pytest.raises(UnsupportedError, match="points of it"):  # another clock
+        release_trace(Trace.of("later", TIMES + 3600.0, TRACE.points), plan, design_trace(plan, TIMES))
     other = Trace.of("c", TIMES, TRACE.points + 1.0)
     assert release_trace(other, plan, design_trace(plan, TIMES)).shape == (12, 2)
 

@@ -21,6 +21,7 @@ from dovetail.trace.plane import TangentPlane
 from dovetail.trace.trace import Trace
 
 SCHEMA_VERSION = 1
+_SKETCH = 16  # points of a fitted trace that are remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +73,30 @@ class TracePrior:
             return np.full(len(values), float(values.mean())), np.eye(len(values))
         return values, vectors.T
 
-    def digest(self, trace: Trace) -> str:
-        """A salted digest of a trace, to recognise it."""
+    def digests(self, trace: Trace) -> frozenset[str]:
+        """Salted digests of a fitted trace: of all of it on any clock, and a sketch of its points.
+
+        The sketch keeps the sixteen least digests of points: half of a trace shares none of them with chance 2^-16.
+        """
+        return frozenset([self._digest(trace), *sorted(self._point_digests(trace))[:_SKETCH]])
+
+    def refuse_own(self, trace: Trace) -> None:
+        """Refuse to protect a trace that the fit saw, or that shares points with one: the kernel tells about it."""
+        if self.salt and not self.fitted_on.isdisjoint({self._digest(trace), *self._point_digests(trace)}):
+            raise UnsupportedError(
+                f"trace {trace.name!r}: the kernel was fitted on this trace or on points of it; fit public or "
+                "other people's traces."
+            )
+
+    def _digest(self, trace: Trace) -> str:
         content = np.column_stack([trace.times - trace.times[0], np.rint(trace.points * 10.0)]).tobytes()
         return blake2b(content, key=bytes.fromhex(self.salt), digest_size=16).hexdigest()
 
-    def refuse_own(self, trace: Trace) -> None:
-        """Refuse to protect a trace that the fit saw: its kernel would tell about it."""
-        if self.salt and self.digest(trace) in self.fitted_on:
-            raise UnsupportedError(
-                f"trace {trace.name!r}: the kernel was fitted on this very trace; fit public or other people's "
-                f"traces."
-            )
+    def _point_digests(self, trace: Trace) -> list[str]:
+        """One for each point: its time to a millisecond, its place to a decimetre."""
+        rows = np.column_stack([np.rint(trace.times * 1e3), np.rint(trace.points * 10.0) + 0.0])
+        key = bytes.fromhex(self.salt)
+        return [blake2b(row.tobytes(), key=key, digest_size=8).hexdigest() for row in rows]
 
     def as_dict(self) -> dict[str, Any]:
         """Its form in files."""

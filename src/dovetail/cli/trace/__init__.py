@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dovetail.cli.trace import attack, fit, loss, plan, protect
+from dovetail.cli.trace import attack, collect, fit, loss, plan, protect
 
 app = typer.Typer(
     name="trace",
@@ -15,11 +15,11 @@ app = typer.Typer(
     help="""Location traces: noise for a whole trace that hides secret times although the times around them tell much.
 
     In order: fit (a kernel, to public or other people's traces), plan (which times are secret, at which budget or
-    guarantee), protect (release traces), attack (rehearse: measured success of smoothers beside the guarantee), loss
-    (numbers alone). Verbs that print facts take --json.
+    guarantee), protect (release traces), collect (of many people, shuffled), attack (rehearse: measured success of
+    smoothers beside the guarantee), loss (numbers alone). Verbs that print facts take --json.
     """,
 )
-for verb in (fit, plan, protect, attack, loss):
+for verb in (fit, plan, protect, collect, attack, loss):
     verb.register(app)
 
 

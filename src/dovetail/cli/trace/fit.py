@@ -82,7 +82,7 @@ def _fit(
         if by == "pooled"
         else _separate(table, parts, start, by, isotropic=isotropic),
     }
-    digests = frozenset(blank.digest(trace) for trace in whole)
+    digests = frozenset[str]().union(*(blank.digests(trace) for trace in whole))
     prior = TracePrior(fit.kernel, fit.covariance, plane, salt, digests, report)
     write_json(prior.as_dict(), out, force=force)
     files = {"prior": str(out)}

@@ -37,6 +37,7 @@ def _protect(
     new_release: Annotated[
         bool, typer.Option("--new-release", help="Release again; the losses of all releases are counted together.")
     ] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; 0 for one a processor where it is worth it.", min=0)] = 0,
     delta: Annotated[float, typer.Option(help="Delta of the epsilon that is printed.")] = 1e-5,
     seed: Seed = None,
     force: Force = False,
@@ -68,7 +69,7 @@ def _protect(
     found = table.traces(made.prior.plane)
     keep = None if seed is not None else TraceLedger(ledger) if ledger is not None else TraceLedger.default()
     with progress_bar(hidden=as_json) as progress:
-        job = Protection(made, entropy_of(seed), keep, new_release)
+        job = Protection(made, entropy_of(seed), keep, new_release, jobs)
         done = job.protect(found, [table.person(trace.name) for trace in found], progress=progress)
     frame = table.with_points([each.points for each in done], made.prior.plane)
     write_whole(out, lambda scratch: write_traces(frame, scratch, out.suffix), force=force)

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.pipeline.progress import Progress
+from dovetail.core.errors import UnsupportedError
+from dovetail.pipeline.progress import Progress, silent
+from dovetail.pipeline.trace.designs import design_all
 from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceLedger, unrecorded
 from dovetail.trace.guarantee import SecretLoss, TraceGuarantee
 from dovetail.trace.kernels.kernel import Floats
@@ -19,7 +20,6 @@ from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
 from dovetail.trace.plan.noise import TraceNoise
-from dovetail.trace.plan.release_design import design_release
 from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.release import release_trace
@@ -29,7 +29,10 @@ TOGETHER = (
     "what earlier releases about this person promised alone no longer holds: mu counts the secrets of all of them, "
     "each within the radius of its own plan, under the kernel of this one"
 )
-UNNAMED = "other releases of this person are not counted: no person is named, so only shared points tell"
+UNNAMED = (
+    "other releases of this person are not counted: no person is named, so only a point with exactly the same time "
+    "and place tells that two releases are about one person"
+)
 MOST_ROWS = 4000  # of the joint covariance of all releases of a person
 
 
@@ -65,60 +68,75 @@ class Protection:
         None in a simulation.
     new_release : bool
         Release again although the same person was released before: losses are computed for all releases together.
+    jobs : int
+        Processes for the designs; 0 for as many as are worth it.
     """
 
     plan: TracePlan
     rng: Entropy
     ledger: TraceLedger | None
     new_release: bool = False
+    jobs: int = 0
 
     def protect(
         self, traces: Sequence[Trace], people: Sequence[str | None], *, progress: Progress | None = None
     ) -> list[ProtectedTrace]:
         """Every trace, released; all are checked before the first is drawn."""
-        designs = []
-        for done, trace in enumerate(traces, start=1):
+        for trace in traces:
             self.plan.prior.refuse_own(trace)
             if trace.points.shape[1] != self.plan.prior.dimensions:
                 raise UnsupportedError(
                     f"trace {trace.name!r} has {trace.points.shape[1]} coordinates, the prior "
                     f"{self.plan.prior.dimensions}."
                 )
-            designs.append(_design(self.plan, trace))
-            if progress is not None:
-                progress("designing noise", done, len(traces))
-        if self.ledger is not None and not self.new_release:
-            for trace, person in zip(traces, people, strict=True):
-                self._refuse_second(trace, person)
-        guarantees = self._guarantees(traces, people, designs)
-        drawn = [self._draw(*each) for each in zip(traces, people, designs, strict=True)]
+        designs = design_all(self.plan, traces, jobs=self.jobs, progress=progress or silent)
+        if self.ledger is None:
+            pairs = zip(traces, designs, strict=True)
+            drawn = [release_trace(trace, self.plan, design, rng=self.rng) for trace, design in pairs]
+            return self._protected(traces, [design.guarantee for design in designs], drawn, [False] * len(traces))
+        known = self.ledger.earlier_of_all(traces, people)
+        replayed = [self._replayed(found, trace) for found, trace in zip(known, traces, strict=True)]
+        for trace, found, again in zip(traces, known, replayed, strict=True):
+            self._refuse_second(trace, found, again)
+        guarantees = self._guarantees(self.ledger, traces, people, designs, known, replayed)
+        points, repeated = self._draw(self.ledger, traces, people, designs, replayed)
+        return self._protected(traces, guarantees, points, repeated)
+
+    def _protected(
+        self,
+        traces: Sequence[Trace],
+        guarantees: Sequence[TraceGuarantee],
+        points: Sequence[Floats],
+        again: list[bool],
+    ) -> list[ProtectedTrace]:
         return [
-            ProtectedTrace(trace.name, points, guarantee.drawn_from(self.rng.provenance), again)
-            for trace, guarantee, (points, again) in zip(traces, guarantees, drawn, strict=True)
+            ProtectedTrace(trace.name, each, guarantee.drawn_from(self.rng.provenance), repeated)
+            for trace, guarantee, each, repeated in zip(traces, guarantees, points, again, strict=True)
         ]
 
     def _guarantees(
-        self, traces: Sequence[Trace], people: Sequence[str | None], designs: Sequence[TraceNoise]
+        self,
+        ledger: TraceLedger,
+        traces: Sequence[Trace],
+        people: Sequence[str | None],
+        designs: Sequence[TraceNoise],
+        known: Sequence[list[StoredRelease]],
+        replayed: Sequence[StoredRelease | None],
     ) -> list[TraceGuarantee]:
         """What will hold for each release together with every other one about its person, before and in this table.
 
         Computed before the first draw, so that a loss that cannot be stated leaves nothing drawn or recorded.
         """
-        if self.ledger is None:
-            return [design.guarantee for design in designs]
-        known = [self.ledger.earlier(trace, person) for trace, person in zip(traces, people, strict=True)]
-        replayed = [self._replayed(found, trace) for found, trace in zip(known, traces, strict=True)]
-        prints = [self.ledger.print_of_terms(trace, self.plan.terms()) for trace in traces]
+        prints = [ledger.print_of_terms(trace, self.plan.terms()) for trace in traces]
         # a trace that stands twice in the table is drawn once, unless every one is meant as a new release
         first = [j if self.new_release else prints.index(one) for j, one in enumerate(prints)]
-        found = []
+        linked, found = ledger.linked(traces, people), []
         for i, (trace, person, design) in enumerate(zip(traces, people, designs, strict=True)):
             others = [one for one in known[i] if one is not replayed[i]]
             others += [
                 unrecorded(self.plan, designs[j], traces[j].times)
-                for j in range(len(traces))
-                if first[j] == j and replayed[j] is None and j not in (i, first[i])
-                if self.ledger.linked(trace, traces[j], (person, people[j]))
+                for j in linked[i]
+                if first[j] == j and replayed[j] is None and j != first[i]
             ]
             guarantee = self._composed(trace, design, others) if others else design.guarantee
             unnamed = (UNNAMED,) if person is None else ()
@@ -137,35 +155,35 @@ class Protection:
         except UnsupportedError as error:
             raise UnsupportedError(f"trace {trace.name!r}: {error}") from None
 
-    def _refuse_second(self, trace: Trace, person: str | None) -> None:
-        assert self.ledger is not None
-        earlier = self.ledger.earlier(trace, person)
-        if earlier and self.ledger.same(earlier, trace, self.plan.terms()) is None:
+    def _refuse_second(self, trace: Trace, earlier: list[StoredRelease], replayed: StoredRelease | None) -> None:
+        if earlier and replayed is None and not self.new_release:
             raise UnsupportedError(
-                f"trace {trace.name!r}: this person's locations were released before ({len(earlier)} times) "
-                f"under other "
-                "terms; a further release is counted with them: use --new-release if you mean it."
+                f"trace {trace.name!r}: this person's locations were released before ({len(earlier)} times) under "
+                "other terms; a further release is counted with them: use --new-release if you mean it."
             )
 
-    def _draw(self, trace: Trace, person: str | None, design: TraceNoise) -> tuple[Floats, bool]:
-        """Released points, and whether they are a repeat."""
-        if self.ledger is None:
-            return release_trace(trace, self.plan, design, rng=self.rng), False
-        if not self.new_release:
-            stored = self._replayed(self.ledger.earlier(trace, person), trace)
+    def _draw(
+        self,
+        ledger: TraceLedger,
+        traces: Sequence[Trace],
+        people: Sequence[str | None],
+        designs: Sequence[TraceNoise],
+        replayed: Sequence[StoredRelease | None],
+    ) -> tuple[list[Floats], list[bool]]:
+        """Released points of every trace, and whether they are a repeat; recorded before anybody sees them."""
+        made: dict[str, Floats] = {}
+        points, repeated = list[Floats](), list[bool]()
+        for trace, person, design, stored in zip(traces, people, designs, replayed, strict=True):
+            request = ledger.print_of_terms(trace, self.plan.terms())
+            again = stored is not None or (request in made and not self.new_release)
             if stored is not None:
-                return stored.points, True
-        points = release_trace(trace, self.plan, design, rng=self.rng)
-        self.ledger.record(trace, person, self.plan, design, points)
-        return points, False
-
-
-def _design(plan: TracePlan, trace: Trace) -> TraceNoise:
-    """The noise for a trace; what is wrong is said with its name."""
-    try:
-        return design_release(plan, trace.times)
-    except (ParameterError, UnsupportedError) as error:
-        raise UnsupportedError(f"trace {trace.name!r}: {error}") from None
+                made[request] = stored.points
+            elif not again:
+                made[request] = release_trace(trace, self.plan, design, rng=self.rng)
+                ledger.record(trace, person, self.plan, design, made[request])
+            points.append(made[request])
+            repeated.append(again)
+        return points, repeated
 
 
 def joint_prior(prior: TracePrior, times: Floats) -> Floats:

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -105,19 +106,39 @@ class TraceLedger:
 
     def earlier(self, trace: Trace, person: str | None) -> list[StoredRelease]:
         """Every release about the same person, or with a point of this trace."""
+        return self.earlier_of_all([trace], [person])[0]
+
+    def earlier_of_all(self, traces: Sequence[Trace], people: Sequence[str | None]) -> list[list[StoredRelease]]:
+        """The same for many traces; the ledger is read once."""
         entries = self._entries()
-        mine = self._prints(trace, person, fresh=not entries)
-        return [self._read(entry) for entry in entries if np.isin(mine, self._load(entry, "prints")).any()]
+        mine = [self._prints(*each, fresh=not entries) for each in zip(traces, people, strict=True)]
+        wanted = np.unique(np.concatenate(mine)) if mine else np.empty(0, dtype=np.uint64)
+        holders: dict[int, list[int]] = {}
+        for number, entry in enumerate(entries):
+            for one in np.intersect1d(wanted, np.asarray(self._load(entry, "prints"))).tolist():
+                holders.setdefault(one, []).append(number)
+        read: dict[int, StoredRelease] = {}
+        found = []
+        for prints in mine:
+            numbers = sorted({number for one in prints.tolist() for number in holders.get(one, ())})
+            read |= {number: self._read(entries[number]) for number in numbers if number not in read}
+            found.append([read[number] for number in numbers])
+        return found
 
     def same(self, found: list[StoredRelease], trace: Trace, terms: str) -> StoredRelease | None:
         """The release that answers exactly this request."""
         wanted = self.print_of_terms(trace, terms)
         return next((one for one in reversed(found) if one.entry.terms == wanted), None)
 
-    def linked(self, first: Trace, second: Trace, people: tuple[str | None, str | None]) -> bool:
-        """Whether two traces are about the same person, or share a point."""
-        own, other = (self._prints(*each, fresh=False) for each in zip((first, second), people, strict=True))
-        return bool(np.isin(own, other).any())
+    def linked(self, traces: Sequence[Trace], people: Sequence[str | None]) -> list[list[int]]:
+        """For each trace the others, in order, that are about the same person, or share a point with it."""
+        mine = [self._prints(*each, fresh=False).tolist() for each in zip(traces, people, strict=True)]
+        holders: dict[int, list[int]] = {}
+        for number, prints in enumerate(mine):
+            for one in prints:
+                holders.setdefault(one, []).append(number)
+        together = [{other for one in prints for other in holders[one]} for prints in mine]
+        return [sorted(others - {number}) for number, others in enumerate(together)]
 
     def record(
         self, trace: Trace, person: str | None, plan: TracePlan, design: TraceNoise, points: Floats

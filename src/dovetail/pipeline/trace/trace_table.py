@@ -89,6 +89,19 @@ class TraceTable:
         return pl.concat(parts)
 
 
+def nameless(
+    times: Sequence[Floats], points: Sequence[Floats], coordinates: Sequence[str], plane: TangentPlane | None
+) -> pl.DataFrame:
+    """A table of traces that are numbered from 1 in their order: seconds and coordinates, and nothing else."""
+    parts = []
+    for number, (stamps, places) in enumerate(zip(times, points, strict=True), start=1):
+        columns = plane.to_degrees(places) if plane is not None else tuple(places.T)
+        digits = 7 if plane is not None else 6
+        made = {name: np.round(values, digits) for name, values in zip(coordinates, columns, strict=True)}
+        parts.append(pl.DataFrame({"trace": [str(number)] * len(stamps), "time": stamps, **made}))
+    return pl.concat(parts)
+
+
 def read_traces(path: Path) -> TraceTable:
     """Traces from .csv, .parquet or .gpx.
 
