@@ -10,7 +10,7 @@ import pytest
 
 import dovetail
 
-SUBMODULES = ["account", "attack", "datasets", "estimate", "leak", "pipeline", "plan", "shuffle"]
+SUBMODULES = ["account", "attack", "datasets", "estimate", "leak", "pipeline", "plan", "shuffle", "trace"]
 PACKAGES: list[ModuleType] = [dovetail, *(import_module(f"dovetail.{name}") for name in SUBMODULES)]
 NAMES = [(package, name) for package in PACKAGES for name in package.__all__]
 

@@ -13,6 +13,13 @@ from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from dovetail.pipeline.progress import Progress
+    from dovetail.pipeline.trace.trace_table import TraceTable
+    from dovetail.trace.fit.goodness import Goodness
+    from dovetail.trace.fit.maximum_likelihood import Fit
+    from dovetail.trace.kernels.kernel import Kernel
+    from dovetail.trace.plane import TangentPlane
+    from dovetail.trace.prior import TracePrior
     from dovetail.trace.trace import Trace
 
 
@@ -43,54 +50,74 @@ def _fit(
     """
     from dovetail.cli.trace.documents import write_json
     from dovetail.pipeline.trace.trace_table import read_traces
-    from dovetail.trace.fit.goodness import goodness
-    from dovetail.trace.fit.maximum_likelihood import fit_kernel
-    from dovetail.trace.kernels.named import kernel_of
-    from dovetail.trace.plane import TangentPlane
-    from dovetail.trace.prior import TracePrior
 
+    table = read_traces(traces)
     if by not in ("pooled", "trace", "person"):
         raise ParameterError(f"--by must be pooled, trace or person, got {by!r}.")
-    table = read_traces(traces)
     if by == "person" and "person" not in table.rows.columns:
         raise ParameterError("--by person wants a column `person`, which the table lacks.")
-    plane = None
-    if table.geographic:
-        plane = TangentPlane(*(_origin(origin) if origin else table.centre()))
-    elif origin is not None:
-        raise ParameterError("--origin goes with latitude and longitude; these coordinates are metres.")
+    plane = _plane(table, origin)
     whole = table.traces(plane)
     parts = [_cut(trace, most) for trace in whole]
-    start = kernel_of(kernel, length=_start(parts), period=period)
+    start = _start(parts, kernel, period)
     with progress_bar(hidden=as_json) as progress:
-        progress("fitting", 0, 2)
-        fit = fit_kernel(start, parts, isotropic=isotropic)
-        progress("fitting", 1, 2)
-        quality = goodness(start, parts, isotropic=isotropic)
-        progress("fitting", 2, 2)
-    salt = os.urandom(16).hex()
-    blank = TracePrior(fit.kernel, fit.covariance, plane, salt)
-    report: dict[str, Any] = {
-        "traces": len(whole),
+        fit, quality = _fitted(start, parts, progress, isotropic=isotropic)
+    lengths = _missing("pooled fit") if by == "pooled" else _separate(table, parts, start, by, isotropic=isotropic)
+    report = _report(fit, quality, lengths, len(whole))
+    prior = _prior(fit, plane, whole, report)
+    write_json(prior.as_dict(), out, force=force)
+    form = {"kernel": fit.kernel.as_dict(), "covariance": fit.covariance.tolist(), "files": {"prior": str(out)}}
+    if as_json:
+        print_json({**report, **form})
+        return
+    _show({**report, **form})
+
+
+def _plane(table: TraceTable, origin: str | None) -> TangentPlane | None:
+    """The plane of a public origin, where coordinates are degrees."""
+    from dovetail.trace.plane import TangentPlane
+
+    if table.geographic:
+        return TangentPlane(*(_origin(origin) if origin else table.centre()))
+    if origin is not None:
+        raise ParameterError("--origin goes with latitude and longitude; these coordinates are metres.")
+    return None
+
+
+def _fitted(start: Kernel, parts: list[Trace], progress: Progress, *, isotropic: bool) -> tuple[Fit, Goodness | None]:
+    from dovetail.trace.fit.goodness import goodness
+    from dovetail.trace.fit.maximum_likelihood import fit_kernel
+
+    progress("fitting", 0, 2)
+    fit = fit_kernel(start, parts, isotropic=isotropic)
+    progress("fitting", 1, 2)
+    quality = goodness(start, parts, isotropic=isotropic)
+    progress("fitting", 2, 2)
+    return fit, quality
+
+
+def _report(fit: Fit, quality: Goodness | None, lengths: dict[str, Any], traces: int) -> dict[str, Any]:
+    """How it was fitted and how well it fits."""
+    return {
+        "traces": traces,
         "values": fit.values,
         "log_likelihood": fit.log_likelihood,
         "length": fit.length,
         "at_bound": fit.at_bound or "no",
         "library": "scipy, L-BFGS-B",
         "goodness": _missing("one trace: nothing was held out") if quality is None else vars(quality),
-        "lengths": _missing("pooled fit")
-        if by == "pooled"
-        else _separate(table, parts, start, by, isotropic=isotropic),
+        "lengths": lengths,
     }
+
+
+def _prior(fit: Fit, plane: TangentPlane | None, whole: list[Trace], report: dict[str, Any]) -> TracePrior:
+    """The prior, which remembers under a salt what it was fitted on."""
+    from dovetail.trace.prior import TracePrior
+
+    salt = os.urandom(16).hex()
+    blank = TracePrior(fit.kernel, fit.covariance, plane, salt)
     digests = frozenset[str]().union(*(blank.digests(trace) for trace in whole))
-    prior = TracePrior(fit.kernel, fit.covariance, plane, salt, digests, report)
-    write_json(prior.as_dict(), out, force=force)
-    files = {"prior": str(out)}
-    document = {**report, "kernel": fit.kernel.as_dict(), "covariance": fit.covariance.tolist(), "files": files}
-    if as_json:
-        print_json(document)
-        return
-    _show(document)
+    return TracePrior(fit.kernel, fit.covariance, plane, salt, digests, report)
 
 
 def _missing(reason: str) -> dict[str, Any]:
@@ -113,14 +140,17 @@ def _cut(trace: Trace, most: int) -> Trace:
     return trace if trace.n <= keep else Trace(trace.name, trace.times[:keep], trace.points[:keep])
 
 
-def _start(traces: list[Trace]) -> float:
+def _start(traces: list[Trace], kernel: str, period: float | None) -> Kernel:
     """Where the search begins: a tenth of the typical duration."""
     import numpy as np
 
-    return float(np.median([trace.times[-1] - trace.times[0] for trace in traces])) / 10.0
+    from dovetail.trace.kernels.named import kernel_of
+
+    duration = float(np.median([trace.times[-1] - trace.times[0] for trace in traces]))
+    return kernel_of(kernel, length=duration / 10.0, period=period)
 
 
-def _separate(table: Any, parts: list[Trace], start: Any, by: str, *, isotropic: bool) -> dict[str, Any]:
+def _separate(table: TraceTable, parts: list[Trace], start: Kernel, by: str, *, isotropic: bool) -> dict[str, Any]:
     """Quantiles of one fit for each trace or person; single length-scales are not written."""
     from dovetail.core.errors import DataError
     from dovetail.trace.fit.goodness import censored_quantiles
