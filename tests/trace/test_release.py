@@ -57,12 +57,13 @@ def test_the_noise_has_the_covariance_of_the_design() -> None:
 def test_a_release_differs_from_the_trace_by_the_stated_noise_along_turned_axes() -> None:
     made, rng = design_trace(PLAN, TIMES), rng_of("turned axes")
     # eigenvectors may come as a reflection, which is its own transpose; a turn is not
-    design = replace(made, axes=np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]]))
+    turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
+    design = replace(made, axes=turn, noises=(made.noises[0], 4.0 * made.noises[1]))
     draws = np.array([draw_noise(design, rng=rng) for _ in range(3000)])
     for k, axis in enumerate(design.axes):
         along = draws @ axis
         assert mahalanobis_p_value(along, design.noises[k] * design.variances[k]) > FALSE_ALARM
-    budget = sum(np.trace(noise) * v for noise, v in zip(design.noises, design.variances, strict=True)) / len(TIMES)
+    budget = sum(np.trace(noise) * v for noise, v in zip(made.noises, made.variances, strict=True)) / len(TIMES)
     assert budget == pytest.approx(PLAN.error**2, rel=1e-9)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import rounded_up
+
+if TYPE_CHECKING:
+    from dovetail.core.bracket import Bracket
 
 MOST_POINTS = 1000  # as matrices; beyond it products by Fourier transforms, for one secret location
 MOST_LONG = 10_000_000
@@ -83,10 +86,11 @@ def _loss(
 
 def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, floor: float) -> dict[str, Any]:
     """The loss of one secret location in a trace that is too long for matrices."""
-    from dovetail.trace.loss.adversaries import STRETCHES
+    from dovetail.core.bracket import Bracket
+    from dovetail.trace.loss.adversaries import UNKNOWN_MEAN, adversary_kernels
     from dovetail.trace.mechanisms.design import Budget
     from dovetail.trace.mechanisms.regular_design import design_regular
-    from dovetail.trace.mechanisms.regular_noise import regular_loss
+    from dovetail.trace.mechanisms.regular_noise import regular_loss, regular_sighting
     from dovetail.trace.mechanisms.regular_prior import RegularPrior
 
     if len(places) != 1:
@@ -95,11 +99,14 @@ def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, f
         )
     design = design_regular(RegularPrior.of(model, n), places[0], Budget(n, mse, floor), name=noise)
     rows: dict[str, Any] = {}
-    for factor in STRETCHES if floor > 0.0 else ():
-        loss = regular_loss(RegularPrior.of(model.stretched(factor), n), design.noise)
-        name = "the kernel itself" if factor == 1.0 else f"length x {factor:g}"
-        rows[name] = {"loss": {"lower": loss.lower, "upper": loss.upper}, "posterior_width": _width(loss.upper)}
-    none = {"value": None, "reason": f"not computed above {MOST_POINTS:,} points"}
+    for name, believed in adversary_kernels(model).items() if floor > 0.0 else ():
+        rows[name] = _long_row(regular_loss(RegularPrior.of(believed, n), design.noise))
+    none = {"value": None, "reason": "wants a white floor"}
+    own = design.loss
+    mean = Bracket(own.lower, own.upper + UNKNOWN_MEAN / (1.0 + UNKNOWN_MEAN))  # as if it were told
+    sighted = regular_sighting(design.noise) if floor > 0.0 else 0.0
+    rows["unknown mean"] = _long_row(mean) if floor > 0.0 else none
+    rows["one sighting"] = _long_row(Bracket(own.lower, sighted)) if floor > 0.0 else none
     return {
         "kernel": model.as_dict(),
         "n": n,
@@ -111,9 +118,14 @@ def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, f
         "box_loss": design.loss.upper,
         "posterior_width": _width(design.loss.upper),
         "mu": sqrt(design.loss.upper),
-        "optimum": none,
-        "by_adversary": {**rows, "unknown mean": none, "one sighting": none},
+        "optimum": {"value": None, "reason": f"not computed above {MOST_POINTS:,} points"},
+        "by_adversary": rows,
     }
+
+
+def _long_row(loss: Bracket) -> dict[str, Any]:
+    upper = "inf" if loss.upper == float("inf") else loss.upper
+    return {"loss": {"lower": loss.lower, "upper": upper}, "posterior_width": _width(loss.upper)}
 
 
 def _width(loss: float) -> float:

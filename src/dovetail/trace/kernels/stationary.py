@@ -9,7 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dovetail.core.checks import positive
+from dovetail.core.errors import ParameterError
 from dovetail.trace.kernels.kernel import Floats, Kernel
+
+LEAST_LENGTH = 1e-9  # squares of gaps over it stay finite
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class _OfLength(Kernel):
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        positive("length", self.length)
+        if positive("length", self.length) < LEAST_LENGTH:
+            raise ParameterError(f"`length` must be at least {LEAST_LENGTH:g}, got {self.length!r}.")
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.core.checks import positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
+from dovetail.trace.loss.rounding import MOST_CHARGE, rounding_charge
 from dovetail.trace.plan.release_design import design_release
 from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.prior import TracePrior
@@ -43,6 +44,11 @@ def error_for(
     scale = sqrt(float(np.trace(prior.covariance)))
 
     numbers = len(times) * prior.dimensions
+    if not step and rounding_charge(step_for(0.0, white=1.0, numbers=numbers), numbers, 1.0) > MOST_CHARGE * mu:
+        raise UnsupportedError(
+            f"`mu` {mu:g} is out of reach: rounding {len(times):,} points to the finest grid that doubles allow "
+            "costs more than a twentieth of it; ask for a larger mu."
+        )
 
     def plan(error: float) -> TracePlan:
         first = TracePlan(prior, secrets, radius, error, noise, floor, step, window)
