@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dovetail.cli.console.output import print_rows
+from dovetail.core.guarantee import rounded_up
 
 if TYPE_CHECKING:
     from dovetail.trace.guarantee import TraceGuarantee
@@ -48,11 +49,11 @@ def show_guarantee(title: str, document: dict[str, Any]) -> None:
     """The same for people."""
 
     def text(value: Any) -> str:
-        return value if isinstance(value, str) else f"{value:.4g}"
+        return value if isinstance(value, str) else rounded_up(value)
 
     odds = document["odds"]
     rows = {
-        "error of a point": f"{document['error']:.4g} m (root mean square), {document['noise']} noise",
+        "error of a point": _error(document),
         "guarantee": f"mu {text(document['mu'])} within {document['radius']:g} m",
         "releases counted": str(document["releases"]),
         "epsilon": f"{text(document['epsilon'])} at delta {document['delta']:g}",
@@ -65,3 +66,9 @@ def show_guarantee(title: str, document: dict[str, Any]) -> None:
         rows["caution"] = "; ".join(document["caveats"])
     rows |= document["files"]
     print_rows(title, rows)
+
+
+def _error(document: dict[str, Any]) -> str:
+    mean = f"{document['error']:.4g} m (root mean square), {document['noise']} noise"
+    worst = document.get("worst_point_error")
+    return mean if worst is None else f"{mean}; the point that moves most: {worst:.4g} m"

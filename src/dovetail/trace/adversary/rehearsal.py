@@ -85,12 +85,13 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
     for trace in traces:
         for scene in scenes(plan, trace):
             ours = scene.design
+            spot = _worst_sighting(plan.prior.kernel, ours, scene.places)  # the same one against both
             for name, design in ((ours.guarantee.noise, ours), ("uniform", independent_noise(plan, ours))):
                 if name == "uniform" and ours.guarantee.noise == "uniform" and design is not ours:
                     continue  # the plan itself is the baseline
                 noises = np.stack([draw_noise(design, rng=rng) for _ in range(draws)], axis=2)
                 released = scene.trace.points[:, :, None] + noises
-                for who, guesses in _attacks(plan.prior.kernel, design, scene, released).items():
+                for who, guesses in _attacks(plan.prior.kernel, design, scene, released, spot).items():
                     found.setdefault((name, who), []).append(guesses)
     return [_result(*key, guesses, plan.radius) for key, guesses in found.items()]
 
@@ -158,11 +159,10 @@ def independent_noise(plan: TracePlan, design: TraceDesign) -> TraceDesign:
     return TraceDesign(design.times, design.axes, design.variances, design.guarantee, tuple(noises))
 
 
-def _attacks(kernel: Kernel, design: TraceDesign, scene: Scene, released: Floats) -> dict[str, _Guesses]:
+def _attacks(kernel: Kernel, design: TraceDesign, scene: Scene, released: Floats, spot: int) -> dict[str, _Guesses]:
     """Every adversary's guesses at every secret of one scene; released (n, d, draws)."""
     trace, places = scene.trace, scene.places
     found = {}
-    spot = _worst_sighting(kernel, design, places)
     for name, model in ((RIGHT, kernel), (WRONG, kernel.stretched(WRONG_FACTOR))):
         for seen in (None, spot):
             guesses = _smoothed(model, design, trace, released, places, seen)
