@@ -1,8 +1,8 @@
-"""Section 7's table: posterior width when the adversary's length-scale is not the one the noise was made for.
+"""Posterior width when the adversary's length-scale is not the one that the noise was made for.
 
-RBF: n = 50, secret 24; periodic: n = 48, period 24, secret 24; budget .02 a point, prior variance 1. `robust` here holds
-against the three length-scales of the table alone, without an unknown mean and without sightings. Beside it the odds of
-Theorem 5.3.1, and what they are exactly.
+RBF: n = 50, secret 24; periodic: n = 48, period 24, secret 24; budget .02 a point, prior variance 1. `robust` here
+holds against the three length-scales of the table alone, without an unknown mean and without sightings. Beside it the
+odds of Theorem 5.3.1, and what they are exactly.
 """
 
 from collections.abc import Iterator
