@@ -1,7 +1,7 @@
 """Panels c and g of figure 5.2: all basic secrets at once, Multiple Secrets beside noise from the prior.
 
 Multiple Secrets is SDP_A for every point and then SDP_B, the least trace above all of them, by SCS with what it
-violates repaired. Its trace over n is the budget c at which uniform noise and noise from the prior are compared with it.
+violates repaired. Its trace over n is the budget c that uniform noise and noise from the prior get as well.
 """
 
 from collections.abc import Iterator
