@@ -2,7 +2,8 @@
 
 Run: python benchmarks/trace_speed.py
 
-Processor time. Naive: the dense matrix and its Cholesky factor, to 4,000 points. Robust noise without sightings, 25
+Processor time. `design_release` gives the noise of a plan with the loss for every adversary, the worst sighting among
+them. Naive: the dense matrix and its Cholesky factor, to 4,000 points. Robust noise without sightings, 25
 points and three kernels, beside Clarabel on the same semidefinite program (where cvxpy is installed).
 """
 
@@ -14,7 +15,7 @@ from time import process_time
 
 import numpy as np
 
-from dovetail.trace.kernels.stationary import RBF
+from dovetail.trace.kernels.stationary import RBF, Matern32
 from dovetail.trace.loss.adversaries import STRETCHES
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.mechanisms.closed_form import full_loss
@@ -24,6 +25,10 @@ from dovetail.trace.mechanisms.regular_design import design_regular
 from dovetail.trace.mechanisms.regular_prior import RegularPrior
 from dovetail.trace.mechanisms.robust import mixed
 from dovetail.trace.mechanisms.semidefinite import least_worst_loss
+from dovetail.trace.plan.release_design import design_release
+from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.prior import TracePrior
+from dovetail.trace.secrets import SecretTimes
 
 
 def best(run: Callable[[], object], repeats: int) -> float:
@@ -52,6 +57,13 @@ def main() -> None:
             ours = best(lambda p=prior, b=budget, n=n: design_regular(p, n // 2, b, name="full"), 3)
             dense = best(lambda n=n: naive(n), 1) if n <= 4000 else float("nan")
             print(f"{n:>7,} {loss.upper:12.8f} {ours:24.4f} {dense:10.3f} {dense / ours:8.0f}")
+        prior = TracePrior(Matern32(200.0), np.diag([2.2e6, 4.8e6]))
+        one, every = SecretTimes(((750_000.0, 750_000.0),)), SecretTimes()
+        for secrets, what in ((one, "one secret"), (every, "every time, in windows")):
+            plan = TracePlan(prior, secrets, 100.0, 100.0, step=2.0**-15)
+            start = process_time()
+            mu = design_release(plan, np.arange(100_000.0) * 15.0).guarantee.mu
+            print(f"plan of 100,000 points, two axes, {what}: {process_time() - start:.2f} s, mu {mu:.3f}")
         times, budget = np.arange(25.0), Budget(25, 0.02)
         goals = [Goal.of(condition(RBF(6.103 * factor).matrix(times), [12])) for factor in STRETCHES[:3]]
         start = mixed(RBF(6.103).matrix(times), [(12,)], budget).noise
