@@ -60,7 +60,7 @@ def main() -> None:
         prior = TracePrior(Matern32(200.0), np.diag([2.2e6, 4.8e6]))
         one, every = SecretTimes(((750_000.0, 750_000.0),)), SecretTimes()
         for secrets, what in ((one, "one secret"), (every, "every time, in windows")):
-            plan = TracePlan(prior, secrets, 100.0, 100.0, step=2.0**-15)
+            plan = TracePlan(prior, secrets, 100.0, 100.0, step=2.0**-17)
             start = process_time()
             mu = design_release(plan, np.arange(100_000.0) * 15.0).guarantee.mu
             print(f"plan of 100,000 points, two axes, {what}: {process_time() - start:.2f} s, mu {mu:.3f}")
