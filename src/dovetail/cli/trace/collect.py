@@ -15,9 +15,9 @@ from dovetail.cli.console.output import (
     entropy_of,
     print_json,
     print_rows,
-    progress_bar,
     write_whole,
 )
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
