@@ -10,7 +10,7 @@ from tests.test_exports import NAMES
 from dovetail.core.errors import DovetailError
 
 # modules whose names are data sets to download, attacks on whole populations, or results of the planner
-LATER = {"dovetail.datasets", "dovetail.attack", "dovetail.plan"}
+LATER = {"dovetail.datasets", "dovetail.attack", "dovetail.plan", "dovetail.trace"}
 STATED = {
     f"{package.__name__}.{name}": found
     for package, name in NAMES

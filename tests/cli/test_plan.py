@@ -124,11 +124,23 @@ def test_bad_input_is_one_clear_line(
 
 
 def test_the_least_number_of_people_is_the_answer_where_n_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    told = document(capsys, "plan", "--question", "frequency", "--k", "2", "--error", "0.02", "--epsilon", "0.1")
+    asked = [
+        "plan",
+        "--question",
+        "frequency",
+        "--k",
+        "2",
+        "--error",
+        "0.02",
+        "--epsilon",
+        "0.1",
+        "--randomizer",
+        "krr",
+    ]
+    told = document(capsys, *asked)
     assert told["n"] == told["smallest_n"] and told["epsilon"] <= 0.1 and told["error95"] <= 0.02
     assert told["delta"] == 1e-6 and told["shuffler"] == "uniform" and told["leakage"]["prior_law"] == "uniform"
-    again = document(capsys, "plan", "--question", "frequency", "--k", "2", "--error", "0.02", "--epsilon", "0.1",
-                     "--n", str(told["n"]))  # fmt: skip
+    again = document(capsys, *asked, "--n", str(told["n"]))
     assert again["epsilon0"] == told["epsilon0"]
 
 

@@ -121,6 +121,7 @@ def test_clopper_pearson_ends_are_those_of_the_binomial_tails() -> None:
     assert binom.sf(6, 40, low) == pytest.approx(0.025) and binom.cdf(7, 40, high) == pytest.approx(0.025)
 
 
+@pytest.mark.exhaust
 def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     draw = np.random.default_rng(8).standard_normal
     found = detect_copying(draw((800, 10)), draw((600, 10)), 0.8 * draw((600, 10)))

@@ -208,6 +208,7 @@ def test_any_embedding_and_the_cosine_decide_what_near_means() -> None:
         CopyingTest.prepare(np.concatenate([train, np.zeros((1, 4))]), fresh, distance="cosine")
 
 
+@pytest.mark.exhaust
 def test_the_lines_of_the_documentation_run_and_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "memorize.md").read_text()
     block = next(one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "CopyingTest" in one)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -26,7 +27,7 @@ def test_the_least_n_meets_an_error_and_an_epsilon_and_fewer_people_do_not() -> 
         of(int(0.998 * n) - 1, plan, error=0.05, epsilon=0.3)
 
 
-@pytest.mark.parametrize(("wish", "value"), [("error", 0.05), ("epsilon", 0.2)])
+@pytest.mark.parametrize(("wish", "value"), [("error", 0.05), pytest.param("epsilon", 0.2, marks=EXHAUST)])
 def test_the_least_n_for_a_given_epsilon0_meets_the_other_wish(wish: str, value: float) -> None:
     plan = plan_collection(**SHARE, epsilon0=1.0, **{wish: value})
     reached = {"error": "error95", "epsilon": "epsilon"}[wish]

@@ -23,8 +23,7 @@ VERBS = {
     ),
     "plan": (
         "dovetail.cli.planning.plan",
-        "Plan a collection: from the wanted accuracy to epsilon, or from epsilon to the accuracy, and what risk that "
-        "is.",
+        "Plan a collection: how many people, which epsilon, how accurate, and what risk that is.",
     ),
     "check": (
         "dovetail.cli.planning.check",

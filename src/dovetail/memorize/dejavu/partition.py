@@ -69,7 +69,7 @@ def mcnemar(memorized: int, misrepresented: int) -> McNemar:
     Examples
     --------
     >>> round(mcnemar(27, 9).p_value, 4), round(mcnemar(27, 9).mid_p, 4)
-    (0.0039, 0.0024)
+    (0.0039, 0.0026)
     """
     b, c = whole("memorized", memorized, least=0), whole("misrepresented", misrepresented, least=0)
     tail, own = float(binom.sf(max(b, c) - 1, b + c, 0.5)), float(binom.pmf(max(b, c), b + c, 0.5))
