@@ -148,7 +148,19 @@ def test_groups_are_planned_with_their_smallest_and_written_for_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     place = tmp_path / "plan.toml"
-    asked = [*SHARE, "--epsilon0", "2", "--smallest-group", "500", "--shuffler", "within_groups", "--honest", ".999"]
+    asked = [
+        *SHARE,
+        "--randomizer",
+        "krr",
+        "--epsilon0",
+        "2",
+        "--smallest-group",
+        "500",
+        "--shuffler",
+        "within_groups",
+        "--honest",
+        ".999",
+    ]
     told = document(capsys, *asked, "--out", str(place))
     assert told["shuffler"] == "within_groups" and told["group_error95"] > told["error95"]
     assert told["central"]["n"] == 500 and told["central"]["honest_n"] == 400

@@ -89,6 +89,7 @@ def relative(value: float, truth: arb) -> float:
     return abs(float((arb(float(value)) - truth) / truth))
 
 
+@pytest.mark.exhaust
 def test_the_coin_allowances_are_four_times_what_is_measured() -> None:
     worst = np.zeros(2)
     draws = iter(rng_of("coins").below(12_000, 6 * 15))

@@ -26,7 +26,7 @@ def filled(text: str) -> str:
     "shuffled", [{}, {"smallest_group": 100}, {"honest": 250}, {"smallest_group": 100, "honest": 290}]
 )
 def test_run_promises_what_the_plan_promised(shuffled: dict[str, Any], tmp_path: Path) -> None:
-    plan = plan_collection(question="frequency", k=3, n=300, epsilon0=1.5, **shuffled)
+    plan = plan_collection(question="frequency", k=3, n=300, randomizer="krr", epsilon0=1.5, **shuffled)
     towns = [f"town {place % 3}" for place in range(300)]
     pl.DataFrame({"answer": ["a", "b", "c"] * 100, "town": towns}).write_csv(tmp_path / "table.csv")
     (tmp_path / "plan.toml").write_text(filled(plan_toml(plan)))
@@ -50,6 +50,8 @@ def test_run_estimates_a_mean_with_the_plans_error(tmp_path: Path) -> None:
 
 
 def test_blanks_that_are_left_are_named(tmp_path: Path) -> None:
-    write_plan(plan_collection(question="frequency", k=3, n=300, epsilon0=1.5), tmp_path / "plan.toml")
+    write_plan(
+        plan_collection(question="frequency", k=3, n=300, randomizer="krr", epsilon0=1.5), tmp_path / "plan.toml"
+    )
     with pytest.raises(dt.DovetailError, match=r"FILL IN\.csv"):
         dt.run(tmp_path / "plan.toml")

@@ -11,12 +11,12 @@ from dovetail.plan.people import default_delta
 from dovetail.plan.planner import CollectionPlan, plan_collection
 from dovetail.plan.shuffles import check_shuffle
 
-SHARE: dict[str, Any] = {"question": "frequency", "k": 4}
+SHARE: dict[str, Any] = {"question": "frequency", "k": 4, "randomizer": "krr"}
 
 
 def of(n: int, plan: CollectionPlan, **wishes: Any) -> CollectionPlan:
     """The same question to n people."""
-    return plan_collection(**SHARE, n=n, randomizer=plan.randomizer.name, delta=plan.requirements.delta, **wishes)
+    return plan_collection(**SHARE, n=n, delta=plan.requirements.delta, **wishes)
 
 
 def test_the_least_n_meets_an_error_and_an_epsilon_and_fewer_people_do_not() -> None:

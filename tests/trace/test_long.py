@@ -162,6 +162,7 @@ PLAN = TracePlan(PRIOR, SecretTimes(((600.0, 605.0),)), radius=20.0, error=20.0,
 UNEVEN = np.cumsum(generator("uneven times").uniform(2.0, 8.0, 240))
 
 
+@pytest.mark.exhaust
 def test_a_windowed_plan_states_at_least_the_loss_of_the_whole_trace() -> None:
     plan = replace(PLAN, window=30)
     for times in (UNEVEN, np.arange(240.0) * 5.0):
@@ -227,6 +228,7 @@ def test_a_hundred_thousand_points_are_planned_with_every_adversary() -> None:
     assert guarantee.noise == "mixed" and 0.0 < guarantee.mu < guarantee.by_adversary[SIGHTING] < np.inf
 
 
+@pytest.mark.exhaust
 def test_the_step_of_a_long_trace_is_fine_enough_for_its_guarantee() -> None:
     times = np.arange(210.0) * 5.0
     secret = SecretTimes(((600.0, 600.0),))

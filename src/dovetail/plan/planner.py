@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
@@ -29,6 +30,8 @@ from dovetail.plan.requirements import PopulationShape, Requirements
 from dovetail.plan.risk import Risk, assess_risk
 from dovetail.plan.search import guaranteed_epsilon, smallest_n
 from dovetail.plan.shuffles import name_of_shuffle
+
+Calibrated = Mapping[str, CalibratedRandomizer | str]
 
 TRADEOFF_FACTORS = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 
@@ -68,12 +71,10 @@ class CollectionPlan:
     smallest_n : int or None
         The least n, to within a thousandth, at which this kind of randomizer meets both error and epsilon with the
         same share of honest people; None with `smallest_n_reason`.
-    tradeoff : tuple of TradeoffRow
-        The same kind of randomizer with more and with less noise; the answer is one of the rows.
-    alternatives : tuple of Alternative
-        The other kinds, each with the epsilon0 that suits the requirements best.
     report_bits : int
         Size of one report.
+    calibrated : mapping of str
+        By name, the kinds that were considered, or why they cannot meet the requirements.
     """
 
     requirements: Requirements
@@ -85,9 +86,29 @@ class CollectionPlan:
     risk: Risk
     smallest_n: int | None
     smallest_n_reason: str
-    tradeoff: tuple[TradeoffRow, ...]
-    alternatives: tuple[Alternative, ...]
     report_bits: int
+    calibrated: Calibrated = field(repr=False, compare=False)
+
+    @cached_property
+    def tradeoff(self) -> tuple[TradeoffRow, ...]:
+        """The same kind of randomizer with more and with less noise; the answer is one of the rows."""
+        return tuple(_tradeoff(self._chosen, self.risk, self.requirements))
+
+    @cached_property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The other kinds, each with the epsilon0 that suits the requirements best."""
+        others = [family for family in families(self.requirements) if family.name != self.randomizer.name]
+        found = {one.name: self.calibrated.get(one.name) or calibrate(one, self.requirements) for one in others}
+        return tuple(
+            Alternative(name, reason=one) if isinstance(one, str) else Alternative.of(one)
+            for name, one in found.items()
+        )
+
+    @property
+    def _chosen(self) -> CalibratedRandomizer:
+        chosen = self.calibrated[self.randomizer.name]
+        assert not isinstance(chosen, str)
+        return chosen
 
     @property
     def shuffler(self) -> str:
@@ -257,7 +278,7 @@ def _with_least_people(
 
 
 def _planned(requirements: Requirements) -> CollectionPlan:
-    calibrated = {family.name: calibrate(family, requirements) for family in families(requirements)}
+    calibrated = {family.name: calibrate(family, requirements) for family in select_families(requirements)}
     best = _best(calibrated, requirements)
     smallest, reason = _smallest_n(best.family, requirements)
     risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))
@@ -273,13 +294,12 @@ def _planned(requirements: Requirements) -> CollectionPlan:
         risk=risk,
         smallest_n=smallest,
         smallest_n_reason=reason,
-        tradeoff=tuple(_tradeoff(best, risk, requirements)),
-        alternatives=tuple(_alternatives(calibrated, best)),
         report_bits=best.report_bits,
+        calibrated=calibrated,
     )
 
 
-def _best(calibrated: Mapping[str, CalibratedRandomizer | str], requirements: Requirements) -> CalibratedRandomizer:
+def _best(calibrated: Calibrated, requirements: Requirements) -> CalibratedRandomizer:
     """The recommended randomizer among those that the requirements admit; ParameterError where none meets them."""
     admitted = select_families(requirements)
     feasible = [one for family in admitted if not isinstance(one := calibrated[family.name], str)]
@@ -292,14 +312,6 @@ def _best(calibrated: Mapping[str, CalibratedRandomizer | str], requirements: Re
     if best.epsilon > requirements.epsilon:
         raise infeasible_combination(best, admitted, requirements)
     return best
-
-
-def _alternatives(
-    calibrated: Mapping[str, CalibratedRandomizer | str], best: CalibratedRandomizer
-) -> Iterator[Alternative]:
-    for name, one in calibrated.items():
-        if name != best.family.name:
-            yield Alternative(name, reason=one) if isinstance(one, str) else Alternative.of(one)
 
 
 def _smallest_n(family: RandomizerFamily, requirements: Requirements) -> tuple[int | None, str]:

@@ -284,11 +284,11 @@ def detect_copying(train: Any, fresh: Any, generated: Any, **options: Any) -> Co
     Examples
     --------
     >>> import numpy as np
-    >>> draw = np.random.default_rng(1).standard_normal
-    >>> train, fresh = draw((400, 3)), draw((400, 3))
-    >>> detect_copying(train, fresh, draw((400, 3))).verdict
+    >>> draw = np.random.default_rng(3).standard_normal
+    >>> train, fresh = draw((150, 3)), draw((150, 3))
+    >>> detect_copying(train, fresh, draw((150, 3))).verdict
     'nothing found'
-    >>> detect_copying(train, fresh, np.concatenate([train[:80], draw((320, 3))])).verdict
+    >>> detect_copying(train, fresh, np.concatenate([train[:60], draw((90, 3))])).verdict
     'copying'
     """
     return CopyingTest.prepare(train, fresh, **options).test(generated)
