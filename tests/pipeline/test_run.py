@@ -13,6 +13,8 @@ from tests.statistics import FALSE_ALARM, expect_broken
 
 import dovetail as dt
 from dovetail.core.errors import ConfigError, DataError, OutputError, UnsupportedError
+from dovetail.core.estimate import Estimate
+from dovetail.pipeline.evaluate.estimates import shares_of
 from dovetail.report.document import MeasuredAttack, Missing, PrivacyReport
 
 BY_AGE = {"shuffler": "within_groups", "groups": {"labels": "age"}}
@@ -89,6 +91,15 @@ def test_estimates_are_those_of_the_library_on_what_is_released(tmp_path: Path) 
         assert entry.value == pytest.approx(wanted.value) and entry.n == wanted.n == len(here)
         assert entry.standard_error == pytest.approx(wanted.standard_error)
         np.testing.assert_allclose(np.transpose(entry.interval), wanted.interval(0.95))
+
+
+def test_an_interval_reaches_to_the_possible_value_and_covers_no_less_for_it() -> None:
+    value, error = np.array([0.9, 0.6, -0.1]), np.full(3, 0.01)
+    found = shares_of(Estimate(value, error, 1000, error), ["a", "b", "c"], None)
+    assert found.possible == pytest.approx([0.65, 0.35, 0.0])
+    reach = 1.959964 * 0.01
+    wanted = [(0.65, 0.9 + reach), (0.35, 0.6 + reach), (0.0, 0.0)]
+    assert np.array(found.interval) == pytest.approx(np.array(wanted), abs=1e-7)
 
 
 def test_each_metric_applies_where_a_theorem_says_so() -> None:

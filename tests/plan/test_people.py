@@ -7,7 +7,7 @@ from tests.tiers import EXHAUST
 
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
-from dovetail.plan.people import default_delta
+from dovetail.plan.people import default_delta, honest_people, smallest_group_of
 from dovetail.plan.planner import CollectionPlan, plan_collection
 from dovetail.plan.shuffles import check_shuffle
 
@@ -41,6 +41,18 @@ def test_delta_is_a_power_of_ten_below_a_hundredth_of_one_over_n() -> None:
     for n in (1, 7, 999, 10_000, 123_456, 10**9):
         assert default_delta(n) * n <= 0.01
     assert plan_collection(**SHARE, n=50_000, epsilon0=1.0).central.delta == 1e-7
+
+
+def test_an_honest_share_counts_whole_people_and_at_least_one() -> None:
+    assert [honest_people(0.25, n) for n in (1, 3, 7, 8, 1001)] == [1, 1, 1, 2, 250]
+    assert honest_people(None, 9) == honest_people(9, 9) == 9
+    with pytest.raises(ParameterError, match="`honest` must be"):
+        honest_people(10, 9)
+
+
+def test_the_smallest_of_equal_groups_counts_whole_people() -> None:
+    assert [smallest_group_of(n, groups=4, smallest_group=None) for n in (8, 11, 103)] == [2, 2, 25]
+    assert smallest_group_of(8, groups=None, smallest_group=3) == 3
 
 
 def test_groups_are_promised_what_their_smallest_is() -> None:

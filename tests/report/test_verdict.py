@@ -54,3 +54,12 @@ def test_an_attack_that_gains_much_makes_the_risk_weakly_hidden() -> None:
         assert verdict(document)[2].grade == word
     document["leakage"] = document["attack"] = absent("no number")
     assert verdict(document)[2] == ("Risk for one person", "", "Not measured: no number.")
+
+
+def test_a_guess_that_gains_much_makes_the_risk_high() -> None:
+    document = rehearsal()
+    document["attack"] = absent("no attack was run")
+    hand = document["leakage"]["at_hand"]
+    for gain, word in ((0.005, "low"), (0.05, "moderate"), (0.2, "high")):
+        hand["randomized_shuffled"] = hand["prior"] + gain
+        assert verdict(document)[2].word == word

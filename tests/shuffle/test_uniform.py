@@ -65,9 +65,13 @@ def test_an_order_that_would_be_all_but_uniform_is_shuffled_uniformly() -> None:
     split = Groups.from_labels(np.concatenate([labels, labels + 1000]), radius=4)
     within = best_shuffler(split, alpha=0.03)
     assert isinstance(within, WithinGroups) and len(within.groups) == 2 and within.guarantee.alpha == 0.0
-    lonely = Groups.from_lists([[i, i + 1] for i in range(99)], 101)  # the last person is in no group
+    mixed = Groups.from_lists([*([i, i + 1] for i in range(9)), *([i + 10, i + 11] for i in range(989))], 1000)
+    assert not isinstance(best_shuffler(mixed, alpha=0.03), WithinGroups | Uniform), "ten of a thousand are too few"
+    lonely = Groups.from_lists([[i, i + 1] for i in range(299)], 302)  # the last two people are in no group
     alone = best_shuffler(lonely, alpha=1e-3)
-    assert isinstance(alone, WithinGroups) and (alone.uniform_blocks() == alone.uniform_blocks()[100]).sum() == 1
+    assert isinstance(alone, WithinGroups)
+    blocks = alone.uniform_blocks()
+    assert [int((blocks == blocks[one]).sum()) for one in (0, 300, 301)] == [300, 1, 1]
 
 
 def test_the_best_shuffler_follows_the_published_rules() -> None:
