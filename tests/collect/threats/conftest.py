@@ -54,8 +54,8 @@ def collection(stage: Stage) -> Collection:
     _over_http(stage, sent)
     told = _by_curl(stage, sent)
     brokered = _over_mqtt(stage, sent)
-    until(lambda: stage.waiting(1) == len(sent))
-    until(lambda: len(stage.refused()) > 0)  # a message was refused, and counted
+    until(lambda: stage.waiting(1) == len(sent), alive=stage.runs)
+    until(lambda: len(stage.refused()) > 0, alive=stage.runs)  # a message was refused, and counted
     before = seize_shuffler(stage)
     stage.close(1)
     return Collection(stage, sent, told, brokered, before, seize_shuffler(stage), seize_analyzer(stage))
@@ -105,7 +105,7 @@ def _over_mqtt(stage: Stage, sent: list[Sent]) -> int:
         command = [publish, "-h", "127.0.0.1", "-p", str(stage.broker.process.port), "-V", "mqttv5", "-q", "1"]
         command += ["-i", CLIENT, "-t", where, "-f", str(captured), "-D", "publish", "response-topic", TOPIC]
         subprocess.run([*command, "-D", "publish", "user-property", "canary", "canary"], check=True)
-        until(lambda: stage.waiting(1) == len(sent))  # one after the other, so that arrival has an order
+        until(lambda: stage.waiting(1) == len(sent), alive=stage.runs)  # one after the other, so that arrival has an order
     return BROKERED
 
 

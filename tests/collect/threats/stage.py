@@ -156,6 +156,7 @@ class Tap:
 
     analyzer: str = ""
     batches: list[bytes] = field(default_factory=list)
+    refused: list[bytes] = field(default_factory=list)  # what the analyzer answered to batches that it will never take
 
     def serve(self) -> ThreadingHTTPServer:
         tap = self
@@ -171,6 +172,8 @@ class Tap:
                 self.rfile.readline()
                 tap.batches.append(body)
                 answer = httpx.post(f"{tap.analyzer}{self.path}", content=body, timeout=PATIENCE)
+                if 400 <= answer.status_code < 500:
+                    tap.refused.append(answer.content)
                 self.send_response(answer.status_code)
                 self.send_header("Content-Type", answer.headers["content-type"])
                 self.send_header("Content-Length", str(len(answer.content)))
@@ -218,7 +221,12 @@ class Stage:
         challenge = bytes.fromhex(httpx.get(place, timeout=PATIENCE).json()["challenge"])
         request = close_request(self.owner.signing, self.campaign.digest, round, challenge)
         assert httpx.post(place, content=request, timeout=PATIENCE).status_code == 200
-        until(lambda: self.state(round) == "delivered")
+        refused = len(self.tap.refused)
+        until(lambda: self.state(round) == "delivered", alive=lambda: self.runs() and len(self.tap.refused) == refused)
+
+    def runs(self) -> bool:
+        """Whether both roles still do."""
+        return self.shuffler.process.poll() is None and self.analyzer.process.poll() is None
 
     def state(self, round: int) -> str:
         rows = self._look(f"SELECT state FROM round WHERE number = {round}")
