@@ -6,12 +6,15 @@ import tomllib
 from pathlib import Path
 
 import h11
+import pytest
 import uvicorn
 from packaging.requirements import Requirement
 from starlette.responses import PlainTextResponse
+from tests.waiting import LoopClock
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from dovetail.collect.http import limits
 from dovetail.collect.http.request_deadline import RequestDeadline
 
 PROJECT = Path(__file__).parent.parent.parent / "pyproject.toml"
@@ -46,3 +49,35 @@ def test_whatever_cannot_be_read_is_answered_by_the_method_that_we_replace() -> 
 def test_the_deadline_hooks_are_those_of_asyncio() -> None:
     ours = {name for name in vars(RequestDeadline) if not name.startswith("_")}
     assert ours == {"connection_made", "data_received", "connection_lost", "send_400_response"}
+
+
+class Connection(asyncio.Transport):
+    """A connection that knows whether it has been cut off."""
+
+    cut_off = False
+
+    def abort(self) -> None:
+        self.cut_off = True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nX: "])
+def test_a_head_that_does_not_end_is_cut_off_when_its_time_is_over_and_not_before(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, connection = LoopClock(monkeypatch), Connection()
+
+    async def cut_off_after(seconds: float) -> bool:
+        clock.pass_time(seconds)
+        passed = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(0.0, passed.set_result, None)  # after all that is due
+        await passed
+        return connection.cut_off
+
+    async def serve() -> list[bool]:
+        protocol = RequestDeadline(uvicorn.Config(PlainTextResponse("ok"), lifespan="off"), ServerState(), {})
+        protocol.connection_made(connection)
+        if sent:
+            protocol.data_received(sent)
+        return [await cut_off_after(limits.SECONDS / 2), await cut_off_after(limits.SECONDS / 2)]
+
+    assert asyncio.run(serve()) == [False, True]

@@ -51,3 +51,9 @@ def test_random_gains_stay_below_the_exponential_bound(rng: Entropy) -> None:
             assert surely <= chernoff_bound(edge, law, n)
             caught += surely > chernoff_bound(edge, law, 4 * n)  # a rate that is four times too large
     assert caught > 0
+
+
+def test_the_exponential_bound_adds_up_what_each_of_several_guesses_may_earn() -> None:
+    edge = np.where(np.eye(4, 5) == 1.0, 1.0, -1000.0)  # four kinds of report, each of which another guess is for
+    law = np.array([0.2, 0.2, 0.2, 0.2, 0.2])
+    assert 0.8 <= chernoff_bound(edge, law, 1) < 0.9, "one report earns 1 with chance 0.8"

@@ -1,6 +1,8 @@
 """Proved brackets contain exact fractions, and the float result lies within its bound of them."""
 
+from collections import Counter
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -74,3 +76,14 @@ def test_exact_fractions_have_their_range() -> None:
         exact_vulnerability(KRRChannel(2, 3, 1), n=201)
     with pytest.raises(UnsupportedError, match="p >= 1/k"):
         exact_vulnerability(KRRChannel(3, 1, 2), n=3)
+
+
+def test_reports_that_speak_against_their_value_are_not_certified() -> None:
+    with pytest.raises(UnsupportedError, match="Certified mode covers"):
+        vulnerability(KRRChannel(3, 1, 2), n=5, certified=True)
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 4), (5, 4), (6, 3), (5, 5)])
+def test_exact_fractions_are_those_of_all_ways_to_answer(n: int, k: int) -> None:
+    fullest = sum(max(Counter(answers).values()) for answers in product(range(k), repeat=n))
+    assert exact_vulnerability(KRRChannel(k, 3, 1), n=n).shuffled == Fraction(fullest, n * k**n)

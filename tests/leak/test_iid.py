@@ -149,3 +149,18 @@ def test_a_sampled_interval_narrows_with_the_crowd(rng: Entropy) -> None:
     found = iid_leakage(rows, n=10**5, rng=rng)
     assert found.method == "sampled"
     assert found.upper - found.value < 1e-5  # the largest advantage alone would leave 1e-3
+
+
+def test_the_upper_end_counts_what_is_lost_where_reports_that_differ_by_rounding_are_merged() -> None:
+    tiny, law = 2.0**-50, np.array([0.25, 0.375, 0.375])
+    edge = np.array([-tiny, tiny, -1.0])  # the first two speak for and against another guess, and count as one kind
+    found = iid_leakage(np.vstack([np.zeros(3), edge * law, law]), n=2)
+    assert found.upper >= tiny * law[1] ** 2, "two reports of the second kind earn that, and nothing else does"
+
+
+def test_the_upper_end_of_a_sample_counts_what_its_cut_takes(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = joint(KRRChannel.of(2, 0.9).matrix(), np.array([0.5, 0.5]))
+    truth, edge = iid_leakage(rows, n=400), (rows[1:2] - rows[0]) / rows[-1]
+    monkeypatch.setattr(sampled, "TAU", 0.99)  # cut low, and often
+    found = sampled.monte_carlo_leakage(edge, rows[-1], n=400, rng=rng)
+    assert found.value < 0.97 * truth.value and found.upper >= truth.value

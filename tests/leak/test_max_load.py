@@ -7,6 +7,7 @@ import pytest
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.max_load import max_load, top_t_load, truncation
+from dovetail.leak.max_load import max_load_unequal as max_load_unequal_module
 from dovetail.leak.max_load.max_load import max_load_gap
 from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
 from dovetail.leak.max_load.top_t_load import top_t_load_gap
@@ -104,3 +105,14 @@ def test_parameters_out_of_range_are_refused() -> None:
 def test_crowds_that_are_too_large_for_several_tries_are_refused_before_any_work() -> None:
     with pytest.raises(UnsupportedError, match="terms; the limit is"):
         top_t_load_gap(10**9, 5, 2)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 0.1, 0.5])
+def test_a_coarser_cut_of_unequal_bins_still_holds_the_truth(tol: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = (Bins(2, 0.2), Bins(6, 0.1))
+    for n in (3, 10, 30, 200):
+        monkeypatch.setattr(max_load_unequal_module, "TOL", 1e-18)
+        truth = max_load_unequal(n, kinds).value
+        monkeypatch.setattr(max_load_unequal_module, "TOL", tol)
+        found = max_load_unequal(n, kinds)
+        assert abs(found.value - truth) <= found.error_bound

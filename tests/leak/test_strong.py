@@ -146,7 +146,7 @@ def test_any_randomizer_and_gain_are_answered() -> None:
 
 def test_knowledge_that_cannot_be_is_refused() -> None:
     channel = KRRChannel.of(3, 0.8)
-    for counts in ((5, 5), (5, 5, 5), (1.5, 0, 0), (-1, 0, 0), "1,2,3", (True, 0, 0)):
+    for counts in ((5, 5), (5, 5, 5), (4, 3, 3), (1.5, 0, 0), (-1, 0, 0), "1,2,3", (True, 0, 0)):
         with pytest.raises(ParameterError, match="`known`"):
             known(channel, counts, 10)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="goes with"):

@@ -156,7 +156,7 @@ class Tap:
 
     analyzer: str = ""
     batches: list[bytes] = field(default_factory=list)
-    refused: list[bytes] = field(default_factory=list)  # what the analyzer answered to batches that it will never take
+    refused: list[bytes] = field(default_factory=list)  # what the analyzer said of batches it never takes
 
     def serve(self) -> ThreadingHTTPServer:
         tap = self
@@ -221,8 +221,8 @@ class Stage:
         challenge = bytes.fromhex(httpx.get(place, timeout=PATIENCE).json()["challenge"])
         request = close_request(self.owner.signing, self.campaign.digest, round, challenge)
         assert httpx.post(place, content=request, timeout=PATIENCE).status_code == 200
-        refused = len(self.tap.refused)
-        until(lambda: self.state(round) == "delivered", alive=lambda: self.runs() and len(self.tap.refused) == refused)
+        known = len(self.tap.refused)
+        until(lambda: self.state(round) == "delivered", alive=lambda: self.runs() and len(self.tap.refused) == known)
 
     def runs(self) -> bool:
         """Whether both roles still do."""
