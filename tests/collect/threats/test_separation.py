@@ -118,11 +118,14 @@ def test_the_analyzer_keeps_counts_and_no_report_of_a_uniform_shuffle(collection
 # after the batch is handed over
 
 
-def test_after_release_the_shufflers_files_hold_no_device_and_no_report(collection: Collection) -> None:
+def test_after_release_the_shufflers_files_hold_no_device_and_no_report(
+    collection: Collection, tmp_path: Path
+) -> None:
     kept = collection.after.files
     assert found([*devices(collection), *sealed(collection)], kept) == []
     assert not any(name.startswith("vault") and "-1.key" in name for name in kept)
     assert kept["shuffler.sqlite-wal"] == b"", "the write-ahead log is empty"
+    assert stored(tmp_path, kept) == [], "nor what its key has sealed"
 
 
 def stored(folder: Path, files: dict[str, bytes]) -> list[tuple[bytes, bytes]]:
