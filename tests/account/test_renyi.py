@@ -1,5 +1,6 @@
 """Renyi divergences: against exact enumeration, their laws, and the conversion."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import exp, log
 
@@ -46,6 +47,17 @@ def test_losses_rounded_down_give_divergences_below_the_exact_ones() -> None:
     down = np.concatenate([law.masses[:half], law.masses[half + 1 :], [0.0]])  # each loss one step too small
     wrong = pld_divergence(PrivacyLossDistribution(law.step, law.start, down, 0.0, law.error), ORDERS, worst=1.0)
     assert np.all(wrong[1:] < exact(1.0, 10, "stronger clones")[1:])
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
+def test_what_lies_at_infinity_counts_with_the_worst_loss(order: float) -> None:
+    mirrored = np.array([0.75 * exp(-0.5), 0.0, 0.75]) / (1.0 + exp(-0.5))  # losses -1/2 and 1/2
+    law = PrivacyLossDistribution(0.5, -1, mirrored, 0.25, 0.0)
+    found = float(pld_divergence(law, np.array([order]), worst=2.0)[0])
+    assert found >= (log(0.25) + (order - 1.0) * 2.0) / (order - 1.0)
+    finite = float(pld_divergence(replace(law, infinity=0.0), np.array([order]), worst=2.0)[0])
+    slipped = float(pld_divergence(replace(law, error=0.1), np.array([order]), worst=2.0)[0])
+    assert finite < 0.5 < found < slipped
 
 
 def test_divergences_grow_with_the_order_and_local_epsilon_and_fall_with_people() -> None:
