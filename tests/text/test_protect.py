@@ -143,6 +143,15 @@ def test_a_named_document_with_another_sentence_is_not_drawn_unasked(tmp_path: P
         release_documents(edited, mechanism(2.0), ENCODER, ledger=ledger, rng=rng)
 
 
+def test_documents_are_known_again_when_they_are_split_otherwise(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    given = {"ledger": ledger, "rng": rng, "named": False}
+    release_documents(PRIVATE, mechanism(2.0), ENCODER, **given)
+    joined = [Document(one.name, (" ".join(one.sentences),)) for one in PRIVATE]
+    with pytest.raises(UnsupportedError, match="12 of these 12 documents were released before"):
+        release_documents(joined, mechanism(2.0), ENCODER, **given)
+
+
 def test_numbers_of_rows_are_no_names(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     for number in range(2):
@@ -243,6 +252,24 @@ def test_from_public_texts_to_released_embeddings_on_the_command_line(
     assert "exists already" in capsys.readouterr().err
 
 
+def test_a_limit_on_sentences_hides_no_document_from_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    encoder = SVDEncoder.fit(PUBLIC, dimension=6)
+    (tmp_path / "c.npz").write_bytes(candidates_bytes(small_candidates(encoder), encoder))
+    lists = [{"text": one.sentences} for one in PRIVATE] + [{"text": ["a sail."] * 10_001}]
+    (tmp_path / "private.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lists))
+    protect = "text protect private.jsonl --candidates c.npz --epsilon 4 --ledger ledger --json"
+    assert invoke(f"{protect} --out r.csv --most-sentences 5".split()) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 13
+    assert invoke(f"{protect} --out s.csv --most-sentences 3".split()) == 2
+    assert "released before" in capsys.readouterr().err
+    assert invoke(f"{protect} --out s.csv --most-sentences 3 --new-release".split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["epsilon"], found["whole_document_epsilon"]) == (8.0, {"value": 32.0})
+
+
 def test_the_plan_finds_the_papers_rows_and_either_direction(capsys: pytest.CaptureFixture[str]) -> None:
     line = "text plan --candidates 5000 --probability 0.95 --utility depth --selection exponential --json"
     found = []
@@ -252,8 +279,9 @@ def test_the_plan_finds_the_papers_rows_and_either_direction(capsys: pytest.Capt
     assert found == [52, 12, 5, 1]
     assert invoke([*line.split(), "--depth", "5", "--good", "52"]) == 0
     assert 2.9 < json.loads(capsys.readouterr().out)["epsilon"] <= 3.0
-    assert invoke([*line.split(), "--depth", "5"]) == 2
-    assert "give --epsilon" in capsys.readouterr().err
+    assert invoke([*line.split(), "--depth", "5"]) == 0  # with one good candidate
+    alone = json.loads(capsys.readouterr().out)
+    assert alone["b"] == 1 and alone["epsilon"] == pytest.approx(0.4 * math.log(0.95 / 0.05 * 4999), abs=1e-8)
 
 
 @pytest.mark.parametrize(

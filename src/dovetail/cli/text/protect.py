@@ -83,13 +83,15 @@ def _protect(
     from dovetail.pipeline.release_ledger import ReleaseLedger
     from dovetail.text.candidates.candidate_files import read_candidates
     from dovetail.text.deep_candidate import DeepCandidate
+    from dovetail.text.documents import MOST_SENTENCES
 
     _check_place(out, force=force)
     check_report(report, force=force)
     share("delta", delta)
     public, encoder = read_candidates(candidates)
     mechanism = DeepCandidate.of(public, epsilon=epsilon, utility=utility, selection=selection)
-    private = columns.read(documents, most_sentences)
+    limit = None if most_sentences is None else MOST_SENTENCES  # the ledger knows documents before they are cut
+    private = columns.read(documents, limit)
     with progress_bar(hidden=as_json) as progress:
         made = release_documents(
             private, mechanism, encoder, ledger=ReleaseLedger.default() if ledger is None else ReleaseLedger(ledger),

@@ -72,9 +72,10 @@ def release_documents(
 ) -> DocumentRelease:
     """Protect documents and record what was drawn before anybody sees it.
 
-    A document is known again by its sentences, and by its name where documents are `named` and not just numbered.
-    A run that was cut off goes on where it was: what it had drawn stays drawn. With `shuffled` rows lose their names
-    and are permuted uniformly, so that nobody knows whose embedding is whose.
+    A document is known again by its text, however it is split or cut by `most_sentences`, and by its name where
+    documents are `named` and not just numbered. A run that was cut off goes on where it was: what it had drawn stays
+    drawn. With `shuffled` rows lose their names and are permuted uniformly, so that nobody knows whose embedding is
+    whose.
 
     Raises
     ------
@@ -189,6 +190,11 @@ def _refuse_known(request: ReleaseRequest, ledger: ReleaseLedger) -> None:
         )
 
 
+def _letters(document: Document) -> str:
+    """All that is no blank: the same for one text, wherever it was split."""
+    return "".join("".join(document.sentences).split())
+
+
 def _request(
     documents: Sequence[Document],
     mechanism: DeepCandidate,
@@ -201,7 +207,7 @@ def _request(
 ) -> ReleaseRequest:
     """The documents and the terms in canonical form; documents' keys are kept apart from people's in tables."""
     content = sorted((one.name, one.sentences) for one in documents)
-    known = sorted({"document\n" + json.dumps(one.sentences) for one in documents if one.sentences})
+    known = sorted({f"document\n{_letters(one)}" for one in documents if one.sentences})
     keys = known + ([f"{_NAME}{one.name}" for one in documents] if named else [])
     terms = {
         "candidates": mechanism.utility.candidates.digest,
