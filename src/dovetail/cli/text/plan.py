@@ -8,7 +8,6 @@ import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.cli.text.options import SelectionName, UtilityName
-from dovetail.core.errors import ParameterError
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +22,9 @@ def _plan(
     ],
     probability: Annotated[float, typer.Option(help="How surely a good candidate shall be released.")] = 0.95,
     epsilon: Annotated[float | None, typer.Option(help="Asks how many good candidates it takes.")] = None,
-    good: Annotated[int | None, typer.Option(help="Asks which epsilon it takes.", min=1)] = None,
+    good: Annotated[
+        int | None, typer.Option(help="Good candidates; asks which epsilon it takes. [default: 1]", min=1)
+    ] = None,
     utility: UtilityName = "clipped",
     selection: SelectionName = "permute-and-flip",
     as_json: Json = False,
@@ -33,7 +34,7 @@ def _plan(
     `b` and `epsilon` are those of the rule in real numbers, as in the paper's table; `probability` is that of the
     whole numbers by which `protect` draws. Good candidates lead all others by --depth sentences: in depth or votes,
     or by that many times the most that one sentence can move any other utility. For votes, candidates are clusters.
-    Give --epsilon or --good; both give the probability.
+    --epsilon asks for b, --good (one, where neither is given) for epsilon, both for the probability.
 
     Example: dovetail text plan --candidates 5000 --depth 5 --probability 0.95 --epsilon 3
     """
@@ -44,14 +45,13 @@ def _plan(
     choose("utility", utility, UTILITIES)
     choose("selection", selection, SELECTIONS)
     check_probability("probability", probability)
-    if epsilon is None and good is None:
-        raise ParameterError("give --epsilon (how many good candidates does it take?) or --good (which epsilon?).")
     setting: dict[str, Any] = {"candidates": candidates, "lead": depth, "selection": selection}
-    b, spent = good, epsilon
-    if b is None:
-        b = fewest_good(epsilon=epsilon or 0.0, sure=probability, **setting)
-    if spent is None:
+    if epsilon is None:
+        b = 1 if good is None else good
         spent = least_epsilon(good=b, sure=probability, **setting)
+    else:
+        spent = epsilon
+        b = fewest_good(epsilon=spent, sure=probability, **setting) if good is None else good
     reached = drawn_probability(epsilon=spent, good=b, **setting)
     document = {
         "b": b, "epsilon": spent, "probability": reached, "candidates": candidates, "depth": depth,
