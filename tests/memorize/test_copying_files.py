@@ -168,6 +168,38 @@ def test_bad_options_get_one_clear_line(arguments: list[str], told: str, capsys:
     assert told in refusal(capsys, *arguments)
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (np.zeros((0, 2)), "holds no numbers, its array is 0 x 2"),
+        (np.zeros((50, 0)), "holds no numbers, its array is 50 x 0"),
+        (np.full((50, 2), 1j), "must be rows of numbers, got 2 dimensions of complex128"),
+        (np.array([[{}, {}]] * 50), "is no array of numbers"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_that_hold_no_numbers_get_one_clear_line(
+    made: Any, told: str, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(1).standard_normal
+    for name, part in (("t", draw((60, 2))), ("p", draw((50, 2)))):
+        np.save(f"{name}.npy", part)
+    (np.save if suffix == ".npy" else np.savez)(f"q{suffix}", made)
+    samples = ["--train", "t.npy", "--fresh", "p.npy", "--generated", f"q{suffix}"]
+    assert f"q{suffix}: {told}" in refusal(capsys, "memorize", "copying", *samples)
+
+
+@pytest.mark.parametrize("keep", [200, -40])
+def test_a_damaged_archive_gets_one_clear_line(keep: int, capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(1).standard_normal
+    for name, part in (("t", draw((60, 2))), ("p", draw((50, 2))), ("q", draw((50, 2)))):
+        np.savez_compressed(f"{name}.npz", part)
+    whole = Path("q.npz").read_bytes()
+    Path("q.npz").write_bytes(whole[:keep] + bytes(40) + whole[keep + 40 :] if keep > 0 else whole[:keep])
+    samples = ["--train", "t.npz", "--fresh", "p.npz", "--generated", "q.npz"]
+    assert "q.npz: is no array of numbers" in refusal(capsys, "memorize", "copying", *samples)
+
+
 def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     pl.concat([people(2, 400), people(1, 600).head(40)]).write_csv("p.csv")
     found = document(capsys, *COPYING, "--overlap", "drop", "--no-baselines")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 import polars as pl
@@ -122,23 +123,33 @@ def _tables(tables: dict[str, pl.DataFrame], ignore: Sequence[str], categories: 
 
 def _array(place: Path, name: str | None) -> NDArray[Any]:
     try:
-        found = np.load(place, allow_pickle=False)
-    except (OSError, ValueError, EOFError, BadZipFile):
+        with place.open("rb") as file:
+            found = _loaded(place, np.load(file, allow_pickle=False), name)
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, BadZipFile, ZlibError):
         raise DataError(f"{place}: is no array of numbers; save it with numpy.save or savez.") from None
-    if not isinstance(found, np.ndarray):
-        names = list(found.files)
-        if name is None and len(names) != 1:
-            raise DataError(f"{place}: holds the arrays {', '.join(names)}; name one with --array.")
-        if (name or names[0]) not in names:
-            raise DataError(f"{place}: holds no array {name!r}, but {', '.join(names)}.")
-        found = found[name or names[0]]
-    if found.ndim < 2 or not (np.issubdtype(found.dtype, np.number) or found.dtype == np.bool_):
+    real = np.issubdtype(found.dtype, np.number) and not np.issubdtype(found.dtype, np.complexfloating)
+    if found.ndim < 2 or not (real or found.dtype == np.bool_):
         raise DataError(f"{place}: must be rows of numbers, got {found.ndim} dimensions of {found.dtype}.")
+    if not found.size:
+        raise DataError(f"{place}: holds no numbers, its array is {' x '.join(map(str, found.shape))}.")
     if found.size > MOST_NUMBERS:
         raise DataError(
             f"{place}: {found.size:,} numbers are more than {MOST_NUMBERS:,}; use an embedding, or fewer rows."
         )
     return np.asarray(found)
+
+
+def _loaded(place: Path, found: Any, name: str | None) -> NDArray[Any]:
+    if isinstance(found, np.ndarray):
+        return found
+    names = list(found.files)
+    if name is None and len(names) != 1:
+        raise DataError(f"{place}: holds the arrays {', '.join(names)}; name one with --array.")
+    if (name or names[0]) not in names:
+        raise DataError(f"{place}: holds no array {name!r}, but {', '.join(names)}.")
+    return np.asarray(found[name or names[0]])
 
 
 def _images(folder: Path) -> NDArray[np.float64]:
