@@ -73,6 +73,13 @@ def test_a_table_is_tested_and_its_copies_are_named(capsys: pytest.CaptureFixtur
     assert "use --force" in refusal(capsys, *COPYING, "--report", "page.html")
 
 
+def test_only_columns_that_are_constant_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert document(capsys, *COPYING, "--no-baselines")["warnings"] == []
+    pl.read_csv("t.csv").with_columns(town=pl.lit("north")).write_csv("t.csv")
+    (told,) = document(capsys, *COPYING, "--no-baselines")["warnings"]
+    assert "Constant in the training sample" in told and "1 columns" in told
+
+
 def test_several_models_share_one_index_and_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, *COPYING, "--generated", "good.csv", "--no-baselines")
     assert [one["verdict"] for one in found["results"]] == ["copying", "nothing found"]
@@ -141,6 +148,7 @@ def test_arrays_and_images_are_tested_and_copies_are_shown(capsys: pytest.Captur
         (lambda t, p, q: (t, p.drop("town"), q), "lacks 'town'"),
         (lambda t, p, q: (t, p, q.rename({"town": "twon"})), "did you mean 'twon'"),
         (lambda t, p, q: (t, p, q.with_columns(age=pl.lit("old"))), "holds texts"),
+        (lambda t, p, q: (t, p, q.with_columns(id=pl.lit(1))), "q.csv: has the column 'id', which the training table lacks"),
     ],
 )
 def test_bad_tables_get_one_clear_line(change: Any, told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,7 @@ def _copying(
         prepared = CopyingTest.prepare(
             samples.points["train"], samples.points["fresh"], holdout=samples.points.get("holdout"),
             distance=distance, cells=_cells(cells, samples), overlap=overlap,  # type: ignore[arg-type]
+            widths=None if samples.mixed is None else samples.mixed.widths,
             deduplicate=deduplicate, level=level, tail=tail, seed=seed, progress=progress,
         )  # fmt: skip
         for place in generated:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,7 @@ class CopyingTest:
         holdout: Any = None,
         distance: Distance = "euclidean",
         embed: Embedding | None = None,
+        widths: Sequence[int] | None = None,
         cells: int | Partition | None = None,
         cross_fit: bool | None = None,
         overlap: str = "refuse",
@@ -125,6 +126,8 @@ class CopyingTest:
         distance : "euclidean" or "cosine"
         embed : function, optional
             From a sample to rows of numbers; distances are as good as it is.
+        widths : sequence of int, optional
+            How many numbers stand for each column of a table; default: one.
         cells : int or function, optional
             Number of k-means cells of T, or a function from points to labels; default: 200 points of P in each.
         cross_fit : bool, optional
@@ -156,7 +159,7 @@ class CopyingTest:
         if holdout is not None:
             kept = checked(_embedded(holdout, embed), "holdout", width=raw.shape[1])
             kept = apart(raw, kept, overlap=overlap)
-        constant = varied(raw)
+        constant = varied(raw, widths)
         rng = simulation(seed)
         t, p, v = (
             normalized(points, distance, what)

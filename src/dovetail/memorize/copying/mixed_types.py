@@ -32,12 +32,18 @@ class Column:
     deviation: float = 1.0
     categories: tuple[str, ...] | None = None
 
+    @property
+    def width(self) -> int:
+        """How many numbers stand for it: categories have one for the unknown besides."""
+        return 1 if self.categories is None else len(self.categories) + 1
+
 
 @dataclass(frozen=True)
 class MixedTypes:
     """The map from tables to points, fitted to the training table; only the list of categories looks at P too."""
 
     columns: tuple[Column, ...]
+    ignored: tuple[str, ...] = ()
 
     @classmethod
     def fit(
@@ -57,28 +63,36 @@ class MixedTypes:
         names = [name for name in train.columns if name not in ignore]
         if not names:
             raise DataError("train: no column is left to compare.")
-        return cls(tuple(_column(train[name], fresh[name], name in categories) for name in names))
+        columns = tuple(_column(train[name], fresh[name], name in categories) for name in names)
+        return cls(columns, tuple(ignore))
+
+    @property
+    def widths(self) -> list[int]:
+        """How many numbers stand for each column."""
+        return [column.width for column in self.columns]
 
     def points(self, table: pl.DataFrame, what: str) -> Points:
         """The points (n, d) of a table with these columns."""
         for column in self.columns:
             if column.name not in table.columns:
                 raise DataError(f"{what}: has no column {column.name!r}{nearest(column.name, table.columns)}.")
+        known = {*self.ignored, *(column.name for column in self.columns)}
+        if extra := [name for name in table.columns if name not in known]:
+            raise DataError(f"{what}: has the column {extra[0]!r}, which the training table lacks; leave it out.")
         return np.column_stack([_coordinates(table[column.name], column, what) for column in self.columns])
 
     def cells_of(self, name: str) -> Partition:
         """The partition whose cells are the categories of one column."""
         start = 0
         for column in self.columns:
-            width = 1 if column.categories is None else len(column.categories) + 1
             if column.name == name:
                 if column.categories is None:
                     raise DataError(
                         f"train: column {name!r} is a number; cells are categories (--categories {name})."
                     )
-                place = slice(start, start + width)
+                place = slice(start, start + column.width)
                 return lambda points: np.asarray(points[:, place].argmax(axis=1), dtype=np.int64)
-            start += width
+            start += column.width
         raise DataError(f"train: has no column {name!r}{nearest(name, [column.name for column in self.columns])}.")
 
     def described(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
@@ -85,9 +86,14 @@ def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
     return fresh
 
 
-def varied(train: Points) -> int:
-    """Number of constant columns of the training sample; a sample without any variation is refused."""
-    constant = int((np.ptp(train, axis=0) == 0.0).sum())
-    if constant == train.shape[1]:
+def varied(train: Points, widths: Sequence[int] | None = None) -> int:
+    """Number of constant columns of the training sample; a sample without any variation is refused.
+
+    `widths`: how many numbers stand for each column, one without it; a column is constant where all of them are.
+    """
+    same = np.ptp(train, axis=0) == 0.0
+    starts = np.arange(same.size) if widths is None else np.cumsum([0, *widths[:-1]])
+    constant = int(np.logical_and.reduceat(same, starts).sum())
+    if same.all():
         raise DataError("train: all rows are equal, so every distance says the same; nothing can be tested.")
     return constant

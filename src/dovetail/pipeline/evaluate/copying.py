@@ -46,7 +46,7 @@ def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
         mixed = MixedTypes.fit(people, others, ignore=constant)
         prepared = CopyingTest.prepare(
             mixed.points(people, "train"), mixed.points(others, "fresh"), overlap="keep",
-            seed=int(rng.below(1 << 31, 1)[0]),
+            widths=mixed.widths, seed=int(rng.below(1 << 31, 1)[0]),
         )  # fmt: skip
         found = prepared.test(mixed.points(released, "generated"), baselines=False)
     except (UnsupportedError, DataError, MissingExtraError) as error:
