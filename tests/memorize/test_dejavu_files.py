@@ -104,7 +104,7 @@ def test_a_pair_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_one_direction_says_that_it_is_one(
     tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    del arrays["labels_b"]
+    arrays = {name: rows for name, rows in arrays.items() if name not in ("labels_b", "b_by_model_a", "b_by_model_b")}
     found = result(capsys, written(tmp_path / "p.npz", arrays), "--neighbours", "10", "--draws", "100")
     assert found["directions"] == 1 and found["images"] == 40
     assert any("one direction only" in line for line in found["warnings"])
@@ -191,6 +191,7 @@ def with_nan(rows: np.ndarray) -> np.ndarray:
         (changed(labels_a=None), [], "has no array labels_a"),
         (changed(labels_public=None), [], "has no array labels_public"),
         (changed(a_by_model_b=None), [], "has no array a_by_model_b"),
+        (changed(labels_b=None), [], "b_by_model_a needs labels_b"),
         (changed(labels_a=lambda labels: labels[:-1]), [], "must have a row for each of the 39 labels_a, got 40"),
         (changed(public_by_model_a=lambda rows: rows[:-1]), [], "must have a row for each of the 200 labels_public"),
         (changed(labels_a=lambda labels: labels.astype(object)), [], "save it as an array"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,10 @@ def _pair(place: Path, arrays: _Arrays) -> Pair:
             raise DataError(
                 f"{place}: has no array {name}{nearest(name, arrays)}; its arrays must be called {_called()}."
             )
+    for name in ("b", "controls"):
+        lone = [key for key in arrays if key.startswith(f"{name}_by_")]
+        if lone and f"labels_{name}" not in arrays:
+            raise DataError(f"{place}: {lone[0]} needs labels_{name}; without them it would say nothing.")
     labels = {name: arrays[f"labels_{name}"] for name in SETS if f"labels_{name}" in arrays}
     embeddings = {
         (name, model): arrays[key]
@@ -119,7 +124,7 @@ def _npz(place: Path) -> _Arrays:
     try:
         with np.load(place, allow_pickle=False) as file:
             return {name: _plain(place, name, lambda key=name: file[key]) for name in file.files if name in KEYS}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{place}: cannot be read as .npz ({_first(error)}).") from None
 
 
