@@ -78,6 +78,21 @@ def test_an_encoder_of_another_shape_is_refused() -> None:
         small_candidates(CallableEncoder(lambda sentence: np.ones(5), 4))
 
 
+def test_an_encoder_that_fails_names_no_sentence() -> None:
+    def fails(sentence: str) -> list[float]:
+        raise ValueError(f"cannot read {sentence}")
+
+    with pytest.raises(DataError, match=r"failed on a sentence \(ValueError\)") as told:
+        CallableEncoder(fails, 4).encode(["a secret."])
+    assert "secret" not in str(told.value) and told.value.__cause__ is None and told.value.__suppress_context__
+
+
+def test_public_documents_without_enough_words_are_called_so() -> None:
+    same = PublicDocuments([Document(str(number), ("one two.",)) for number in range(20)])
+    with pytest.raises(DataError, match="20 public documents with 2 words in common are too few"):
+        SVDEncoder.fit(same)
+
+
 def test_equal_candidates_count_once_and_one_alone_is_refused() -> None:
     same = [Document(str(number), ("one two three.",) * 9) for number in range(5)]
     with pytest.raises(DataError, match="at least 2 different candidates, got 1"):

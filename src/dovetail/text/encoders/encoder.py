@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.text.documents import writable
 from dovetail.text.integer_rows import Rows, integer_row, stack
 
@@ -49,7 +49,14 @@ class SentenceEncoder(ABC):
         return stack((self._row(one) for one in sentences), self.dimension)
 
     def _row(self, sentence: str) -> NDArray[np.int16]:
-        given = self.vector(writable(sentence))
+        try:
+            given = self.vector(writable(sentence))
+        except DovetailError:
+            raise
+        except Exception as error:  # whose words may quote the sentence
+            raise DataError(
+                f"the encoder failed on a sentence ({type(error).__name__}); try it on public ones."
+            ) from None
         try:
             found = np.asarray(given, dtype=np.float64)
         except (ValueError, TypeError):  # whose words may quote the sentence

@@ -79,7 +79,10 @@ class SVDEncoder(SentenceEncoder):
             raise DataError("the public documents have no words in common; give more of them.") from None
         width = min(dimension, min(table.shape) - 1)
         if width < 2:
-            raise DataError(f"the public documents are too few for an encoder, {len(texts)}; give at least 3.")
+            raise DataError(
+                f"{len(texts):,} public documents with {table.shape[1]:,} words in common are too few for an "
+                "encoder; give at least 3 of each."
+            )
         fitted = require("sklearn.decomposition", extra="text").TruncatedSVD(width, random_state=_FIT_SEED)
         with calm_fit():
             fitted.fit(table)
