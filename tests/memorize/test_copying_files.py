@@ -148,7 +148,10 @@ def test_arrays_and_images_are_tested_and_copies_are_shown(capsys: pytest.Captur
         (lambda t, p, q: (t, p.drop("town"), q), "lacks 'town'"),
         (lambda t, p, q: (t, p, q.rename({"town": "twon"})), "did you mean 'twon'"),
         (lambda t, p, q: (t, p, q.with_columns(age=pl.lit("old"))), "holds texts"),
-        (lambda t, p, q: (t, p, q.with_columns(id=pl.lit(1))), "q.csv: has the column 'id', which the training table lacks"),
+        (
+            lambda t, p, q: (t, p, q.with_columns(id=pl.lit(1))),
+            "q.csv: has the column 'id', which the training",
+        ),
     ],
 )
 def test_bad_tables_get_one_clear_line(change: Any, told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,6 +172,7 @@ def test_bad_tables_get_one_clear_line(change: Any, told: str, capsys: pytest.Ca
         ([*COPYING, "--ignore", "agee"], "did you mean 'age'"),
         ([*COPYING, "--level", "2"], "`level` must be"),
         ([*COPYING, "--holdout", "gone.csv"], "no such file"),
+        ([*COPYING, "--holdout", "t.csv"], "holdout: 600 of 600 rows stand in the training sample"),
         ([*COPYING, "--image-shape", "5"], "HEIGHTxWIDTH"),
     ],
 )

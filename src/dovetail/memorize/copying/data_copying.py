@@ -158,7 +158,7 @@ class CopyingTest:
         kept = other
         if holdout is not None:
             kept = checked(_embedded(holdout, embed), "holdout", width=raw.shape[1])
-            kept = apart(raw, kept, overlap=overlap)
+            kept = apart(raw, kept, overlap=overlap, what="holdout")
         constant = varied(raw, widths)
         rng = simulation(seed)
         t, p, v = (

@@ -55,7 +55,7 @@ def checked(points: ArrayLike | None, what: str, *, width: int | None = None) ->
     return found
 
 
-def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
+def apart(train: Points, fresh: Points, *, overlap: str, what: str = "fresh") -> Points:
     """The fresh sample, once it is clear that it was not trained on.
 
     Rows in both samples are expected where training rows are twins of each other; beyond that the fresh sample holds
@@ -72,14 +72,14 @@ def apart(train: Points, fresh: Points, *, overlap: str) -> Points:
         left = fresh[~same]
         if len(left) < LEAST:
             raise DataError(
-                f"fresh: {len(left):,} rows are left without those of the training sample; at least {LEAST}."
+                f"{what}: {len(left):,} rows are left without those of the training sample; at least {LEAST}."
             )
         return left
     usual = repeated_share(row_keys(train))
     room = 3.0 * sqrt(usual * (1.0 - usual) * (1.0 / len(fresh) + 2.0 / len(train)))
     if same.mean() > usual + room:
         raise DataError(
-            f"fresh: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
+            f"{what}: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
             f"{int(np.flatnonzero(same)[0]) + 1}), which hides copying; take a sample that was not trained on, or "
             "drop these rows (--overlap drop)."
         )
