@@ -218,6 +218,14 @@ def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> 
     assert found["n"] == 400 and found["verdict"] == "copying"
 
 
+def test_rows_that_coincide_by_chance_are_not_dropped_from_one_sample_alone() -> None:
+    draw = np.random.default_rng(1)
+    train, fresh, made = (draw.normal(size=(300, 1)).round(2) for _ in range(3))
+    with pytest.raises(DataError, match=r"have a twin, so rows coincide by chance.*--overlap keep"):
+        CopyingTest.prepare(train, fresh, overlap="drop")
+    assert CopyingTest.prepare(train, fresh, overlap="keep").test(made, baselines=False).verdict == "nothing found"
+
+
 def test_coincidences_of_discrete_tables_are_no_overlap_and_the_test_says_that_it_is_weak() -> None:
     draw = np.random.default_rng(1)
     train, fresh, made = (draw.integers(0, 4, (n, 3)).astype(float) for n in (500, 300, 300))

@@ -59,7 +59,8 @@ def apart(train: Points, fresh: Points, *, overlap: str, what: str = "fresh") ->
     """The fresh sample, once it is clear that it was not trained on.
 
     Rows in both samples are expected where training rows are twins of each other; beyond that the fresh sample holds
-    training rows, which hides copying: 10 % of it hide 5 % of copies.
+    training rows, which hides copying: 10 % of it hide 5 % of copies. Where rows coincide by chance, dropping them
+    from the fresh sample alone would make honest data look like copies, and is refused.
 
     Parameters
     ----------
@@ -68,20 +69,25 @@ def apart(train: Points, fresh: Points, *, overlap: str, what: str = "fresh") ->
     same = rows_in(fresh, train)
     if not same.any() or overlap == "keep":
         return fresh
+    usual = repeated_share(row_keys(train))
     if overlap == "drop":
+        if usual * len(fresh) >= 1.0:
+            raise DataError(
+                f"{what}: {usual:.1%} of the training rows have a twin, so rows coincide by chance; dropping them "
+                "from one sample alone would make honest data look like copies: keep them (--overlap keep)."
+            )
         left = fresh[~same]
         if len(left) < LEAST:
             raise DataError(
                 f"{what}: {len(left):,} rows are left without those of the training sample; at least {LEAST}."
             )
         return left
-    usual = repeated_share(row_keys(train))
     room = 3.0 * sqrt(usual * (1.0 - usual) * (1.0 / len(fresh) + 2.0 / len(train)))
     if same.mean() > usual + room:
         raise DataError(
             f"{what}: {int(same.sum()):,} of {len(fresh):,} rows stand in the training sample too (first row "
-            f"{int(np.flatnonzero(same)[0]) + 1}), which hides copying; take a sample that was not trained on, or "
-            "drop these rows (--overlap drop)."
+            f"{int(np.flatnonzero(same)[0]) + 1}), which hides copying; take a sample that was not trained on, "
+            "drop these rows (--overlap drop) or, if they coincide by chance, keep them (--overlap keep)."
         )
     return fresh
 
