@@ -105,9 +105,8 @@ def _over_mqtt(stage: Stage, sent: list[Sent]) -> int:
         command = [publish, "-h", "127.0.0.1", "-p", str(stage.broker.process.port), "-V", "mqttv5", "-q", "1"]
         command += ["-i", CLIENT, "-t", where, "-f", str(captured), "-D", "publish", "response-topic", TOPIC]
         subprocess.run([*command, "-D", "publish", "user-property", "canary", "canary"], check=True)
-        until(
-            lambda: stage.waiting(1) == len(sent), alive=stage.runs
-        )  # one after the other, so that arrival has an order
+        # one after the other, so that arrival has an order
+        until(lambda: stage.waiting(1) == len(sent), alive=stage.runs)
     return BROKERED
 
 
