@@ -11,13 +11,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -68,15 +69,19 @@ class Tree:
         usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         surroundings = usual | {"PYTHONPATH": paths} | changes
         command = [sys.executable, *PYTEST, *tests]
-        try:
-            ran = subprocess.run(
-                command, cwd=self.folder, env=surroundings, capture_output=True, timeout=ENDLESS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return -1, f"no end after {ENDLESS} s"
-        finally:
-            shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
-        return ran.returncode, (ran.stdout + ran.stderr).decode(errors="replace")
+        with subprocess.Popen(
+            command, cwd=self.folder, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as run:  # fmt: skip
+            try:
+                said, _ = run.communicate(timeout=ENDLESS)
+            except subprocess.TimeoutExpired:
+                return -1, f"no end after {ENDLESS} s"
+            finally:
+                with suppress(ProcessLookupError):  # servers that a test has started and cannot stop any more
+                    os.killpg(run.pid, signal.SIGKILL)
+                shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
+        return run.returncode, said.decode(errors="replace")
 
     def judge(self, mutant: Mutant) -> str:
         """Whether the named tests notice the mutant."""

@@ -60,13 +60,6 @@ def test_private_documents_cannot_be_fitted_to(fit: Callable[[object], object]) 
         fit(documents(20, sentences=9, seed=2))
 
 
-def test_what_is_fitted_does_not_change_when_private_documents_are_poisoned() -> None:
-    before = small_candidates()
-    poison = Document("p", ("zzz " * 50,) * 9)  # never reaches a fit: only PublicDocuments do
-    after = small_candidates()
-    assert poison not in PUBLIC.documents and before.digest == after.digest
-
-
 def test_an_encoder_that_is_not_deterministic_is_refused() -> None:
     draw = np.random.default_rng(0)
     with pytest.raises(ParameterError, match="same vector each time"):
