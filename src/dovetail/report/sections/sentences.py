@@ -199,7 +199,7 @@ def guess_sentence(hand: Document) -> str:
     return (
         f"Naming the commonest answer, without any data, {whose}; the best possible guess from {seen}, by somebody "
         f"who knows nothing else, is right with probability {most}{best}: a gain of "
-        f"{guess_gain(hand)} percentage points."
+        f"{most}{guess_gain(hand)} percentage points."
     )
 
 
