@@ -102,6 +102,7 @@ def test_parameters_out_of_range_are_refused() -> None:
             top_t_load_gap(*bad)
 
 
+@pytest.mark.exhaust
 def test_crowds_that_are_too_large_for_several_tries_are_refused_before_any_work() -> None:
     with pytest.raises(UnsupportedError, match="terms; the limit is"):
         top_t_load_gap(10**9, 5, 2)

@@ -88,6 +88,7 @@ def test_people_like_nobody_else_do_not_stop_the_definetti_attack(lonely: int) -
     assert attack(go(table, shuffle=BY_AGE, attack=QUICK)["within_groups"], "de Finetti").targets == 300
 
 
+@pytest.mark.exhaust
 def test_learnability_lies_between_no_shuffle_and_a_full_one() -> None:
     every = go(
         survey(3000), randomize={"epsilon": 4.0}, attack=QUICK, estimate={"by": ["age", "town"]},

@@ -23,7 +23,13 @@ def filled(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "shuffled", [{}, {"smallest_group": 100}, {"honest": 250}, {"smallest_group": 100, "honest": 290}]
+    "shuffled",
+    [
+        {},
+        {"smallest_group": 100},
+        pytest.param({"honest": 250}, marks=pytest.mark.exhaust),
+        {"smallest_group": 100, "honest": 290},
+    ],
 )
 def test_run_promises_what_the_plan_promised(shuffled: dict[str, Any], tmp_path: Path) -> None:
     plan = plan_collection(question="frequency", k=3, n=300, randomizer="krr", epsilon0=1.5, **shuffled)

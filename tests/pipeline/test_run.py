@@ -339,6 +339,7 @@ def places_of_yes(table: pl.DataFrame, ledger: Path, runs: int) -> np.ndarray:
     return counts
 
 
+@pytest.mark.exhaust
 def test_sorting_the_input_by_the_secret_changes_nothing_in_distribution(tmp_path: Path) -> None:
     table = pl.DataFrame({"id": range(12), "secret": ["no"] * 6 + ["yes"] * 6})
     runs = 200

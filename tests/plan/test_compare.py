@@ -258,6 +258,7 @@ def test_the_document_is_the_comparison(found: MechanismComparison) -> None:
     assert told["orders"]["strong"][-1] == "shuffle only" and list(found.notes) == told["notes"]
 
 
+@pytest.mark.exhaust
 def test_what_cannot_be_sampled_and_what_cannot_reach_the_error_says_so() -> None:
     few = compare_mechanisms(n=2000, k=2, error=0.03)
     unary = next(one for one in few.mechanisms if one.name == "unary only")

@@ -36,6 +36,7 @@ def naive_search(owned: list[tuple[int, set[int]]], n: int) -> list[int]:
     return order
 
 
+@pytest.mark.exhaust
 @given(lists=st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=5), max_size=9))
 def test_breadth_first_follows_star_edges(lists: list[list[int]]) -> None:
     groups = Groups.from_lists(lists, 12)

@@ -180,6 +180,7 @@ def test_a_windowed_plan_states_at_least_the_loss_of_the_whole_trace() -> None:
         assert budget == pytest.approx(len(times) * plan.error**2)
 
 
+@pytest.mark.exhaust
 def test_every_time_of_a_windowed_trace_is_stated_and_alike_windows_are_computed_once() -> None:
     plan = replace(PLAN, window=20, noise="", secrets=SecretTimes())
     design = design_release(plan, np.arange(200.0) * 5.0)
