@@ -59,12 +59,14 @@ def test_an_order_that_would_be_all_but_uniform_is_shuffled_uniformly() -> None:
     groups = Groups.from_labels(labels, radius=4)
     flat, steep = best_shuffler(groups, alpha=0.03), best_shuffler(groups, alpha=8.0)
     assert isinstance(flat, Uniform) and "all but uniform" in flat.summary()["reason"]
+    assert "where nobody is alone" not in flat.summary()["reason"]
     assert not isinstance(steep, Uniform)
     orders = [NoisySort.fit(groups, alpha=0.03).permutation(simulation(seed)) for seed in range(50)]
     assert abs(float(np.mean([np.corrcoef(labels, order)[0, 1] for order in orders]))) < 0.15
     split = Groups.from_labels(np.concatenate([labels, labels + 1000]), radius=4)
     within = best_shuffler(split, alpha=0.03)
     assert isinstance(within, WithinGroups) and len(within.groups) == 2 and within.guarantee.alpha == 0.0
+    assert "where nobody is alone" in within.summary()["reason"]
     mixed = Groups.from_lists([*([i, i + 1] for i in range(9)), *([i + 10, i + 11] for i in range(989))], 1000)
     assert not isinstance(best_shuffler(mixed, alpha=0.03), WithinGroups | Uniform), "ten of a thousand are too few"
     lonely = Groups.from_lists([[i, i + 1] for i in range(299)], 302)  # the last two people are in no group

@@ -47,7 +47,7 @@ def best_shuffler(
 
     * Where the noise along the line is `FLAT` times as long as the line, so that its order is all but uniform: the
       uniform shuffle of each component (`WithinGroups`), or of everybody (`Uniform`) where one component holds nearly
-      all. It promises alpha = 0 and a central guarantee for the same loss.
+      all. It promises alpha = 0 for the same loss, and a central guarantee where nobody is alone.
 
     The reason is kept in the provenance and in the summary. Only public data decide.
 
@@ -99,8 +99,9 @@ def _unless_uniform(
     whom = "everybody" if together else "each component of the groups"
     reason = (
         "for this alpha the order along a line would be all but uniform (places before and after it correlate by "
-        f"about a tenth or less): {whom} is shuffled uniformly instead, which promises alpha = 0 and a central "
-        "guarantee; raise alpha or make the groups smaller for an order that can be learned from"
+        f"about a tenth or less): {whom} is shuffled uniformly instead, which promises alpha = 0, and a central "
+        f"guarantee{'' if together else ' where nobody is alone'}; raise alpha or make the groups smaller for an "
+        "order that can be learned from"
     )
     if together:
         return Uniform(line.n, FitProvenance(reason=reason))
