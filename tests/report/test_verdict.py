@@ -15,6 +15,7 @@ def test_every_report_opens_with_the_four_lines(make: object) -> None:
     assert all(line.text.endswith(".") and "None" not in line.text for line in lines)
     page = render_html(document)
     assert page.index("Promised") < page.index("Five ways") and SCALE.split("(")[0] in page
+    assert lines[0].text.startswith("A release with these settings would") == (document["mode"] == "rehearsal")
     assert ("rehearsal: keep it in the house" in lines[3].text) == (document["mode"] == "rehearsal")
 
 

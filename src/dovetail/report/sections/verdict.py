@@ -50,13 +50,14 @@ def grade(epsilon: float) -> str:
 def _promised(document: Document) -> VerdictLine:
     central, local = document["central"], _local(document)
     alone = f"ε = {upward(local)} for {_single(document)}, whoever cheats"
+    lead = "A release with these settings would promise " if document["mode"] == "rehearsal" else ""
     if missing_reason(central) is not None or not amplifies(central):
-        return VerdictLine("Promised", grade(local), f"{alone}; shuffling adds nothing to that.")
+        return VerdictLine("Promised", grade(local), f"{lead}{alone}; shuffling adds nothing to that.")
     epsilon = float(central["epsilon"])
     small = float(central["delta"]) * central["n"] < 1.0
     text = (
-        f"ε = {upward(epsilon)} with δ = {upward(central['delta'])} for the shuffled reports, if the shuffler and "
-        f"{central['honest_n']:,} of {central['n']:,} people are honest; {alone}."
+        f"{lead}ε = {upward(epsilon)} with δ = {upward(central['delta'])} for the shuffled reports, if the shuffler "
+        f"and {central['honest_n']:,} of {central['n']:,} people are honest; {alone}."
     )
     return VerdictLine("Promised", grade(epsilon) if small else "weak", text)
 
