@@ -171,3 +171,11 @@ def test_the_ledger_does_not_keep_people_in_the_order_of_their_table(tmp_path: P
     ask(ReleaseLedger(tmp_path), table="other", people=names[::-1])
     first, second = (np.load(tmp_path / f"00000{number}" / "people.npy") for number in (1, 2))
     assert np.array_equal(first, second) and (np.diff(first.astype(object)) > 0).all()
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_each_test_records_in_a_ledger_of_its_own(which: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = ReleaseLedger.default().folder
+    assert folder.is_relative_to(tmp_path_factory.getbasetemp())
+    assert not folder.exists(), "another test's releases would answer this one's"
+    folder.mkdir()
