@@ -209,7 +209,7 @@ VALUE_MISTAKES: dict[str, tuple[str, list[str], str]] = {
                                 "people are a class of their own, such as hours"),
     "nobody within r*": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--radius", "1", "--reach", "0",
                                       "--shuffler", "uniform", "--targets", "1"], "Nobody is within 0 of any target"),
-    "no numbers": ("correlation", ["survey.csv", *MECHANISM, "--similar", "town"], "600 values are no numbers"),
+    "no numbers": ("correlation", ["survey.csv", *MECHANISM, "--similar", "dropped"], "600 different texts"),
     "similar without a radius": ("majority", ["survey.csv", *MECHANISM, "--points", "hours", "--nearest", "9",
                                               "--shuffler", "uniform", "--similar", "income"], "has no radius"),
     "too many texts": ("majority", ["survey.csv", *MECHANISM, "--similar", "dropped"], "600 different texts"),
@@ -295,7 +295,8 @@ def test_files_mixed_evenly_leave_chance(files: pl.DataFrame, capsys: pytest.Cap
     share = blind["chance"]
     vote = released(capsys, *evenly, "--labels", "age", "--votes", "1")
     # a report of somebody at random is right with probability p^2 + (1 - p)^2
-    assert abs(vote["success"] - (share**2 + (1 - share) ** 2)) < 6.2 * 0.012
+    assert vote["mounted"] == "blind guess" and vote["success"] == share
+    assert abs(vote["alone"] - (share**2 + (1 - share) ** 2)) < 6.2 * 0.012
     inside = released(capsys, "ages0.parquet", "--labels", "age", "--attack", "definetti")
     assert inside["shuffler"] == "within_groups" and inside["alpha"]["value"] is None
 

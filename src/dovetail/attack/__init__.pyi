@@ -19,5 +19,6 @@ from .reidentify.subset import (
     reidentify_subset as reidentify_subset,
     subset_bound as subset_bound,
 )
+from .sender_posterior import SenderPosterior as SenderPosterior
 
 __all__: list[str]

@@ -121,8 +121,9 @@ class Estimates:
 
 @dataclass(frozen=True)
 class MeasuredAttack:
-    """Success of an attack on values, beside naming the commonest value for everybody.
+    """Success of an attack on values, beside naming the commonest value for everybody: the blind guess.
 
+    `success` is that of the better of the two, which is `mounted`; the attack `alone` may do worse.
     `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
     right in at least `vulnerable_at` of the trials. `votes`: reports that are weighed for each guess, at most.
     """
@@ -137,6 +138,8 @@ class MeasuredAttack:
     votes: int | Missing
     level: float
     vulnerable_at: float
+    mounted: str
+    alone: float
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ Shares = NDArray[np.float64]  # (m,)
 
 LEVEL = 0.95
 VULNERABLE_AT = 0.9
+_ROUNDING = 1e-12  # of a mean over many releases
+ATTACK, BLIND_GUESS = "attack", "blind guess"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +66,30 @@ class AttackResult:
             randomizations=randomizations,
         )
 
+    @property
+    def mounted(self) -> str:
+        """What an attacker who knows how well this does would mount: the attack, or a guess that needs no reports."""
+        return ATTACK if self.success >= self.chance - _ROUNDING else BLIND_GUESS
+
+    @property
+    def better(self) -> AttackResult:
+        """The better of this attack and the blind guess: nobody does worse than who ignores the reports.
+
+        Examples
+        --------
+        >>> found = AttackResult.of("vote", np.array([[0.0, 1.0], [0.0, 0.0]]), chance=0.75, randomizations=1)
+        >>> found.success, found.better.success, found.better.interval
+        (0.25, 0.75, (0.75, 1.0))
+        """
+        low, high = (max(self.chance, end) for end in self.interval)
+        return replace(self, success=max(self.success, self.chance), interval=(low, high))
+
     def summary(self) -> dict[str, Any]:
-        """The numbers without those of single people."""
-        numbers = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "by_person"}
-        return numbers | {"interval": list(self.interval), "targets": len(self.by_person)}
+        """The numbers of the better of the attack and the blind guess, without those of single people."""
+        best = self.better
+        numbers = {name: getattr(best, name) for name in self.__dataclass_fields__ if name != "by_person"}
+        more = {"targets": len(self.by_person), "mounted": self.mounted, "alone": self.success}
+        return numbers | {"interval": list(best.interval)} | more
 
 
 def _over_shuffles(shares: Shares) -> tuple[float, float]:

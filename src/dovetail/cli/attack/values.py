@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from dovetail.attack.experiment.result import AttackResult
+from dovetail.attack.experiment.result import BLIND_GUESS, AttackResult
 from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.console.mechanism_options import (
@@ -282,7 +282,8 @@ def _print(document: dict[str, Any]) -> None:
     shuffler = missing_reason(document["shuffler"]) or document["shuffler"]
     rows = {
         "success": f"{percent(document['success'])} ({reach})",
-        "chance": percent(document["chance"]),
+        "chance": percent(document["chance"])
+        + (f"; the attack alone {percent(document['alone'])}" if document["mounted"] == BLIND_GUESS else ""),
         "vulnerable": f"{percent(document['vulnerable'])} {often}" if none is None else f"none: {none}",
         "mechanism": f"{document['randomizer']}, ε = {document['epsilon']:g}; {shuffler}",
         "attacked": f"{document['targets']:,} of {document['n']:,} people; {document['shuffles']:,} orders, "

@@ -324,7 +324,7 @@ class AttackSection(_MechanismSection):
     """The attacks that a rehearsal mounts on itself; the first one is the headline."""
 
     registry: ClassVar[Registry[Any]] = ATTACKS
-    attacks: Annotated[list[str], Field(min_length=1)] = ["majority", "correlation", "definetti"]
+    attacks: Annotated[list[str], Field(min_length=1)] = ["sender_posterior", "majority", "correlation", "definetti"]
     similar: list[str] = []
     trials: Annotated[int, Field(ge=2)] = 50
     targets: Annotated[int, Field(ge=1)] = 10_000

@@ -39,7 +39,7 @@ class ColumnKnowledge(Knowledge):
     groups : GroupsSection, optional
         Who is near (r* in the paper: as near as the shuffler's groups reach).
     similar : column names
-        Known besides: numbers, or for the majority vote texts, which are equal or not.
+        Known besides: numbers, or texts, which are equal or not.
     pool : bool
         Put people of whom nobody else's like is known into one class, instead of refusing.
     seen : reports, optional
@@ -67,7 +67,7 @@ class ColumnKnowledge(Knowledge):
     def places(self, targets: Labels, *, votes: int, rng: Entropy) -> Labels:
         """Places (targets, votes) whose reports vote for each target."""
         groups = self.groups
-        similar = self._likeness() if self.similar else None
+        similar = self._likeness(self.similar) if self.similar else None
         within = None
         if groups is not None and groups.nearest is not None:  # the nearest of all are near
             if similar is not None:
@@ -84,18 +84,18 @@ class ColumnKnowledge(Knowledge):
         return select_voters(targets, within=within, similar=similar, votes=min(votes, self.survey.n), rng=rng)
 
     def points(self) -> NDArray[np.float64]:
-        """Everybody's place (n, d), each column in units of its standard deviation."""
-        return _in_deviations(self.survey.numbers(self.columns))
+        """Everybody's place (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
+        return self._likeness(self.columns)
 
-    def _likeness(self) -> NDArray[np.float64]:
-        """The similar columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
+    def _likeness(self, names: list[str]) -> NDArray[np.float64]:
+        """Columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
         parts = []
-        for name in self.similar:
+        for name in names:
             column = self.survey.public[name]
             if column.dtype == pl.String and column.cast(pl.Float64, strict=False).null_count() == column.len():
                 if column.n_unique() > MOST_TEXTS:
                     raise DataError(
-                        f"column {name!r}: {column.n_unique():,} different texts; the majority vote compares numbers "
+                        f"column {name!r}: {column.n_unique():,} different texts; an attacker compares numbers "
                         f"or at most {MOST_TEXTS} texts."
                     )
                 parts.append(column.to_dummies().to_numpy() / 2**0.5)
@@ -171,15 +171,18 @@ def _measured(
 
 def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
     """The numbers of an attack with one randomization for each order."""
+    best = found.better
     return MeasuredAttack(
         name=found.name,
-        success=found.success,
+        success=best.success,
         chance=found.chance,
-        interval=found.interval,
+        interval=best.interval,
         vulnerable=float((found.by_person >= found.vulnerable_at).mean()),
         targets=len(found.by_person),
         trials=found.shuffles,
         votes=votes,
         level=found.level,
         vulnerable_at=found.vulnerable_at,
+        mounted=found.mounted,
+        alone=found.success,
     )

@@ -4,6 +4,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
+from dovetail.attack.experiment.result import ATTACK
 from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason, percent, percent_up
 from dovetail.report.sections.sentences import attacks_of, learnability_of
 from dovetail.report.sections.tables import Table
@@ -32,7 +33,18 @@ def attack_table(document: Document) -> Table:
             f"for everybody. Nearly always right: share of the targets guessed right in at least "
             f"{percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
         )
+        notes += worse_than_blind(known)
     return Table(columns, rows, (*notes, *copying_notes(document)))
+
+
+def worse_than_blind(attacks: list[Document]) -> list[str]:
+    """Which attacks nobody would mount, because naming the commonest answer does better."""
+    return [
+        f"{attack['name']} alone is right in {percent(attack['alone'])}: who attacks names the commonest answer "
+        "instead, and is right as often as the chance level."
+        for attack in attacks
+        if attack.get("mounted", ATTACK) != ATTACK
+    ]
 
 
 def copying_notes(document: Document) -> tuple[str, ...]:

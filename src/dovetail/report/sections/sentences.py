@@ -4,6 +4,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
+from dovetail.attack.experiment.result import ATTACK
 from dovetail.report.number_format import (
     Document,
     display_name,
@@ -220,10 +221,9 @@ def _attack(document: Document) -> MetricSummary:
         return _absent(name, question, block)
     low, high = block["interval"]
     meaning = (
-        f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right "
-        f"({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}); "
-        f"naming the commonest answer for everybody is right in {percent(block['chance'])}. A better attack may "
-        "exist."
+        f"{attack_sentence(block)} ({percent(block['level'])} interval {percent(low, ROUND_FLOOR)} to "
+        f"{percent(high, ROUND_CEILING)}); naming the commonest answer for everybody is right in "
+        f"{percent(block['chance'])}. A better attack may exist."
     )
     details = []
     if missing_reason(block.get("vulnerable")) is None:
@@ -241,6 +241,16 @@ def _attack(document: Document) -> MetricSummary:
     ]
     details += [", ".join(counts)] if counts else []
     return MetricSummary(name, question, percent(block["success"]), meaning, (), tuple(details), *_fine_print(block))
+
+
+def attack_sentence(block: Document) -> str:
+    """How often it was right; for an attack that is worse than a blind guess, that nobody would mount it."""
+    if block.get("mounted", ATTACK) == ATTACK:
+        return f"The attack “{block['name']}” guessed {percent(block['success'])} of the answers right"
+    return (
+        f"The attack “{block['name']}” alone guessed {percent(block['alone'])} of the answers right, so an attacker "
+        f"names the commonest answer instead and is right in {percent(block['success'])}"
+    )
 
 
 def attacks_of(entry: Document) -> list[Document]:

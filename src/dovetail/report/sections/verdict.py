@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dovetail.report.number_format import Document, display_name, missing_reason, odds, percent, upward
-from dovetail.report.sections.sentences import amplifies, guess_gain, guess_sentence, is_stream
+from dovetail.report.number_format import Document, display_name, missing_reason, odds, upward
+from dovetail.report.sections.sentences import amplifies, attack_sentence, guess_gain, guess_sentence, is_stream
 
 STRONG, REASONABLE = 1.0, 10.0  # largest epsilon of each grade
 SCALE = (
@@ -94,10 +94,7 @@ def _risk(document: Document) -> VerdictLine:
         texts, gain = [guess_sentence(hand)], float(guess_gain(hand)) / 100.0
     if missing_reason(attack) is None:
         gain = max(gain, float(attack["success"]) - float(attack["chance"]))
-        texts.append(
-            f"The attack “{attack['name']}”, which knows public columns as well, was right in "
-            f"{percent(attack['success'])}."
-        )
+        texts.append(f"{attack_sentence(attack)}; it knows public columns as well.")
     if not texts:
         return VerdictLine("Risk for one person", "", f"Not measured: {missing_reason(leakage)}.")
     word = "strong" if gain < _WORTH else "moderate" if gain < 10.0 * _WORTH else "weak"

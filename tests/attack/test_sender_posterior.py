@@ -1,0 +1,245 @@
+"""The attack that knows the shuffle's law: the Bayes guess where that can be enumerated, and never a worse one."""
+
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from dovetail.attack.experiment.run_attack import run_attack
+from dovetail.attack.posterior.regression import Regression
+from dovetail.attack.posterior.seats import DrawnOrders, EvenBlocks, seats_of
+from dovetail.attack.posterior.traits import candidate_traits
+from dovetail.attack.sender_posterior import SenderPosterior
+from dovetail.core.attack import Knowledge
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.core.stages import FrequencyRandomizer, Shuffler
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.unary import Unary
+from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
+from dovetail.shuffle.mallows import Mallows
+from dovetail.shuffle.noisy_sort import NoisySort
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
+
+N = 1200
+EVERYBODY = np.arange(N)
+FOUR = [KRR(2, 1.0), Hadamard(2, 1.0), Unary(2, 1.0), LocalHashing(2, 1.0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Ages(Knowledge):
+    """Everybody's number is public, and one release has been seen."""
+
+    numbers: np.ndarray
+    values: np.ndarray
+
+    def places(self, targets: np.ndarray, *, votes: int, rng: Entropy) -> np.ndarray:
+        raise NotImplementedError
+
+    def points(self) -> np.ndarray:
+        return self.numbers[:, None].astype(float)
+
+    def classes(self) -> np.ndarray:
+        return self.numbers
+
+    def release(self, randomizer: FrequencyRandomizer, shuffler: Shuffler, rng: Entropy) -> np.ndarray:
+        return shuffler.shuffle(randomizer.randomize(self.values, rng), rng)
+
+
+def drawn(shares: np.ndarray, rng: Entropy) -> np.ndarray:
+    """Values 0 or 1; person i holds 1 with probability shares[i]."""
+    return (rng.below(1 << 20, len(shares)) < shares * (1 << 20)).astype(np.int64)
+
+
+def against(
+    shuffler: Shuffler, randomizer: FrequencyRandomizer, numbers: np.ndarray, values: np.ndarray, rng: Entropy
+) -> SenderPosterior:
+    return SenderPosterior.prepare(
+        Ages(numbers, values), randomizer, shuffler, targets=np.arange(len(values)), rng=rng, draws=60
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Regression):
+    """Everybody's law is known: nothing is learned."""
+
+    laws: np.ndarray
+
+    def shares(self, seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return rows @ self.laws
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0, 20.0])
+def test_on_five_people_it_comes_close_to_the_best_guess_and_never_beats_it(alpha: float, rng: Entropy) -> None:
+    """Every order, every value, every report; the others' values are drawn from laws that the attacker knows."""
+    n, ones, randomizer = 5, np.array([0.9, 0.2, 0.6, 0.4, 0.75]), KRR(2, 1.5)
+    shuffler = Mallows.fit(Groups.from_lists([[0, 1], [1, 2], [2, 3], [3, 4]], n), alpha=alpha)
+    orders = np.array(list(permutations(range(n))))
+    weight = np.exp([shuffler.log_weight(order) for order in orders])
+    rows = np.array(list(product(range(2), repeat=n)))  # of values, and of reports
+    prior = np.where(rows == 1, ones, 1 - ones).prod(axis=1)
+    channel = randomizer.channel().matrix()
+    joint = np.zeros((len(rows), len(rows)))  # of values and released reports
+    for order, chance in zip(orders, weight, strict=True):
+        joint += chance * prior[:, None] * channel[rows[:, None, order], rows[None]].prod(axis=2)
+    by_value = np.array([[joint[rows[:, i] == v].sum(axis=0) for v in range(2)] for i in range(n)])  # (n, 2, reports)
+    laws = np.column_stack((1 - ones, ones))
+    everybody = np.arange(n)
+    traits = np.eye(n)
+    seats = seats_of(shuffler, everybody, draws=4000, rng=rng)
+    model = Known(np.zeros(n), seats.at_places(traits), traits, np.ones(n), laws)
+    attacker = SenderPosterior(randomizer, everybody, seats, traits, model)
+    told = np.array([attacker.posterior(row) for row in rows])  # (reports, n, 2)
+    guess = told.argmax(axis=2).T
+    ours = np.take_along_axis(by_value, guess[:, None], axis=1).sum(axis=2)[:, 0]
+    best = by_value.max(axis=1).sum(axis=1)
+    blind = by_value.sum(axis=2).max(axis=1)
+    assert (ours <= best + 1e-12).all() and (ours >= best - 0.02).all()
+    assert (best > blind + 0.02).any(), "there must be something to learn"
+
+
+def test_a_report_that_somebody_else_explains_is_no_evidence() -> None:
+    """Two people mixed evenly, a 0 and a 1 released: who holds 1 with .99 explains the 1, so the other held 0."""
+    laws, both = np.array([[0.01, 0.99], [0.5, 0.5]]), np.arange(2)
+    seats, traits = EvenBlocks(np.zeros(2, dtype=np.int64), both), np.eye(2)
+    model = Known(np.zeros(2), seats.at_places(traits), traits, np.ones(2), laws)
+    told = SenderPosterior(KRR(2, 3.0), both, seats, traits, model).posterior(np.array([1, 0]))
+    assert told[0, 1] > 0.9 and told[1, 0] > 0.6
+
+
+@pytest.mark.parametrize("randomizer", FOUR[:3], ids=lambda r: r.name)
+def test_without_a_shuffle_two_groups_of_known_shares_meet_the_bayes_guess(
+    randomizer: FrequencyRandomizer, rng: Entropy
+) -> None:
+    """In each group the best guess from the own report is right with sum_z max_v theta_v W(z | v)."""
+    group, laws = EVERYBODY % 2, np.array([[0.1, 0.9], [0.6, 0.4]])
+    best = np.mean([(law[:, None] * randomizer.channel().matrix()).max(axis=0).sum() for law in laws])
+    found = []
+    for _ in range(30):
+        values = drawn(laws[group, 1], rng)
+        attacker = against(Identity(N), randomizer, group, values, rng)
+        found.append(
+            run_attack(attacker, randomizer, values, Identity(N), shuffles=2, randomizations=1, rng=rng).success
+        )
+    error = np.std(found) / 30**0.5  # six of them: false alarms 2e-9; what is learned of the laws costs little
+    assert best - 0.01 - 6 * error < np.mean(found) < best + 6 * error and error < 0.004
+
+
+def test_without_noise_and_shuffle_every_guess_is_right(rng: Entropy) -> None:
+    values, randomizer = rng.below(3, N), KRR(3, 40.0)
+    attacker = against(Identity(N), randomizer, EVERYBODY % 5, values, rng)
+    found = run_attack(attacker, randomizer, values, Identity(N), shuffles=2, randomizations=2, rng=rng)
+    assert found.success == found.vulnerable == 1.0
+
+
+@pytest.mark.parametrize("randomizer", FOUR, ids=lambda r: r.name)
+def test_of_a_uniform_shuffle_it_names_the_commonest_value(randomizer: FrequencyRandomizer, rng: Entropy) -> None:
+    values = (EVERYBODY % 4 == 0).astype(np.int64)
+    attacker = against(Uniform(N), randomizer, values, values, rng)  # even where the value itself is public
+    found = run_attack(attacker, randomizer, values, Uniform(N), shuffles=4, randomizations=2, rng=rng)
+    assert found.success == found.chance == 0.75
+
+
+def test_it_sees_through_a_noisy_sort_what_the_groups_hold(rng: Entropy) -> None:
+    """Values follow age, the order follows age: then the commonest value of an age is told, whoever sent what."""
+    age = np.sort(rng.below(60, N))
+    values = drawn(np.where(age < 30, 0.9, 0.1), rng)
+    shuffler = NoisySort.fit(Groups.within_radius(age[:, None], 2.0), alpha=30.0, points=age[:, None].astype(float))
+    attacker = against(shuffler, KRR(2, 1.0), age, values, rng)
+    found = run_attack(attacker, KRR(2, 1.0), values, shuffler, shuffles=3, randomizations=2, rng=rng)
+    assert found.success > 0.85 > 0.6 > found.chance
+    reports = shuffler.shuffle(KRR(2, 1.0).randomize(values, rng), rng)
+    assert attacker.agreement(reports, rng) > 0.9
+    np.testing.assert_allclose(attacker.posterior(reports).sum(axis=1), 1.0)
+
+
+@dataclass(frozen=True)
+class ByOne(Identity):
+    """Everybody's report stands one place further on."""
+
+    def uniform_blocks(self) -> None:
+        return None
+
+    def _permutation(self, rng: Entropy) -> np.ndarray:
+        return np.roll(np.arange(self.n), 1)
+
+
+def test_a_shift_of_everybody_by_one_place_is_undone(rng: Entropy) -> None:
+    values, randomizer = rng.below(3, N), KRR(3, 40.0)
+    attacker = against(ByOne(N), randomizer, EVERYBODY % 5, values, rng)
+    found = run_attack(attacker, randomizer, values, ByOne(N), shuffles=2, randomizations=1, rng=rng)
+    assert found.success == 1.0
+
+
+def test_of_a_uniform_shuffle_of_ages_it_still_names_the_commonest_value(rng: Entropy) -> None:
+    age = rng.below(60, N)
+    values = (age < 20).astype(np.int64)
+    mixed = NoisySort.fit(Groups.within_radius(age[:, None], 70.0), alpha=0.01, points=age[:, None].astype(float))
+    attacker = against(mixed, KRR(2, 1.0), age, values, rng)
+    found = run_attack(attacker, KRR(2, 1.0), values, mixed, shuffles=4, randomizations=1, rng=rng)
+    assert abs(found.success - found.chance) < 0.02
+
+
+def test_even_blocks_are_the_limit_of_their_draws(rng: Entropy) -> None:
+    people, blocks = rng.below(100, 40).reshape(20, 2).astype(float), np.arange(20) // 4
+    inside = WithinGroups(Groups.from_labels(blocks))
+    exact = EvenBlocks(blocks, np.arange(20))
+    drawn_orders = DrawnOrders.of(
+        np.array([inside.permutation(rng) for _ in range(4000)], dtype=np.int32), np.arange(20)
+    )
+    spread = 50.0 / 4000**0.5
+    np.testing.assert_allclose(drawn_orders.at_places(people), exact.at_places(people), atol=6 * spread)
+    np.testing.assert_allclose(drawn_orders.at_targets(people), exact.at_targets(people), atol=6 * spread)
+    np.testing.assert_array_equal(exact.at_places(people, step=3), exact.at_places(people)[::3])
+    np.testing.assert_array_equal(drawn_orders.at_places(people, step=3), drawn_orders.at_places(people)[::3])
+    assert exact.halves() == (exact, exact) and (exact.certainty == 1.0).all()
+
+
+def test_few_draws_of_many_places_are_hardly_believed(rng: Entropy) -> None:
+    """H = 1 / 4 in blocks of four: certainty H / (H + (1 - H) / S); one place is certain, a thousand are not."""
+    four = WithinGroups(Groups.from_labels(np.arange(400) // 4))
+    told = DrawnOrders.of(np.array([four.permutation(rng) for _ in range(50)], dtype=np.int32), np.arange(400))
+    assert abs(told.certainty.mean() - 0.25 / (0.25 + 0.75 / 50)) < 0.003
+    still = DrawnOrders.of(np.tile(np.arange(5, dtype=np.int32), (8, 1)), np.arange(5))
+    assert (still.certainty == 1.0).all()
+    wide = DrawnOrders.of(np.array([rng.permutation(5000) for _ in range(8)], dtype=np.int32), np.arange(100))
+    assert np.median(wide.certainty) == 0.0
+
+
+def test_the_regression_finds_planted_shares_and_leaves_noise_alone(rng: Entropy) -> None:
+    shares = (rng.below(1001, 3000) / 1000.0)[:, None]
+    features = np.hstack((shares, 1.0 - shares))
+    seen = np.column_stack((drawn(shares[:, 0], rng), np.zeros(3000)))
+    seen[:, 1] = 1.0 - seen[:, 0]
+    model = Regression.on(features)
+    ends = model.shares(seen.astype(float), np.eye(2))
+    np.testing.assert_allclose(ends, np.eye(2), atol=0.08)
+    noise = np.eye(2)[drawn(np.full(3000, 0.3), rng)]
+    spread = np.ptp(model.shares(noise, np.eye(2))[:, 0])
+    assert spread < 0.1 and model.evidence(seen.astype(float)) > Regression.on(np.roll(features, 1, 0)).evidence(
+        seen.astype(float)
+    )
+
+
+def test_what_cannot_be_attacked_is_said(rng: Entropy) -> None:
+    class Names(Ages):
+        def points(self) -> np.ndarray:
+            raise DataError("column 'name' holds texts")
+
+    with pytest.raises(DataError, match="1,200 classes of people exceed 128; column 'name' holds texts"):
+        candidate_traits(Names(EVERYBODY, EVERYBODY), rng)
+    attacker = against(Identity(N), KRR(2, 1.0), EVERYBODY % 7, EVERYBODY % 2, rng)
+    with pytest.raises(DataError, match="`reports` must be 1,200"):
+        attacker.guess(np.zeros(3, dtype=np.int64), rng)
+
+
+def test_too_many_people_for_eight_orders_are_refused(rng: Entropy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dovetail.attack.posterior.seats.MOST_SEATS", 7 * N)
+    shuffler = Mallows.fit(Groups.from_labels(EVERYBODY // 2), alpha=1.0)
+    with pytest.raises(UnsupportedError, match=r"1,200 people in 8 orders exceed 8,400"):
+        seats_of(shuffler, EVERYBODY, draws=100, rng=rng)
