@@ -267,6 +267,6 @@ def test_the_summary_is_ready_for_a_file(rng: Entropy) -> None:
     summary = attacked(Identity(N), rng).summary()
     assert set(summary) == {
         "name", "success", "chance", "interval", "vulnerable", "shuffles", "randomizations", "level", "vulnerable_at",
-        "targets", "mounted", "alone",
+        "targets", "mounted", "alone", "remark",
     }  # fmt: skip
     assert summary["targets"] == N and isinstance(summary["interval"], list)

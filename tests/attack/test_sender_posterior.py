@@ -143,6 +143,7 @@ def test_of_a_uniform_shuffle_it_names_the_commonest_value(randomizer: Frequency
     attacker = against(Uniform(N), randomizer, values, values, rng)  # even where the value itself is public
     found = run_attack(attacker, randomizer, values, Uniform(N), shuffles=4, randomizations=2, rng=rng)
     assert found.success == found.chance == 0.75
+    assert found.remark == "it knows exactly how likely each report is whose"
 
 
 def test_it_sees_through_a_noisy_sort_what_the_groups_hold(rng: Entropy) -> None:
@@ -155,6 +156,7 @@ def test_it_sees_through_a_noisy_sort_what_the_groups_hold(rng: Entropy) -> None
     assert found.success > 0.85 > 0.6 > found.chance
     reports = shuffler.shuffle(KRR(2, 1.0).randomize(values, rng), rng)
     assert attacker.agreement(reports, rng) > 0.9
+    assert found.remark.startswith("it learned the law of the order from 60 draws; halves of them guess alike for 9")
     np.testing.assert_allclose(attacker.posterior(reports).sum(axis=1), 1.0)
 
 

@@ -147,6 +147,14 @@ def test_scales_that_break_the_promise_and_points_on_a_line_are_refused() -> Non
             PlanarLaplace.fit(groups, alpha=1.0, points=wrong)
 
 
+def test_a_few_people_apart_do_not_make_the_whole_shuffle_nearly_uniform() -> None:
+    """A dense village of 60 is shuffled evenly; of 600 along a road much can be learned, and nothing warns."""
+    road, village = np.column_stack((np.arange(600) * 0.1, np.zeros(600))), np.random.default_rng(1).random((60, 2))
+    points = np.vstack((road, village * 0.3 + 100.0))
+    summary = PlanarLaplace.fit(Groups.within_radius(points, 0.15), alpha=5.0, points=points).summary()
+    assert summary["near_uniform_share"] == 60 / 660 and not summary["near_uniform"] and "warning" not in summary
+
+
 def test_noise_as_large_as_the_component_warns() -> None:
     points = np.random.default_rng(1).random((500, 2))
     groups = Groups.within_radius(points, 0.2)

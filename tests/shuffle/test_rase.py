@@ -19,6 +19,7 @@ from dovetail.shuffle.comparison.sattolo import Sattolo
 from dovetail.shuffle.fitting.line_partition import agglomerate, cut_into_groups, equal_blocks
 from dovetail.shuffle.fitting.roster_order import sort_to_roster
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.identity import Identity
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.sensitivity.dispersion import largest_theta
@@ -238,6 +239,19 @@ def test_overlapping_groups_are_refused_with_the_reason() -> None:
 def test_no_rase_is_made_by_hand_for_overlapping_groups_either() -> None:
     with pytest.raises(UnsupportedError, match="needs disjoint groups"):
         RASE(Groups.from_lists([[0, 1], [1, 2]], 3), Uniform(3))
+
+
+def test_a_mechanism_that_does_not_cover_the_groups_is_refused() -> None:
+    """By hand one could name any mechanism: alpha = 0 must not be promised of an order that is released."""
+    own = Groups.from_lists([[0, 1, 2], [3, 4]], 5)
+    with pytest.raises(ParameterError, match=r"`mechanism` must be a WithinGroups, Mallows or Uniform"):
+        RASE(own, Identity(5))  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"for the 5 people of the groups, got 4"):
+        RASE(own, Uniform(4))
+    with pytest.raises(ParameterError, match="a group is split in two"):
+        RASE(own, WithinGroups(Groups.from_lists([[0, 1], [3, 4]], 5)))
+    assert RASE(own, Uniform(5)).own_alpha == 0.0
+    assert RASE(own, WithinGroups(Groups.from_lists([[0, 1, 2, 3, 4]], 5))).own_alpha == 0.0
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,15 @@ class SenderPosterior(Attack):
         scores = self.model.shares(unbiased, self.traits[self.targets]) * own
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
+    def remark(self, reports: Reports, rng: Entropy) -> str:
+        drawn = self.seats.draws
+        if drawn is None:
+            return "it knows exactly how likely each report is whose"
+        alike = self.agreement(reports, rng)
+        return (
+            f"it learned the order's law from {drawn:,} draws; halves of them guess alike for {alike:.0%} of targets"
+        )
+
     def agreement(self, reports: Reports, rng: Entropy | None = None) -> float:
         """Share of the targets whom two halves of the draws guess alike: near 1, more draws would change little."""
         rng = entropy_or_system(rng)

@@ -66,6 +66,10 @@ class Attack(Declared):
     def guess(self, reports: Reports, rng: Entropy | None = None) -> Labels:
         """The value (m,) of each target, from the reports in their released order; `rng` breaks ties."""
 
+    def remark(self, reports: Reports, rng: Entropy) -> str:
+        """What whoever reads the result has to know besides, judged on one batch; mostly nothing."""
+        return ""
+
     @classmethod
     def weighed(cls, n: int, settings: dict[str, Any]) -> int | None:
         """Reports that are weighed for each target; None for all that can be the target's."""

@@ -140,6 +140,7 @@ class MeasuredAttack:
     vulnerable_at: float
     mounted: str
     alone: float
+    remark: str
 
 
 @dataclass(frozen=True)

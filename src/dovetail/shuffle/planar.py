@@ -45,6 +45,7 @@ from dovetail.shuffle.sensitivity.planar import (
     uniform_distance,
 )
 
+_MANY = 0.5  # share of the people from which on a shuffle counts as nearly uniform
 _SOURCE = (
     "Laplace mechanism for sums of Euclidean distances, then post-processing by a matching that does not see who is "
     "who, component by component: discrete planar Laplace noise on a public grid, ties broken uniformly"
@@ -231,7 +232,7 @@ class PlanarLaplace(FittedShuffler):
         return average_mixing(check_labels(labels, self.n)[self.line.order], self._draw)
 
     def summary(self) -> dict[str, Any]:
-        groups, sizes = self.groups, self.line.sizes
+        groups, sizes, share = self.groups, self.line.sizes, self.near_uniform_share
         found = {
             "shuffler": self.name,
             "n": self.n,
@@ -242,12 +243,13 @@ class PlanarLaplace(FittedShuffler):
             "groups": len(groups),
             "ungrouped": int((~groups.grouped).sum()),
             "mean_distance": float((self.distances() * sizes).sum() / self.n),
-            "near_uniform": self._near_uniform,
+            "near_uniform": share >= _MANY,
+            "near_uniform_share": share,
         }
-        if self._near_uniform:
+        if found["near_uniform"]:
             found["warning"] = (
-                "the noise of some component is as large as the component: the shuffle is nearly uniform there and "
-                "little can be learned about places. Use smaller groups or a larger alpha."
+                f"for {share:.0%} of the people the noise is as large as their component: the shuffle is nearly "
+                "uniform there and little can be learned about places. Use smaller groups or a larger alpha."
             )
         return found | self.provenance.summary()
 
@@ -270,10 +272,10 @@ class PlanarLaplace(FittedShuffler):
         )
 
     @property
-    def _near_uniform(self) -> bool:
-        """Whether noise reaches across a component whose people are not all in the same groups."""
+    def near_uniform_share(self) -> float:
+        """Share of the people in components across which noise reaches, and who are not all in the same groups."""
         several = self.line.sizes > self._largest_group
-        return bool((several & (self.distances() >= self._across)).any())
+        return float(self.line.sizes[several & (self.distances() >= self._across)].sum() / self.n)
 
     @property
     def _largest_group(self) -> Places:

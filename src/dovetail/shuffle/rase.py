@@ -226,6 +226,7 @@ class RASE(Shuffler):
 
     def __post_init__(self) -> None:
         _check_disjoint(self.groups)
+        _check_covers(self.mechanism, self.groups)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -335,6 +336,20 @@ def _check_disjoint(groups: Groups) -> None:
             f"RASE needs disjoint groups, as its system model has them; these overlap ({twice:,} memberships too "
             "many). Use best_shuffler or Mallows, which bound what the order tells inside overlapping groups."
         )
+
+
+def _check_covers(mechanism: Shuffler, own: Groups) -> None:
+    """What shuffles has a law for these people, and reorders their groups evenly or with a known alpha."""
+    if not isinstance(mechanism, WithinGroups | Mallows | Uniform):
+        raise refuse("mechanism", "a WithinGroups, Mallows or Uniform, whose promise is known", mechanism)
+    if mechanism.n != own.n:
+        raise ParameterError(f"`mechanism` must be for the {own.n:,} people of the groups, got {mechanism.n:,}.")
+    blocks = mechanism.uniform_blocks()
+    if blocks is None:
+        return
+    pairs = np.column_stack((WithinGroups(own).uniform_blocks(), blocks))[own.grouped]
+    if len(np.unique(pairs, axis=0)) > len(own):
+        raise ParameterError("`mechanism` must keep every contributors' group together; a group is split in two.")
 
 
 def _check_options(n: int, k: int | None, auxiliary: str, refine: str | None, reference: ArrayLike | None) -> None:

@@ -38,6 +38,8 @@ class AttackResult:
         mean over shuffles (rho in the paper).
     shuffles, randomizations : int
         Orders drawn, and randomizations released in each of them.
+    remark : str
+        What the attack says of itself, such as how well it knows the order.
     """
 
     name: str
@@ -50,6 +52,7 @@ class AttackResult:
     randomizations: int
     level: float = LEVEL
     vulnerable_at: float = VULNERABLE_AT
+    remark: str = ""
 
     @classmethod
     def of(cls, name: str, rates: NDArray[np.float64], *, chance: float, randomizations: int) -> AttackResult:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.attack.experiment.arrays import Guesses, People, check_people, check_values
 from dovetail.attack.experiment.result import VULNERABLE_AT, AttackResult
+from dovetail.core.attack import Attack
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
@@ -77,11 +78,13 @@ def run_attack(
     for row in range(shuffles):
         order = shuffler.permutation(rng)
         for column in range(randomizations):
-            right[row] += attacker.guess(randomizer.randomize(held, rng)[order], rng) == truth
+            reports = randomizer.randomize(held, rng)[order]
+            right[row] += attacker.guess(reports, rng) == truth
             progress(row * randomizations + column + 1, shuffles * randomizations)
-    return AttackResult.of(
+    found = AttackResult.of(
         attacker.label, right / randomizations, chance=largest_share(truth), randomizations=randomizations
     )
+    return replace(found, remark=attacker.remark(reports, rng) if isinstance(attacker, Attack) else "")
 
 
 def attack_released(

@@ -34,6 +34,11 @@ class Seats(ABC):
         """Expected row (m, d) at the place of each target's report, from the rows of all places (n, d)."""
 
     @property
+    def draws(self) -> int | None:
+        """Orders that were drawn; None where the law is exact."""
+        return None
+
+    @property
     @abstractmethod
     def certainty(self) -> NDArray[np.float64]:
         """How far (m,) `at_targets` is to be believed: 1 if exact, towards 0 where draws scatter."""
@@ -131,6 +136,10 @@ class DrawnOrders(Seats):
 
     def at_targets(self, places: Rows) -> Rows:
         return np.asarray(sum(places[row] for row in self.seats) / len(self.seats))
+
+    @property
+    def draws(self) -> int | None:
+        return len(self.senders)
 
     @property
     def certainty(self) -> NDArray[np.float64]:

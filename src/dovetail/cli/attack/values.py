@@ -289,6 +289,8 @@ def _print(document: dict[str, Any]) -> None:
         "attacked": f"{document['targets']:,} of {document['n']:,} people; {document['shuffles']:,} orders, "
         f"{document['randomizations']:,} release{'s' * (document['randomizations'] > 1)} in each",
     }
+    if document["remark"]:
+        rows["learned"] = document["remark"]
     if "bound" in document:
         none = missing_reason(document["bound"])
         rows["bound"] = percent(document["bound"]) if none is None else f"none: {none}"

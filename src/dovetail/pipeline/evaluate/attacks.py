@@ -185,4 +185,5 @@ def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
         vulnerable_at=found.vulnerable_at,
         mounted=found.mounted,
         alone=found.success,
+        remark=found.remark,
     )

@@ -33,6 +33,7 @@ def attack_table(document: Document) -> Table:
             f"for everybody. Nearly always right: share of the targets guessed right in at least "
             f"{percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
         )
+        notes += [f"{attack['name']}: {attack['remark']}." for attack in known if attack.get("remark")]
         notes += worse_than_blind(known)
     return Table(columns, rows, (*notes, *copying_notes(document)))
 
