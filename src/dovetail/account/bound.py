@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dovetail.core.bracket import Bracket
+from dovetail.core.checks import refuse
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Bound:
     source: str
     reason: str = ""
     lower: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "lower"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0.0:
+                raise refuse(name, "at least 0", value)
 
     @classmethod
     def inapplicable(cls, name: str, reason: str, *, source: str) -> Bound:

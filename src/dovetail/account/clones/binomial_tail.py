@@ -7,6 +7,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from dovetail.core.checks import refuse
 from dovetail.core.numeric.special import Reals
 
 SHORT = 4096  # elements of an array whose sum is faster than loading the compiled loops for it
@@ -77,6 +78,8 @@ def symmetric_binomial_tail(k: Reals, n: Reals) -> tuple[Reals, Reals]:
     else:
         from dovetail.account.clones.binomial_tail_kernels import fill
 
+    if not np.all((2.0 * k >= n + 1.0) & (k <= n)):
+        raise refuse("k", "from (n + 1)/2 to n, where the tail of a fair binomial is summed", k)
     first, mills = np.empty_like(n), np.empty_like(n)
     fill(k, n, first, mills)
     return first, mills

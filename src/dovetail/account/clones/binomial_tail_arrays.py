@@ -16,6 +16,7 @@ _SERIES = [1.0 / (2.0 * j * (2.0 * j - 1.0)) for j in range(1, 18)]  # 0.09^17 <
 def weigh(trials: Reals, weights: Reals, tilt: float, rest: float, mills_error: float) -> tuple[float, float]:
     """Ends of the sum of `weighted_positive_part`, but for the error of the first term."""
     others = np.ceil(rest * trials) - 1.0  # C - k: how many trials may show the other side
+    others = np.minimum(others, np.floor(0.5 * (trials - 1.0)))  # rest is at most 1/2, but for rounding
     possible = others >= 0.0
     trials, weights, others = trials[possible], weights[possible], others[possible]
     k = trials - others

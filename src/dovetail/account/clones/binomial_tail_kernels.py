@@ -18,6 +18,7 @@ def weigh(trials: Reals, weights: Reals, tilt: float, rest: float, mills_error: 
     low = high = 0.0
     for i in range(trials.size):
         others = math.ceil(rest * trials[i]) - 1.0  # C - k: how many trials may show the other side
+        others = min(others, math.floor(0.5 * (trials[i] - 1.0)))  # rest is at most 1/2, but for rounding
         if others < 0.0:
             continue
         k = trials[i] - others

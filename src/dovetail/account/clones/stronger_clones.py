@@ -213,7 +213,8 @@ class ClonePair:
 
 def normal_threshold(target: float) -> tuple[float, float]:
     r"""About the t > 0 with phi(t) - t Q(t) = `target`, and -d log target / d log t there, for unit normals."""
-    t = math.sqrt(2.0 * math.log(max(0.4 / target, 1.0))) + 1e-3
+    target = max(target, 5e-324)  # delta over a scale may leave the doubles
+    t = math.sqrt(2.0 * math.log(min(max(0.4 / target, 1.0), 1e308))) + 1e-3
     steepness = 1.0
     for _ in range(4):  # Newton in log target, which is concave
         t = min(max(t, 1e-3), 37.0)

@@ -17,9 +17,11 @@ import numpy as np
 
 from dovetail.account.clones.binomial_tail import MILLS_ERROR, PMF_ERROR, symmetric_binomial_tail
 from dovetail.account.clones.stronger_clones import ULPS, ClonePair
+from dovetail.core.errors import DataError
 from dovetail.core.numeric.special import Reals
 
 TAIL_ERROR = 2.0 * (PMF_ERROR + MILLS_ERROR)  # relative, of a tail that is their product
+SLACK = 1e-6  # what the rounding of many blocks may add to a sum of probabilities
 BLOCKS = 1.5e-4  # relative width of the blocks of C: a quarter of it is lost in epsilon
 
 
@@ -47,6 +49,14 @@ class PrivacyLossDistribution:
     masses: Reals
     infinity: float
     error: float
+
+    def __post_init__(self) -> None:
+        numbers = np.array([self.step, self.start, self.infinity, self.error])
+        if not (np.isfinite(numbers).all() and self.step > 0.0 and self.infinity >= 0.0 and self.error >= 0.0):
+            raise DataError(f"A privacy loss distribution must have finite numbers at least 0, got {numbers}.")
+        total = float(self.masses.sum()) if self.masses.size and self.masses.min() >= 0.0 else math.nan
+        if not total <= 1.0 + SLACK:
+            raise DataError(f"`masses` must be probabilities with sum at most 1, got sum {total!r}.")
 
     @property
     def losses(self) -> Reals:
@@ -121,6 +131,7 @@ def optimistic_pld(pair: ClonePair, *, step: float, cut: float) -> tuple[Privacy
     window = pair.blocks(cut, BLOCKS)
     tails = _tails(window.edges[1:], window.masses, pair.epsilon0 * (1.0 - ULPS), step=step, cut=cut)
     q, gap = tails.q[:-1] - tails.q[1:], tails.gap[:-1] - tails.gap[1:]
+    q, gap = np.maximum(q, 0.0), np.maximum(gap, 0.0)  # tails fall, but for rounding
     p = q + gap
     middles = step * (np.arange(q.size) + 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,7 +172,8 @@ def _binomial_tails(trials: float, loss: Reals, epsilon0: float) -> Reals:
     inside = loss < epsilon0
     at = np.minimum(loss, epsilon0)
     rest = -np.expm1(at - epsilon0) / (-math.expm1(-epsilon0) * (1.0 + np.exp(at)))  # most failures per trial
-    others = np.where(inside, np.ceil(rest * trials) - 1.0, -1.0)
+    most = math.floor(0.5 * (trials - 1.0))  # a loss of 0 and more has beta >= 1/2: a tie is not beyond it
+    others = np.where(inside, np.minimum(np.ceil(rest * trials) - 1.0, most), -1.0)
     fresh = np.concatenate([[True], others[1:] != others[:-1]])  # it falls with the loss, in few steps for few trials
     distinct, where = others[fresh], np.cumsum(fresh) - 1
     k = trials - np.maximum(distinct, 0.0)
