@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,12 @@ class DeclaredLaw:
         A law that dominates every collection.
     dataset : function of the subject
         The exact law of one bad collection: no bound can be below it.
+    exposures : function of the subject, optional
+        Every kind of ordered pair of values, with every kind of value that others may hold.
     """
 
     subject: type
     name: str
     upper: Callable[..., BlanketLaw]
     dataset: Callable[..., BlanketLaw]
+    exposures: Callable[..., Sequence[Exposure]] | None = None

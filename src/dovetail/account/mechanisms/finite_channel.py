@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.everybody.exposure import Exposure
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Matrix
 from dovetail.core.checks import share
@@ -17,6 +19,7 @@ from dovetail.core.numeric.special import Reals
 
 MOST_PAIRS = 20_000
 MOST_LAWS = 200
+MOST_WORK = 10**7  # pairs times the cells of the channel
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,27 @@ def base_law(base: Reals, first: Reals, second: Reals) -> BlanketLaw:
     order = np.lexsort((mass, z1, z0))  # so that the sum of masses does not depend on the order of the columns
     places, atom = np.unique(np.stack([z0, z1], axis=1)[order], axis=0, return_inverse=True)
     return BlanketLaw(places[:, 0], places[:, 1], np.bincount(atom.ravel(), mass[order]))
+
+
+def channel_exposures(rows: Matrix, pairs: Iterable[tuple[int, int]] | None = None) -> list[Exposure]:
+    """Every ordered pair of rows, or those given, with everybody else on any row.
+
+    Raises
+    ------
+    UnsupportedError
+        Where that is too much work.
+    """
+    base = blanket(rows)
+    used = rows[:, base > 0.0]
+    inputs, outputs = used.shape
+    chosen = list(permutations(range(inputs), 2) if pairs is None else pairs)
+    if len(chosen) * used.size > MOST_WORK:
+        raise UnsupportedError(
+            f"A channel of {inputs:,} inputs and {outputs:,} outputs has too many pairs and values of the others to "
+            "hide among everybody; the bounds by the blanket hold."
+        )
+    shape = np.ones((inputs, 1))
+    return [Exposure(shape * base[base > 0.0], shape * used[a], shape * used[c], used) for a, c in chosen]
 
 
 def blanket(rows: Matrix) -> Reals:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure, Type
 from dovetail.account.mechanisms.finite_channel import worst_dataset
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
 from dovetail.core.channel import HadamardChannel, KRRChannel
+
+Pattern = tuple[bool, bool, bool]
 
 
 def hadamard_law(channel: HadamardChannel) -> BlanketLaw:
@@ -42,8 +49,50 @@ def hadamard_dataset(channel: HadamardChannel) -> BlanketLaw:
     return worst_dataset(HadamardChannel(symbols, channel.blocks, 8, channel.keep, channel.lie).matrix())
 
 
+def hadamard_exposures(channel: HadamardChannel) -> list[Exposure]:
+    """Pairs of one block and of two; others in either block, on a third row or the sum of both, or elsewhere.
+
+    A pattern tells for both values and the other's whether they own the report. Inside a block the rows of different
+    values are independent, but for a third one that is the sum of the two.
+    """
+    base, rows = min(channel.keep, channel.lie), -(-channel.k // channel.blocks)
+    keep, lie, b = channel.keep / base, channel.lie / base, base / channel.total
+
+    def sent(*blocks: list[Pattern]) -> Type:
+        """One type: equally likely patterns of some blocks, and all other blocks, where nobody owns anything."""
+        rest = (2.0 * b * (channel.blocks - len(blocks)), lie, lie, lie)
+        atoms = [(2.0 * b / len(block), *(keep if own else lie for own in it)) for block in blocks for it in block]
+        mu, first, second, own = np.array([*atoms, rest]).T
+        return mu, first, second, own
+
+    half, quarters = (False, True), list(product((False, True), repeat=2))
+    elsewhere: list[Pattern] = [(False, False, z) for z in half]
+    found = []
+    if rows > 1:
+        types = [sent([(x, y, x) for x, y in quarters]), sent([(x, y, y) for x, y in quarters])]
+        types += [sent([(x, y, x == y) for x, y in quarters])] if rows > 2 else []
+        types += [sent([(x, y, z) for x, y in quarters for z in half])] if rows > 3 else []
+        types += [sent([(x, y, False) for x, y in quarters], elsewhere)] if channel.blocks > 1 else []
+        found.append(Exposure.of_ratios(types))
+    if channel.blocks > 1:
+        one: list[Pattern] = [(x, False, False) for x in half]
+        two: list[Pattern] = [(False, y, False) for y in half]
+        types = [sent([(x, False, x) for x in half], two), sent(one, [(False, y, y) for y in half])]
+        types += [sent([(x, False, z) for x, z in quarters], two)] if rows > 1 else []
+        types += [sent(one, [(False, y, z) for y, z in quarters])] if rows > 1 else []
+        types += [sent(one, two, elsewhere)] if channel.k > 2 and channel.blocks > 2 else []
+        found.append(Exposure.of_ratios(types))
+    return found
+
+
 def _halves(channel: HadamardChannel) -> KRRChannel:
     return KRRChannel(2 * channel.blocks, channel.keep, channel.lie)
 
 
-LAW = DeclaredLaw(HadamardChannel, "Hadamard response", upper=hadamard_law, dataset=hadamard_dataset)
+LAW = DeclaredLaw(
+    HadamardChannel,
+    "Hadamard response",
+    upper=hadamard_law,
+    dataset=hadamard_dataset,
+    exposures=hadamard_exposures,
+)

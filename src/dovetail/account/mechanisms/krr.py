@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure
 from dovetail.core.channel import KRRChannel
 
 
@@ -44,4 +45,18 @@ def krr_third_law(channel: KRRChannel) -> BlanketLaw:
     return BlanketLaw([p, 1.0, inverse, 1.0], [1.0, p, inverse, 1.0], masses)
 
 
-LAW = DeclaredLaw(KRRChannel, "k-ary randomized response", upper=krr_law, dataset=krr_third_law)
+def krr_exposures(channel: KRRChannel) -> list[Exposure]:
+    """All pairs are alike; others hold one of the two values or a third one."""
+    base, k = min(channel.keep, channel.lie), channel.k
+    keep, lie, b = channel.keep / base, channel.lie / base, base / channel.total
+
+    def sender(own: int) -> list[float]:
+        return [keep if symbol == own else lie for symbol in range(4)]
+
+    mu = [b, b, b, (k - 3) * b] if k > 2 else [b, b]  # the two values, a third one, all others
+    return [Exposure.of_ratios([(mu, *(sender(x)[: len(mu)] for x in (0, 1, t))) for t in range(min(k, 3))])]
+
+
+LAW = DeclaredLaw(
+    KRRChannel, "k-ary randomized response", upper=krr_law, dataset=krr_third_law, exposures=krr_exposures
+)

@@ -10,16 +10,20 @@ the pair (0, m) is worst for every n and epsilon.
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
-from dovetail.account.mechanisms.finite_channel import base_law
+from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.mechanisms.finite_channel import base_law, channel_exposures
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.laplace import Laplace
 
 CELLS = 256
+MOST_STEPS = 32  # grid steps up to which every pair of values is compared with every value of the others
 
 
 def grid_laplace_law(randomizer: Laplace, *, cells: int = CELLS) -> BlanketLaw:
@@ -92,4 +96,27 @@ def _cell_starts(inner: int, epsilon: float, m: int, cells: int) -> Reals:
     return np.unique(np.clip(np.append(1.0, starts), 1.0, float(inner)))
 
 
-LAW = DeclaredLaw(Laplace, "Laplace on a grid", upper=grid_laplace_law, dataset=grid_laplace_dataset)
+def grid_laplace_exposures(randomizer: Laplace) -> list[Exposure]:
+    """All pairs of grid points, others on any of them; a mirrored pair is as exposed in its other order.
+
+    Reports outside the grid say no more than its ends.
+    """
+    m, rate = randomizer.steps, float(randomizer.rate)
+    if m > MOST_STEPS:
+        raise UnsupportedError(
+            f"All pairs of values of Laplace noise are compared up to {MOST_STEPS} grid steps, got {m:,}; the "
+            "bound by the blanket holds."
+        )
+    away = np.abs(np.subtract.outer(np.arange(m + 1), np.arange(m + 1)))
+    rows = math.tanh(0.5 * rate) * np.exp(-rate * away)
+    rows[:, [0, m]] = np.exp(-rate * away[:, [0, m]]) / (1.0 + math.exp(-rate))
+    return channel_exposures(rows, combinations(range(m + 1), 2))
+
+
+LAW = DeclaredLaw(
+    Laplace,
+    "Laplace on a grid",
+    upper=grid_laplace_law,
+    dataset=grid_laplace_dataset,
+    exposures=grid_laplace_exposures,
+)

@@ -6,8 +6,11 @@ from fractions import Fraction
 from itertools import product
 from math import comb
 
+import numpy as np
+
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail_protocol.exact_thresholds import WORD
 
@@ -50,6 +53,16 @@ def subset_dataset(randomizer: SubsetSelection) -> BlanketLaw:
     return BlanketLaw(first, second, masses)
 
 
+def subset_exposures(randomizer: SubsetSelection) -> list[Exposure]:
+    """All pairs are alike; others hold one of the two values or a third one."""
+    k, d, ratio = randomizer.k, randomizer.size, float(randomizer.ratio)
+    low = min(ratio, 1.0)
+    patterns = np.array(list(product((0, 1), repeat=2 if k == 2 else 3)))
+    shares = [_share(k - len(taken), d - int(taken.sum()), k, d) for taken in patterns]
+    mu, z = low * _rarer(randomizer) * np.array(shares), np.where(patterns, ratio, 1.0) / low
+    return [Exposure.of_ratios([(mu, z[:, 0], z[:, 1], z[:, t]) for t in range(patterns.shape[1])])]
+
+
 def _rarer(randomizer: SubsetSelection) -> float:
     """Mass that all subsets would have at the rarer probability: (1 - p) k / (k - d)."""
     return float(Fraction((WORD - randomizer.device.mass) * randomizer.k, WORD * (randomizer.k - randomizer.size)))
@@ -60,4 +73,6 @@ def _share(rest: int, size: int, k: int, d: int) -> float:
     return comb(rest, size) / comb(k, d) if 0 <= size <= rest else 0.0
 
 
-LAW = DeclaredLaw(SubsetSelection, "subset selection", upper=subset_law, dataset=subset_dataset)
+LAW = DeclaredLaw(
+    SubsetSelection, "subset selection", upper=subset_law, dataset=subset_dataset, exposures=subset_exposures
+)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.mechanisms.finite_channel import worst_dataset
 from dovetail.randomize.unary import Unary
 from dovetail_protocol.exact_thresholds import WORD
@@ -33,4 +38,14 @@ def unary_dataset(randomizer: Unary) -> BlanketLaw:
     return worst_dataset(few.channel().matrix())
 
 
-LAW = DeclaredLaw(Unary, "unary encoding", upper=unary_law, dataset=unary_dataset)
+def unary_exposures(randomizer: Unary) -> list[Exposure]:
+    """The bits of the two values and of a third one; mu is g times the law in which every bit is another's."""
+    own, other = (mass / WORD for mass in randomizer.masses)
+    ratio, g = own * (1.0 - other) / (other * (1.0 - own)), (1.0 - own) / (1.0 - other)
+    patterns = np.array(list(product((0, 1), repeat=3)))
+    mu = g * np.prod(np.where(patterns, other, 1.0 - other), axis=1)
+    z = np.where(patterns, ratio, 1.0)
+    return [Exposure.of_ratios([(mu, z[:, 0], z[:, 1], z[:, t]) for t in range(min(randomizer.k, 3))])]
+
+
+LAW = DeclaredLaw(Unary, "unary encoding", upper=unary_law, dataset=unary_dataset, exposures=unary_exposures)

@@ -1,0 +1,171 @@
+r"""Exposure among everybody, for every collection of the others' values at once: one certified Fourier integral.
+
+.. math:: F(s) \le \frac{g M_0}{2 \pi \theta} \max_t \int \frac{du}{1 + u^2} M_{t,s}(u)^{n-1}
+          e^{\theta^2 \eta^2 (1 - u^2)/2}, \qquad
+          M_{t,s}(u) = \left| \int R_t^s \, e^{\theta (1 + iu) X} \right|, \quad
+          X = s \frac{dH}{dR_t^s}, \quad R_t^s = R_t - (1 - s) \mu, \quad H = R_a - e^{\epsilon} R_c
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.everybody.laguerre_nodes import HidingNodes
+from dovetail.account.everybody.tilt import best_tilt
+from dovetail.core.numeric.special import Reals
+
+FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
+NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
+GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
+ULP = 2.0**-50  # a few roundings of a double
+NEGLIGIBLE = 60.0  # types so far below the worst, in logs, need no integral
+BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
+
+
+class Tilted(NamedTuple):
+    """Tilted sums at each node s and type t, arrays (nodes, types, atoms) or (nodes, types)."""
+
+    theta: float
+    x: Reals  # theta X
+    mass: Reals  # R_t^s e^(theta X)
+    real: Reals  # the integral of R_t^s e^(theta X), less 1
+    variance: Reals  # of theta X
+    rough: Reals  # what roundings of one report may sum up to, in units of an ulp, at u = 0
+    size: Reals  # the same for each unit of u
+
+
+@dataclass(frozen=True, eq=False)
+class FourierBound:
+    """The bound for one ordered pair at one epsilon.
+
+    Parameters
+    ----------
+    exposure : Exposure
+    n : int, at least 2
+    epsilon : float, nats
+    nodes : HidingNodes
+    """
+
+    exposure: Exposure
+    n: int
+    epsilon: float
+    nodes: HidingNodes
+
+    def value(self, *, enough: float = 0.0) -> float:
+        """At least delta - rho, infinite where no tilt is found; by the tilt alone where that gives `enough`."""
+        theta = best_tilt(self.exposure, self.n, self.epsilon)
+        if theta is None:
+            return math.inf
+        tilted = self._tilted(theta)
+        logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
+        quick = _total(logs.max(axis=1))
+        if quick <= enough:
+            return quick
+        kept = np.flatnonzero(logs.max(axis=0) > logs.max() - NEGLIGIBLE)
+        found, noise = self._integrals(tilted, kept)
+        dropped = np.delete(logs, kept, axis=1) + 0.5 * noise  # the integral is at most that for them
+        return _total(np.column_stack([self._prefactors(theta)[:, None] + found, dropped]).max(axis=1))
+
+    def _prefactors(self, theta: float) -> Reals:
+        """Logs of omega s g M_0 / (2 pi theta), for each node."""
+        mu, g = self.exposure.mu[0], self.exposure.g
+        used = mu > 0.0
+        h = self.exposure.first[0] - math.exp(self.epsilon) * self.exposure.second[0]
+        tilts = theta * h[used] / mu[used]
+        m0 = float(mu[used] @ np.exp(tilts)) / g
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.nodes.weights * g * m0 / (2.0 * math.pi * theta)) + 1e-9)
+
+    def _tilted(self, theta: float) -> Tilted:
+        s, missing = self.nodes.s[:, None, None], self.nodes.missing[:, None, None]
+        own = (self.exposure.own - self.exposure.mu) + s * self.exposure.mu
+        e = math.exp(self.epsilon)
+        h, both = self.exposure.first - e * self.exposure.second, self.exposure.first + e * self.exposure.second
+        x = theta * s * np.divide(h, own, out=np.zeros_like(own), where=own > 0.0)
+        mass, less = own * np.exp(x), own * np.expm1(x)
+        real = less.sum(axis=2) - self.exposure.g * missing[:, :, 0]
+        total = 1.0 + real
+        mean = (mass * x).sum(axis=2) / total
+        variance = (mass * (x - mean[:, :, None]) ** 2).sum(axis=2) / total
+        inexact = theta * (both * np.exp(x)).sum(axis=2)
+        rough = np.abs(less).sum(axis=2) + self.exposure.g * missing[:, :, 0] + inexact
+        return Tilted(theta, x, mass, real, variance, rough, 2.0 * (mass * np.abs(x)).sum(axis=2) + inexact)
+
+    def _top(self, tilted: Tilted) -> Reals:
+        """Logs of M(0)^(n-1), rounded up, (nodes, types)."""
+        others = self.n - 1
+        return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
+
+    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64]) -> tuple[Reals, float]:
+        """Logs of the integrals, rounded up, (nodes, kept types), and theta^2 eta^2."""
+        scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
+        noise = 0.0
+        for turn, small in enumerate(NOISES):
+            edges, count = _cells(scale, small, lattice=turn > 0)
+            noise = small * scale**2
+            values = self._cell_sums(tilted, kept, edges, noise)
+            inner, outer = values[..., :count].sum(axis=2), values[..., count:].sum(axis=2)
+            if turn or np.all(outer <= BEYOND * inner):
+                break
+        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * (inner + outer))), noise
+
+    def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], edges: Reals, noise: float) -> Reals:
+        r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last; `noise` is theta^2 eta^2.
+
+        In a cell u + y, |y| <= h: log|M|^2 is at most log|M(u)|^2 + D y + theta^2 var M(0)^2 h^2 / |M(u)|^2, since
+        the second derivative of |M|^2 is at most 2 theta^2 var M(0)^2.
+        """
+        others = self.n - 1
+        left, half = edges[:-1], 0.5 * np.diff(edges)
+        middle = left + half
+        x, mass = tilted.x[:, kept, None], tilted.mass[:, kept, None]
+        real0, variance = tilted.real[:, kept, None], tilted.variance[:, kept, None]
+        turned = 0.5 * middle[:, None] * x  # (nodes, types, cells, atoms)
+        sine, cosine = np.sin(turned), np.cos(turned)
+        whole_sine = 2.0 * sine * cosine
+        real = real0 - 2.0 * (mass * sine**2).sum(axis=3)
+        imaginary = (mass * whole_sine).sum(axis=3)
+        steered = mass * x
+        along = -(steered * whole_sine).sum(axis=3)
+        across = (steered * (1.0 - 2.0 * sine**2)).sum(axis=3)
+        excess = 2.0 * real + real**2 + imaginary**2
+        square, most = np.maximum(1.0 + excess, 1e-300), (1.0 + real0) ** 2
+        slope = 2.0 * ((1.0 + real) * along + imaginary * across) / square
+        log_ratio = np.log1p(np.maximum(excess, -1.0 + 1e-300)) - 2.0 * np.log1p(real0)
+        doubt = ULP * (tilted.rough[:, kept, None] + (middle + half) * tilted.size[:, kept, None]) / np.sqrt(square)
+        height = others * (0.5 * (log_ratio + variance * half**2 * most / square) + doubt)
+        lean = np.abs(0.5 * others * slope - noise * middle) * half
+        inside = height - 0.5 * noise * middle**2 + lean + _log_mean_exponential(lean)
+        known = np.where(square > 1e-9 * most, inside, 0.0)
+        values = 2.0 * half / (1.0 + left**2) * np.exp(np.minimum(known, -0.5 * noise * left**2) + 0.5 * noise)
+        beyond = (0.5 * math.pi - math.atan(edges[-1])) * math.exp(0.5 * noise * (1.0 - edges[-1] ** 2))
+        return np.concatenate([values, np.full((*values.shape[:2], 1), beyond)], axis=2)
+
+
+def _cells(scale: float, noise: float, *, lattice: bool) -> tuple[Reals, int]:
+    """Edges of the cells in u, and the number of those in the middle; the noise is e^-40 after the last."""
+    middle = np.arange(0.0, REACH + FINE, 2.0 * FINE)
+    last = max(9.0 / math.sqrt(noise), 1.1 * REACH)
+    if lattice:
+        rest = np.arange(middle[-1], last, 2.0 * EVEN)[1:]
+    else:
+        rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH)) + 1)[1:]
+    return np.append(middle, rest) / scale, middle.size - 1
+
+
+def _log_mean_exponential(x: Reals) -> Reals:
+    """log(e^-x sinh(x) / x) for x >= 0."""
+    small = np.maximum(2.0 * x, 1e-9)
+    return np.asarray(np.log(-np.expm1(-small) / small))
+
+
+def _total(logs: Reals) -> float:
+    """The sum of numbers given by their logs."""
+    top = float(logs.max())
+    return math.exp(min(top, 700.0)) * float(np.exp(logs - top).sum())
