@@ -4,7 +4,7 @@ from .amplify import list_bounds as list_bounds
 from .closed_form.closed_forms import closed_forms as closed_forms
 from .compose import Composition as Composition, composed_delta as composed_delta
 from .composition.shuffled_round import ShuffledRound as ShuffledRound
-from .interop import renyi_curve as renyi_curve, to_dp_accounting as to_dp_accounting
+from .composition.interop import renyi_curve as renyi_curve, to_dp_accounting as to_dp_accounting
 from .order_privacy.posterior_odds import (
     posterior_interval as posterior_interval,
     reidentification_bound as reidentification_bound,

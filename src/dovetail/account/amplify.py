@@ -12,7 +12,14 @@ from dovetail.account.clones.approximate import SOURCE as CLONES
 from dovetail.account.clones.approximate import amplify_approximate
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.closed_form.closed_forms import closed_forms
-from dovetail.account.mechanism_law import blanket_law, law_bounds, law_epsilon, mechanism_attack, mechanism_law
+from dovetail.account.mechanism_law import (
+    blanket_law,
+    everybody_bound,
+    law_bounds,
+    law_epsilon,
+    mechanism_attack,
+    mechanism_law,
+)
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
 from dovetail.core.checks import privacy_budget, share, whole
@@ -182,8 +189,10 @@ class _AmplificationProblem:
             return [*without, found]
         if self.adaptive:
             return [self.pair("clones", n)]
-        own = [] if self.mechanism is None else law_bounds(self.mechanism, n=n, delta=self.delta)
-        return [*own, self.pair("stronger clones", n)]
+        if self.mechanism is None:
+            return [self.pair("stronger clones", n)]
+        own = law_bounds(self.mechanism, n=n, delta=self.delta)
+        return [*own, everybody_bound(self.mechanism, n=n, delta=self.delta), self.pair("stronger clones", n)]
 
     def other_bounds(self, n: int) -> list[Bound]:
         """Bounds beside them: never smaller, not certified, or not valid here."""

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 import pkgutil
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, DominatingPair
+from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.everybody.hidden_law import NAME as EVERYBODY
+from dovetail.account.everybody.hidden_law import SOURCE as EVERYBODY_SOURCE
+from dovetail.account.everybody.hidden_law import EverybodyLaw
 from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
-from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, worst_dataset
+from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, channel_exposures, worst_dataset
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import share
 from dovetail.core.errors import UnsupportedError
@@ -106,13 +112,56 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
 
 
-def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
-    """The epsilon of `law_bounds` without its lower end, for searches; infinite where it says nothing."""
+def everybody_law(mechanism: Mechanism, *, n: int, delta: float) -> EverybodyLaw:
+    """What hides a victim among everybody's reports of this mechanism, asked about `delta`.
+
+    Raises
+    ------
+    UnsupportedError
+        For too few people, or too many pairs of values to compare.
+
+    Examples
+    --------
+    >>> law = everybody_law(KRRChannel(2, 3, 1), n=10_000, delta=1e-6)
+    >>> round(law.epsilon_upper(1e-6), 4)
+    0.0399
+    """
+    subject = _subject(mechanism)
+    return EverybodyLaw(_exposures(subject), n, _local(mechanism), delta)
+
+
+def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
+    """The bound that hides a victim among everybody, with an attack as its lower end; or why it says nothing.
+
+    Examples
+    --------
+    >>> bound = everybody_bound(KRRChannel(2, 3, 1), n=10_000, delta=1e-6)
+    >>> bound.name, round(bound.epsilon, 4), round(bound.lower, 4)
+    ('hidden among everybody', 0.0399, 0.0399)
+    """
+    if share("delta", delta) == 0.0:
+        return Bound.inapplicable(EVERYBODY, "needs delta above 0", source=EVERYBODY_SOURCE)
+    most = _local(mechanism)
     try:
+        found = min(everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta), most)
+    except UnsupportedError as error:
+        return Bound.inapplicable(EVERYBODY, str(error), source=EVERYBODY_SOURCE)
+    if found >= most:
+        return Bound.inapplicable(EVERYBODY, "says nothing for so few people", source=EVERYBODY_SOURCE)
+    lower = mechanism_attack(mechanism, n=n, delta=delta)
+    return Bound(EVERYBODY, found, EVERYBODY_SOURCE, lower=min(lower, found))
+
+
+def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
+    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing."""
+    found = math.inf
+    with suppress(UnsupportedError):
         _, law = mechanism_law(mechanism, n=n)
-    except UnsupportedError:
-        return math.inf
-    return law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
+        found = law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
+    if delta > 0.0:
+        with suppress(UnsupportedError):
+            found = min(found, everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta))
+    return found
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
@@ -139,6 +188,14 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
         return min(ShuffledLaw(dataset, n).epsilon_lower(delta), _local(mechanism))
     except UnsupportedError:
         return 0.0
+
+
+def _exposures(subject: Mechanism) -> Sequence[Exposure]:
+    """What hides among everybody depends on, for every pair of values."""
+    declared = declared_laws().get(type(subject))
+    if declared is not None and declared.exposures is not None:
+        return declared.exposures(subject)
+    return channel_exposures(_channel(subject).matrix())
 
 
 def _local(mechanism: Mechanism) -> float:
