@@ -42,6 +42,7 @@ from .randomize.sampling.labels import Domain as Domain
 from .randomize.local_hashing import LocalHashing as LocalHashing
 from .randomize.subset_selection import SubsetSelection as SubsetSelection
 from .randomize.unary import Unary as Unary
+from .randomize.window import Window as Window
 from .report.document import PrivacyReport as PrivacyReport
 from .shuffle.best import best_shuffler as best_shuffler
 from .shuffle.groups.groups import Groups as Groups

@@ -24,6 +24,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "unary": {"k": 5, "epsilon": 1.5},
     "local_hashing": {"k": 300, "epsilon": 1.0},
     "laplace": {"lower": 0.0, "upper": 50.0, "epsilon": 1.0},
+    "window": {"lower": 0.0, "upper": 50.0, "epsilon": 2.0},
     "budget_laplace": {"lower": 10.0, "upper": 50.0, "epsilon": 2.0, "beta": 0.2, "rho": 0.9},
 }
 

@@ -31,9 +31,14 @@ def grouped_of(randomizer: Any, groups: int) -> Any:
 
 
 def some_values(randomizer: Any, n: int) -> np.ndarray:
-    """Lopsided values: half of them the first symbol, or on grid points of a numeric range."""
+    """Lopsided values: half of them the first symbol, or on grid points of a numeric range.
+
+    Between them where values are rounded at random: the stated error is for values that are rounded most.
+    """
     if hasattr(randomizer, "k"):
         return np.where(np.arange(n) % 2 == 0, 0, np.arange(n) % randomizer.k)
+    if not randomizer.memoryless:
+        return randomizer.lower + randomizer.step * (np.arange(n) % randomizer.steps + 0.5)
     return randomizer.lower + randomizer.step * (np.arange(n) % (randomizer.steps + 1))
 
 

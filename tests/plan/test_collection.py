@@ -236,7 +236,7 @@ def test_an_error_that_no_noise_reaches_is_refused_with_the_least_one() -> None:
 
 def test_more_people_are_not_offered_where_the_grid_is_too_coarse() -> None:
     with pytest.raises(ParameterError, match=r"Allow an error of [\d.]+\.$"):
-        plan_collection(**MEAN, error=0.3, grid=2.5)
+        plan_collection(**MEAN, error=0.3, grid=2.5, randomizer="laplace")
 
 
 @pytest.mark.parametrize("name", ["epsilon0", "epsilon"])

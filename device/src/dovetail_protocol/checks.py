@@ -97,3 +97,24 @@ def privacy_budget(name: str, value: Any, *, most: float = 700.0) -> float:
     if not 0.0 < result <= most:
         raise refuse(name, wanted, value)
     return result
+
+
+MOST_STEPS = 1 << 31  # of a grid of numbers
+
+
+def number_range(lower: Any, upper: Any, grid: Any) -> tuple[float, float, float | None]:
+    """A public range of numbers, and the width of a step of its grid: a whole fraction of it, or None.
+
+    >>> number_range(0, 10, 0.5)
+    (0.0, 10.0, 0.5)
+    """
+    low, high = real("lower", lower), real("upper", upper)
+    if not 0.0 < high - low < float("inf"):
+        raise refuse("upper", f"above `lower` = {low!r} by a finite amount", high)
+    if grid is None:
+        return low, high, None
+    step = positive("grid", grid)
+    steps = (high - low) / step
+    if not (0.5 < steps < MOST_STEPS + 0.5) or abs(steps - round(steps)) > 1e-9 * steps:
+        raise refuse("grid", f"a whole fraction 1/m of the range {high - low!r}, m at most {MOST_STEPS:,}", step)
+    return low, high, step

@@ -7,6 +7,7 @@ on the device and at the analyst. Randomness is the operating system's unless `s
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, final
@@ -36,8 +37,8 @@ class Randomizer(Declared):
 
     A concrete one is a frozen dataclass whose fields are its domain, `epsilon` and its own settings.
 
-    Laws: reports of different people are independent; `guarantee` holds for the realized integer thresholds, not
-    for idealized probabilities; the law of a report is exactly the published channel or log density.
+    Laws: reports of different people are independent; `guarantee` holds for the realized integer thresholds; the law
+    of a report is exactly the published channel or log density.
 
     Raises
     ------
@@ -215,14 +216,13 @@ class NumericRandomizer(Randomizer):
 
     Raises
     ------
-    ParameterError
-        For parameters outside their ranges.
-    DataError
-        For values outside the range, and for reports that are no whole grid steps.
+    ParameterError, DataError
+        For parameters outside their ranges; for values outside the range, and reports that are no whole grid steps.
     """
 
     question = "mean"
     domain = frozenset({"lower", "upper", "grid"})
+    memoryless: ClassVar[bool] = True  # geometric noise: reports may be clamped, and tell more than the mean
 
     lower: float
     upper: float
@@ -244,6 +244,20 @@ class NumericRandomizer(Randomizer):
     @abstractmethod
     def rounding(self) -> float:
         """Largest absolute difference between a value and its grid point."""
+
+    @property
+    def step(self) -> float:
+        """Width of one grid step."""
+        return 2.0 * self.rounding
+
+    def noise_of_mean(self, around: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Variance (..) of a decoded report, at most, for people with this mean square (..) around the middle."""
+        return np.full(np.shape(around), self.noise_variance)
+
+    @classmethod
+    def shapes(cls, *, lower: float, upper: float, grid: float | None) -> tuple[Callable[[float], Self], ...]:
+        """Makers of an epsilon, with settings that a planner searches; none without such settings."""
+        return ()
 
     @property
     def report_bits(self) -> int:
@@ -288,10 +302,7 @@ class ShufflerKind(Declared):
     def objection(cls, *, alpha: float | None, coordinates: int | None, settings: dict[str, Any]) -> str:
         """Why it cannot be fitted to what a configuration gives, in one sentence without a full stop; or nothing.
 
-        Parameters
-        ----------
-        coordinates : int or None
-            Columns of coordinates that the groups are made of, 0 for labels; None without groups.
+        `coordinates`: columns of coordinates that the groups are made of, 0 for labels; None without groups.
         """
         if cls.needs_groups and coordinates is None:
             return f"shuffler {cls.name!r} needs `groups`"

@@ -198,7 +198,7 @@ def estimate_count_above(randomizer: NumericRandomizer, reports: Reports, thresh
             f"Everybody or nobody is above {bound!r}: `threshold` must lie in ({randomizer.lower!r}, "
             f"{randomizer.upper!r}], no estimate is needed outside."
         )
-    step = 2.0 * randomizer.rounding
+    step = ClampedGrid.of(randomizer).step
     first = ceil((bound - randomizer.lower) / step - 1e-9)  # the threshold is a grid point but for its last digits
     cut = randomizer.lower + step * (first - 0.5)
     share = estimate_function(randomizer, reports, lambda x: x >= cut)

@@ -20,12 +20,12 @@ class BestMean:
     Parameters
     ----------
     estimate : Estimate
-    name : "rao-blackwell" or "median"
+    name : "rao-blackwell", "median" or "mean"
     reason : str
     """
 
     estimate: Estimate
-    name: Literal["rao-blackwell", "median"]
+    name: Literal["rao-blackwell", "median", "mean"]
     reason: str
 
 
@@ -65,7 +65,10 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
     >>> [best_mean(laplace, reports[:n], spread=2.0).name for n in (100, 10_000, 100_000)]
     ['median', 'median', 'rao-blackwell']
     """
-    mean, median = estimate_mean(randomizer, reports), estimate_median(randomizer, reports, spread=spread)
+    mean = estimate_mean(randomizer, reports)
+    if not randomizer.memoryless:
+        return BestMean(mean, "mean", f"unbiased; reports of {randomizer.label} have no median of use")
+    median = estimate_median(randomizer, reports, spread=spread)
     noise, bias = float(median.standard_error), float(median.bias_bound - median.standard_error)
     biased, unbiased = hypot(noise, bias), hypot(float(mean.standard_error), float(mean.bias_bound))
     figures = (

@@ -14,7 +14,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Values
 from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.rao_blackwell import ClampedGrid, whole_steps
+from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 
 _CELLS = 1 << 22  # weights held at a time, 32 MiB
 
@@ -85,15 +85,14 @@ def bootstrap_mean(
     """
     rng = entropy_or_system(rng)
     many = whole("resamples", resamples, least=2)
-    grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)
+    steps = whole_steps(randomizer, reports)
     mean = estimate_mean(randomizer, steps)
-    values, counts = np.unique(grid.clamp(steps), return_counts=True)
-    stands = values + grid.overshoot * ((values == grid.steps) * 1.0 - (values == 0))
+    stands, counts = _what_they_stand_for(randomizer, steps)
     generator = np.random.Generator(np.random.PCG64(int(rng.words(1)[0])))
-    rows = max(1, _CELLS // values.size)
+    rows = max(1, _CELLS // stands.size)
     sizes = [min(rows, many - start) for start in range(0, many, rows)]
     sums = [generator.multinomial(steps.size, counts / steps.size, size=size) @ stands for size in sizes]
-    means = randomizer.lower + grid.step * np.concatenate(sums) / steps.size
+    means = np.concatenate(sums) / steps.size
     extra = means.var(ddof=1) / many
     estimate = Estimate(
         value=np.asarray(means.mean()),
@@ -103,6 +102,17 @@ def bootstrap_mean(
         bias_bound=mean.bias_bound,
     )
     return BootstrapMean(estimate, means)
+
+
+def _what_they_stand_for(randomizer: NumericRandomizer, steps: Steps) -> tuple[Values, Steps]:
+    """The values that distinct reports stand for, as in `estimate_mean`, and how many there are of each."""
+    if not randomizer.memoryless:
+        sent, counts = np.unique(steps, return_counts=True)
+        return randomizer.decode(sent), counts
+    grid = ClampedGrid.of(randomizer)
+    values, counts = np.unique(grid.clamp(steps), return_counts=True)
+    stands = values + grid.overshoot * ((values == grid.steps) * 1.0 - (values == 0))
+    return np.asarray(randomizer.lower + grid.step * stands), counts
 
 
 def mean_of_resamples(resamples: ArrayLike) -> float:

@@ -42,12 +42,19 @@ class MeanEstimator(Estimator):
     over n. A tally is (sum, sum of squares, how many at the lower edge, how many at the upper edge) of the clamped
     reports, as exact Python integers: it cannot overflow and does not depend on the order. `solve` takes tallies
     with leading axes: counts (.., 4) of n (..) reports.
+
+    Where the noise is not geometric, such as that of `Window`, reports are not clamped and r is `decode`, which is
+    affine; sigma^2 is then `noise_of_mean`, an upper bound for the values of these people, and there are no edges.
     """
 
     randomizer: NumericRandomizer
 
     def tally(self, reports: Reports) -> Tally:
-        grid, steps = ClampedGrid.of(self.randomizer), whole_steps(self.randomizer, reports)
+        steps = whole_steps(self.randomizer, reports)
+        if not self.randomizer.memoryless:
+            parts = [_exact_sums(steps[part], _most(steps)) for part in chunks(steps.size)]
+            return Tally(sum(parts, start=np.zeros(4, dtype=object)) * [1, 1, 0, 0], steps.size)
+        grid = ClampedGrid.of(self.randomizer)
         sums = [_exact_sums(grid.clamp(steps[part]), grid.steps) for part in chunks(steps.size)]
         return Tally(sum(sums, start=np.zeros(4, dtype=object)), steps.size)
 
@@ -55,6 +62,8 @@ class MeanEstimator(Estimator):
         n = np.asarray(tally.n)
         if np.any(n < 1):
             raise DataError("there are no reports to estimate from: n must be at least 1.")
+        if not self.randomizer.memoryless:
+            return self._solve_affine(tally)
         grid, people = ClampedGrid.of(self.randomizer), n.astype(object)
         o, (total, squares, low, high) = grid.overshoot, np.moveaxis(tally.counts, -1, 0)
         mean = _real(total / people) + o * _real((high - low) / people)
@@ -72,6 +81,24 @@ class MeanEstimator(Estimator):
             n=tally.n,
             population_error=grid.step * np.sqrt(np.maximum(noise, sample / n)),
             bias_bound=self.randomizer.rounding,
+        )
+
+    def _solve_affine(self, tally: Tally) -> Estimate:
+        """`solve` where a report is decoded by itself and by an affine function."""
+        n, randomizer = np.asarray(tally.n), self.randomizer
+        people, total, squares = n.astype(object), tally.counts[..., 0], tally.counts[..., 1]
+        zero, one = randomizer.decode(np.array([0, 1]))
+        value = zero + (one - zero) * _real(total / people)
+        spread = (one - zero) ** 2 * _real((squares * people - total * total) / (people * people))
+        middle = (randomizer.lower + randomizer.upper) / 2.0
+        noise = randomizer.noise_of_mean(spread + (value - middle) ** 2) / n
+        sample = spread / np.maximum(n - 1, 1)
+        return Estimate(
+            value=value,
+            standard_error=np.sqrt(noise),
+            n=tally.n,
+            population_error=np.sqrt(np.maximum(noise, sample)),
+            bias_bound=randomizer.rounding,
         )
 
 
@@ -120,6 +147,9 @@ def sample_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     ------
     Wang, Tao, Zou, RASE, equation (11).
     """
+    need_numbers(randomizer, instead="estimate_frequencies")
+    if not randomizer.memoryless:
+        return estimate_mean(randomizer, reports)
     grid, steps = ClampedGrid.of(randomizer), whole_steps(randomizer, reports)
     if steps.size < 1:
         raise DataError("there are no reports to estimate from: n must be at least 1.")
@@ -140,6 +170,10 @@ def sample_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
 
 def _real(exact: Any) -> NDArray[np.float64]:
     return np.asarray(exact, dtype=np.float64)
+
+
+def _most(steps: Steps) -> int:
+    return int(steps.max(initial=0))
 
 
 def _exact_sums(steps: Steps, top: int) -> NDArray[Any]:

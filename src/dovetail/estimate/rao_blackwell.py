@@ -50,7 +50,12 @@ class ClampedGrid:
     def of(cls, randomizer: NumericRandomizer) -> Self:
         """The grid and the noise of a randomizer with geometric noise."""
         need_numbers(randomizer, instead="estimate_frequencies")
-        step = 2.0 * randomizer.rounding
+        if not randomizer.memoryless:
+            raise UnsupportedError(
+                f"Reports of {randomizer.label} tell the mean and the sum only: this needs geometric noise; collect "
+                "with laplace, or the shares of ranges with a frequency randomizer."
+            )
+        step = randomizer.step
         half = randomizer.noise_variance / (2.0 * step**2)  # o (o + 1)
         overshoot = 2.0 * half / (1.0 + np.sqrt(1.0 + 4.0 * half))
         return cls(round((randomizer.upper - randomizer.lower) / step), step, float(overshoot))

@@ -72,7 +72,29 @@ class Alternative:
 
 
 def calibrate(family: RandomizerFamily, requirements: Requirements) -> CalibratedRandomizer | str:
-    """This kind with the epsilon0 that suits the requirements best, or why it cannot meet them."""
+    """This kind with the epsilon0 and settings that suit the requirements best, or why it cannot meet them."""
+    best = _calibrate_member(family, requirements)
+    for other in family.others:
+        if isinstance(best, str) or _may_beat(other, best, requirements):
+            found = _calibrate_member(other, requirements)
+            if isinstance(best, str) or (
+                not isinstance(found, str) and objective(found, requirements) < objective(best, requirements)
+            ):
+                best = found
+    return best
+
+
+def _may_beat(family: RandomizerFamily, best: CalibratedRandomizer, requirements: Requirements) -> bool:
+    """Whether it is worth a search: for an epsilon, the least epsilon0 that is as accurate must keep it."""
+    if requirements.error is not None or requirements.epsilon is None:
+        return True
+    epsilon0 = smallest_epsilon0(family, requirements, error=best.accuracy.error95, n=requirements.n)
+    if epsilon0 is None:
+        return False
+    return guaranteed_epsilon(family, epsilon0, requirements, n=requirements.n) <= requirements.epsilon
+
+
+def _calibrate_member(family: RandomizerFamily, requirements: Requirements) -> CalibratedRandomizer | str:
     try:
         if requirements.error is not None:
             epsilon0 = smallest_epsilon0(family, requirements, error=requirements.error, n=requirements.n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -32,6 +32,8 @@ class RandomizerFamily:
         Ascending epsilon0 after which the kind changes its shape and the error jumps up; it falls in between.
     burden : str
         Why it is not recommended for this many people and values, although it would do.
+    others : tuple of RandomizerFamily
+        The same kind with other settings: each is calibrated, and the best is taken.
     """
 
     name: str
@@ -39,11 +41,16 @@ class RandomizerFamily:
     largest_epsilon0: float = 700.0
     breaks: tuple[float, ...] = ()
     burden: str = ""
+    others: tuple[RandomizerFamily, ...] = ()
 
     @classmethod
     def of(cls, kind: type[Randomizer], requirements: Requirements) -> RandomizerFamily:
         """What a declared randomizer is for these values and people."""
         build: Any = kind
+        shapes = _shapes(build, requirements)
+        if shapes:
+            first, *others = (cls(kind.name, shape, kind.largest_epsilon) for shape in shapes)
+            return replace(first, others=tuple(others))
         if requirements.k is None or not issubclass(kind, FrequencyRandomizer):
             return cls(
                 kind.name, lambda epsilon0, n: _numeric(build, requirements, epsilon0, n), kind.largest_epsilon
@@ -82,6 +89,19 @@ def select_families(requirements: Requirements) -> tuple[RandomizerFamily, ...]:
         admissible = f"one of {listed} for the question {requirements.question}"
         raise refuse("randomizer", admissible, requirements.randomizer, hint=hint if hint.endswith("?") else "")
     return chosen
+
+
+def _shapes(build: Any, requirements: Requirements) -> tuple[Maker, ...]:
+    """Ways to make a numeric randomizer of an epsilon0 that the kind itself declares."""
+    if not issubclass(build, NumericRandomizer):
+        return ()
+    assert requirements.lower is not None and requirements.upper is not None
+
+    def maker(shape: Callable[[float], NumericRandomizer]) -> Maker:
+        return lambda epsilon0, n: shape(epsilon0)
+
+    every = build.shapes(lower=requirements.lower, upper=requirements.upper, grid=requirements.grid)
+    return tuple(maker(shape) for shape in every)
 
 
 def _numeric(build: Any, requirements: Requirements, epsilon0: float, n: int) -> NumericRandomizer:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, final
 
-from dovetail_protocol.checks import positive, privacy_budget, real, refuse
+from dovetail_protocol.checks import number_range, privacy_budget, refuse
 from dovetail_protocol.errors import DataError
 from dovetail_protocol.exact_thresholds import geometric_digits
 from dovetail_protocol.mechanism import Mechanism
@@ -14,7 +14,6 @@ from dovetail_protocol.words import Words
 
 FARTHEST = 1 << 62  # an encoded report is cut off there; noise beyond it has probability below e^-700
 
-_MOST_STEPS = 1 << 31
 _LONGEST = 1 << 52  # grid steps that the noise may typically span, so that int64 never overflows (below e^-2000)
 
 
@@ -51,18 +50,10 @@ class Laplace(Mechanism):
     name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        lower, upper = real("lower", self.lower), real("upper", self.upper)
-        if not 0.0 < upper - lower < float("inf"):
-            raise refuse("upper", f"above `lower` = {lower!r} by a finite amount", upper)
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
+        lower, upper, grid = number_range(self.lower, self.upper, self.grid)
+        for name, value in (("lower", lower), ("upper", upper), ("grid", grid)):
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        if self.grid is not None:
-            object.__setattr__(self, "grid", positive("grid", self.grid))
-            steps = (upper - lower) / self.grid
-            if not (0.5 < steps < _MOST_STEPS + 0.5) or abs(steps - round(steps)) > 1e-9 * steps:
-                wanted = f"a whole fraction 1/m of the range {upper - lower!r}, m at most {_MOST_STEPS:,}"
-                raise refuse("grid", wanted, self.grid)
         if self.steps > self.epsilon * _LONGEST:
             wanted = f"at least {self.steps / _LONGEST:.3g} on a grid of {self.steps:,} steps"
             raise refuse("epsilon", wanted, self.epsilon)

@@ -21,10 +21,13 @@ def tally_reports(randomizer: CampaignRandomizer, reports: Reports, *, group: st
     """Counts of the reports of one public group.
 
     A cell is what the randomizer's own tally counts: a report or a symbol. For numbers it is the grid step of the
-    report clamped to the range, which is all that estimators look at, and bounds what one report can do.
+    report, where the noise is geometric clamped to the range: all that estimators look at, and a bound on what one
+    report can do.
     """
     if isinstance(randomizer, NumericRandomizer):
-        steps = ClampedGrid.of(randomizer).clamp(whole_steps(randomizer, reports))
+        steps = whole_steps(randomizer, reports)
+        if randomizer.memoryless:
+            steps = ClampedGrid.of(randomizer).clamp(steps)
         cells, counts = np.unique(steps, return_counts=True)
     else:
         dense = randomizer.tally(reports)

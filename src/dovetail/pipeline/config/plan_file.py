@@ -22,7 +22,9 @@ def plan_toml(plan: CollectionPlan) -> str:
     document.add("mode", tomlkit.item("rehearsal"))
     document["mode"].comment('"rehearsal" knows the truth and is for trying; "release" is what leaves the house')
     document.add("data", _data(plan))
-    document.add("randomize", _table(randomizer=plan.randomizer.name, epsilon=plan.epsilon0))
+    chosen = {one.name: getattr(plan.randomizer, one.name) for one in plan.randomizer.settings()}
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    document.add("randomize", _table(randomizer=plan.randomizer.name, epsilon=plan.epsilon0, **settings))
     document.add("shuffle", _shuffle(plan))
     document.add("promise", _promise(plan))
     return tomlkit.dumps(document)

@@ -71,7 +71,7 @@ def chosen_mean(randomizer: NumericRandomizer, reports: Reports, wanted: Estimat
     """Which estimator of the mean was used, and which one promises the smaller error, with the reason."""
     best = best_mean(randomizer, reports)
     return {
-        "name": best.name if wanted.estimator == "best" else "rao-blackwell",
+        "name": best.name if wanted.estimator == "best" or not randomizer.memoryless else "rao-blackwell",
         "best": best.name,
         "reason": best.reason,
     }

@@ -18,7 +18,7 @@ Analyst = FrequencyRandomizer | NumericRandomizer
 def to_columns(randomizer: Analyst, reports: Reports, categories: list[str] | None) -> pl.DataFrame:
     """Symbols by name, numbers on their own scale, anything wider as it is sent (report_0, report_1, ..)."""
     if isinstance(randomizer, NumericRandomizer):
-        return pl.DataFrame({PREFIX: randomizer.lower + 2 * randomizer.rounding * reports})
+        return pl.DataFrame({PREFIX: randomizer.lower + randomizer.step * reports})
     if isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values and categories is not None:
         return pl.DataFrame({PREFIX: pl.Series(list(categories), dtype=pl.String).gather(pl.Series(reports))})
     if reports.ndim == 1:
@@ -70,7 +70,7 @@ def describe_reports(randomizer: Analyst, categories: list[str] | None, entropy:
         domain: dict[str, Any] = {
             "lower": randomizer.lower,
             "upper": randomizer.upper,
-            "grid": 2 * randomizer.rounding,
+            "grid": randomizer.step,
         }
     else:
         domain = {"categories": categories}
@@ -83,7 +83,7 @@ def _steps(randomizer: NumericRandomizer, column: pl.Series) -> Reports:
     numbers = column.cast(pl.Float64, strict=False)
     if numbers.null_count() or not numbers.is_finite().all():
         raise DataError(f"column {column.name!r}: {numbers.null_count():,} reports are no numbers.")
-    steps = (numbers.to_numpy() - randomizer.lower) / (2 * randomizer.rounding)
+    steps = (numbers.to_numpy() - randomizer.lower) / randomizer.step
     off = (np.abs(steps) > 2.0**52) | (np.abs(steps - np.rint(steps)) > 1e-3)
     if off.any():
         raise DataError(

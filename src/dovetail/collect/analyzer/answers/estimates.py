@@ -90,8 +90,8 @@ class RoundEstimates:
 
     @cached_property
     def numbers(self) -> NumericSummary | None:
-        """More about a number than its mean; None for categories, and without reports."""
-        if not isinstance(self.randomizer, NumericRandomizer) or self.withheld:
+        """More about a number than its mean; None for categories, without reports, and where they tell no more."""
+        if not isinstance(self.randomizer, NumericRandomizer) or self.withheld or not self.randomizer.memoryless:
             return None
         return NumericSummary.of(self.randomizer, add_tallies(self.tallies))
 

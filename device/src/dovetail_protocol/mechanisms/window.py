@@ -1,0 +1,150 @@
+"""The window mechanism for one number: a whole number of grid steps near the value, or anywhere."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+from numbers import Real
+from typing import Any, ClassVar, final
+
+from dovetail_protocol.checks import number_range, privacy_budget, whole
+from dovetail_protocol.errors import DataError, ParameterError
+from dovetail_protocol.exact_thresholds import WORD, exp_bracket
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.symbols import pack, size, unpack
+from dovetail_protocol.words import Words
+
+DEFAULT_STEPS = 1 << 16
+
+
+@final
+@dataclass(frozen=True)
+class Window(Mechanism):
+    """The device's side of `dovetail.Window`: a report in a window of W outputs at the value, or anywhere.
+
+    Parameters
+    ----------
+    lower, upper : float, lower < upper
+        Public range of the values; values outside raise DataError, nothing is clamped.
+    epsilon : float, above 0 and at most 700, nats
+    window : int, 1 to m, optional
+        W, outputs that the value makes likelier. The default is m / sqrt(e^epsilon), the piecewise mechanism.
+    grid : float, optional
+        Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
+        is m = 65536.
+
+    Notes
+    -----
+    A report is an int in 0..m + W - 1. A value between two grid points is rounded to either of them at random.
+
+    Examples
+    --------
+    >>> window = Window(lower=0.0, upper=10.0, epsilon=2.0, window=3, grid=1.0)
+    >>> window.outputs, window.report_bytes, window.decode(window.encode(12))
+    (13, 1, 12)
+    """
+
+    lower: float
+    upper: float
+    epsilon: float
+    window: int | None = None
+    grid: float | None = None
+    name: ClassVar[str] = "window"
+
+    def __post_init__(self) -> None:
+        lower, upper, grid = number_range(self.lower, self.upper, self.grid)
+        epsilon = privacy_budget("epsilon", self.epsilon)
+        for name, value in (("lower", lower), ("upper", upper), ("grid", grid), ("epsilon", epsilon)):
+            object.__setattr__(self, name, value)
+        if self.window is not None:
+            object.__setattr__(self, "window", whole("window", self.window, least=1, most=self.steps))
+        inside, low = self.masses
+        if inside <= self.width * low:
+            raise ParameterError(
+                f"`epsilon` = {epsilon!r} with {self.steps:,} grid steps is too small for 64-bit probabilities: "
+                "outputs in the window would be no likelier than others. Use a coarser `grid`."
+            )
+
+    @property
+    def steps(self) -> int:
+        """m, grid steps from `lower` to `upper`."""
+        return DEFAULT_STEPS if self.grid is None else round((self.upper - self.lower) / self.grid)
+
+    @property
+    def step(self) -> float:
+        """Width of one grid step."""
+        return (self.upper - self.lower) / self.steps
+
+    @property
+    def width(self) -> int:
+        """W, outputs in a window."""
+        return piecewise_width(self.steps, self.epsilon) if self.window is None else self.window
+
+    @property
+    def outputs(self) -> int:
+        """m + W, reports that can be sent."""
+        return self.steps + self.width
+
+    @property
+    def masses(self) -> tuple[int, int]:
+        """(inside, low) out of inside + m low = 2^64: of all W outputs in the window, and of each other one."""
+        return window_masses(self.steps, self.width, self.epsilon)
+
+    @property
+    def report_bytes(self) -> int:
+        return size(self.outputs)
+
+    def check(self, value: Any) -> float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (number and self.lower <= value <= self.upper):
+            raise DataError(f"`value` must be a number in [{self.lower!r}, {self.upper!r}].")
+        return float(value)
+
+    def point(self, value: Any, word: int) -> int:
+        """Grid point 0..m beside a value: the upper one with the probability that makes the mean the value."""
+        scaled = (self.check(value) - self.lower) / (self.upper - self.lower) * self.steps
+        below = floor(scaled)
+        return below + (word < int((scaled - below) * WORD))
+
+    def randomize(self, value: Any, words: Words) -> int:
+        start, (inside, low) = self.point(value, words.word()), self.masses
+        word = words.word()
+        if word < WORD - inside:  # one of the m outputs behind the window, around the end
+            return (start + self.width + word // low) % self.outputs
+        return start + words.below(self.width)
+
+    def encode(self, report: Any) -> bytes:
+        return pack(report, self.outputs)
+
+    def decode(self, data: bytes) -> int:
+        return unpack(data, self.outputs)
+
+
+@lru_cache(maxsize=256)  # of public parameters only
+def window_masses(steps: int, width: int, epsilon: float) -> tuple[int, int]:
+    r"""Whole masses (inside, low) with inside + m low = 2^64 and inside / (W low) <= e^epsilon, as near as can be.
+
+    .. math:: \mathrm{low} = \lceil 2^{64} / (W e^{\epsilon} + m) \rceil
+
+    >>> inside, low = window_masses(10, 3, 2.0)
+    >>> inside + 10 * low == 1 << 64, round(inside / (3 * low), 9)
+    (True, 7.389056099)
+    """
+    low = int(-(-WORD // (width * exp_bracket(Fraction(epsilon))[0] + steps)))
+    return WORD - steps * low, low
+
+
+@lru_cache(maxsize=256)
+def piecewise_width(steps: int, epsilon: float) -> int:
+    r"""W = m / sqrt(e^epsilon), rounded, between 1 and m: the least variance of one report at its worst value.
+
+    Source
+    ------
+    Wang et al. (2019), Collecting and Analyzing Multidimensional Data with Local Differential Privacy, ICDE: the
+    piecewise mechanism, whose window is C - 1 of 2 C wide, C = (e^(epsilon/2) + 1) / (e^(epsilon/2) - 1).
+
+    >>> piecewise_width(1000, 2.0)
+    368
+    """
+    root = exp_bracket(Fraction(epsilon) / 2)[0]
+    return min(steps, max(1, round(steps / root)))
