@@ -19,6 +19,7 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.sampling.from_device import decode_reports, from_device
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.window import Window
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.errors import DataError, ParameterError
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
@@ -111,7 +112,7 @@ def test_a_coin_is_one_exactly_below_its_mass(mass: int, rng: Entropy) -> None:
     assert [ones >> i & 1 for i in range(len(numbers))] == [int(n < mass) for n in numbers]
 
 
-@pytest.mark.parametrize("randomizer", [*Laplace.examples(), *BudgetLaplace.examples()], ids=repr)
+@pytest.mark.parametrize("randomizer", [*Laplace.examples(), *BudgetLaplace.examples(), *Window.examples()], ids=repr)
 def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Any, rng: Entropy) -> None:
     value, words = randomizer.lower + randomizer.step, SimulatedBits(rng)
     cells = np.arange(randomizer.steps + 1)

@@ -16,6 +16,7 @@ from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRCha
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.window import Window
 from dovetail_protocol.exact_thresholds import krr_masses
 
 SHARES = np.array([-0.9, -0.5, -0.1, 0.0, 0.05, 0.1, 0.25, 0.4, 0.6, 0.8, 0.95])
@@ -79,12 +80,25 @@ def clipped(laplace: Laplace) -> Rows:
     return cells
 
 
+def window_rows(window: Window) -> Rows:
+    """The law of a report (values, outputs) of each grid point, and of one value between two of them."""
+    points = [*np.linspace(window.lower, window.upper, window.steps + 1), window.lower + 0.3 * window.step]
+    outputs = np.arange(window.outputs)
+    return np.exp([window.log_density(outputs, np.full(outputs.size, point)) for point in points])
+
+
+WINDOW = [
+    Window(0.0, 1.0, 1.2, 2, grid=1 / 3),
+    Window(0.0, 1.0, 2.5, 2, grid=0.25),
+    Window(0.0, 1.0, 0.6, 2, grid=0.5),
+]
 HADAMARD = [HadamardChannel(3, 1, 4, 3, 1), HadamardChannel(4, 2, 4, 5, 2)]
 LAPLACE = [Laplace(0.0, 1.0, 1.2, grid=1 / 3), Laplace(0.0, 1.0, 2.0, grid=0.25), Laplace(0.0, 1.0, 0.7, grid=0.5)]
 CASES: list[tuple[Randomizer | Channel, Rows, int]] = [
     *((krr(k, e), krr(k, e).matrix(), n) for k, n in ((3, 7), (4, 5), (5, 4), (10, 3)) for e in (0.4, 2.0)),
     *((channel, channel.matrix(), 4) for channel in HADAMARD),
     *((laplace, clipped(laplace), 4) for laplace in LAPLACE),
+    *((window, window_rows(window), 3) for window in WINDOW),
     *((unary, unary.channel().matrix(), 3) for unary in (Unary(3, 1.0), Unary(3, 2.0, "symmetric"))),
     *(
         (DenseChannel(rows), rows, 5)

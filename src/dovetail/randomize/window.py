@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -23,7 +22,6 @@ from dovetail.randomize.sampling.domain import numbers
 from dovetail.randomize.sampling.parameters import adopt
 from dovetail_protocol.checks import number_range
 from dovetail_protocol.exact_thresholds import WORD
-from dovetail_protocol.mechanisms.window import DEFAULT_STEPS
 from dovetail_protocol.mechanisms.window import Window as DeviceWindow
 
 MOST_LEVELS = 4  # at which k-ary response on a coarse grid may be the best member
@@ -41,9 +39,10 @@ class Window(NumericRandomizer):
     and the sum of bounded numbers: after shuffling among many people it is far more accurate than Laplace noise. A
     histogram or quantiles of a number need `Laplace` or a frequency randomizer.
 
-    W = 1 is k-ary randomized response on m + 1 levels, and with m = 1 one bit (Duchi et al.); W = m / sqrt(e^epsilon)
-    is the piecewise mechanism, best for one report by itself and the default. Among n shuffled people a wider window
-    is better, W = m / (n / 85)^(1/3) at epsilon = 1: the planner searches it.
+    Members: W = 1 is k-ary randomized response on m + 1 levels, and with m = 1 one bit (Duchi et al.); W = m /
+    sqrt(e^epsilon) is the piecewise mechanism (Wang et al.). The default W is more accurate than both on a fine grid,
+    at every epsilon. Below epsilon0 of about 2.4 two to five levels (a coarse `grid`) admit more after shuffling: the
+    planner searches them too.
 
     Parameters
     ----------
@@ -51,7 +50,8 @@ class Window(NumericRandomizer):
         Public range of the values; values outside raise DataError, nothing is clamped.
     epsilon : float, above 0 and at most 700, nats
     window : int, 1 to m, optional
-        W, outputs that the value makes likelier, in grid steps. The default is the piecewise mechanism's.
+        W, outputs that the value makes likelier, in grid steps. The default, about m / (e^epsilon / 2)^(1/3), is
+        the most accurate one.
     grid : float, optional
         Width of a step; (upper - lower) / grid must be a whole number m, at most 2^31, to within 1e-9. The default
         is m = 65536. For whole numbers take 1: nothing is rounded then.
@@ -210,20 +210,14 @@ class Window(NumericRandomizer):
 
     @classmethod
     def shapes(cls, *, lower: float, upper: float, grid: float | None) -> tuple[Callable[[float], Self], ...]:
-        """Members to search: the best after shuffling, the best of one report, and on a free grid few levels."""
-
+        """Members to search: the default, and few levels where the grid is free."""
         low, high, step = number_range(lower, upper, grid)
-        steps = DEFAULT_STEPS if step is None else round((high - low) / step)
-
-        def member(ratio: Callable[[float], float], epsilon: float) -> Self:
-            width = min(steps, max(1, round(steps / ratio(epsilon))))
-            return cls(lower, upper, epsilon, window=width, grid=(upper - lower) / steps)
 
         def levels(count: int, epsilon: float) -> Self:
-            return cls(lower, upper, epsilon, window=1, grid=(upper - lower) / count)
+            return cls(low, high, epsilon, window=1, grid=(high - low) / count)
 
-        few = () if grid is not None else tuple(partial(levels, count) for count in range(1, MOST_LEVELS + 1))
-        return (partial(member, shuffled_ratio), partial(member, lambda epsilon: exp(epsilon / 2)), *few)
+        few = () if step is not None else tuple(partial(levels, count) for count in range(1, MOST_LEVELS + 1))
+        return (lambda epsilon: cls(low, high, epsilon, grid=step), *few)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -232,24 +226,8 @@ class Window(NumericRandomizer):
             cls(lower=-3.0, upper=5.0, epsilon=1.0, window=2, grid=1.0),
             cls(lower=0.0, upper=3.0, epsilon=1.5, window=1, grid=1.0),  # k-ary randomized response
             cls(lower=10.0, upper=11.0, epsilon=4.0, window=1, grid=1.0),  # one bit
-            cls(lower=0.0, upper=1.0, epsilon=3.0, grid=0.0625),  # piecewise
+            cls(lower=0.0, upper=1.0, epsilon=3.0, grid=0.0625),  # the default width
         )
-
-
-def shuffled_ratio(epsilon: float) -> float:
-    r"""r = m / W that is best after shuffling at this epsilon0, for whatever n it is admissible.
-
-    .. math:: p = \frac{n}{\lambda} - r, \quad r = \Bigl(\frac{n}{2 \lambda}\Bigr)^{1/3} \iff 2 r^3 - r = p
-
-    n and lambda, which says how many dummies the central epsilon takes, need not be known.
-
-    >>> round(shuffled_ratio(7.7), 2)
-    10.36
-    """
-    r = max(1.0, exp((epsilon - log(2.0)) / 3.0))
-    for _ in range(4):  # Newton: 2 r^3 - r grows and is convex from r = 1 on
-        r -= (2.0 * r**3 - r - exp(epsilon)) / (6.0 * r**2 - 1.0)
-    return max(1.0, r)
 
 
 def _uniform(count: int) -> float:

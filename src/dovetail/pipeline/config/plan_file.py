@@ -53,7 +53,9 @@ def _data(plan: CollectionPlan) -> Table:
     if asked.k is None:
         table.add("lower", tomlkit.item(asked.lower))
         table.add("upper", tomlkit.item(asked.upper))
-        table.add("grid", tomlkit.item(getattr(plan.randomizer, "grid", asked.grid)))
+        grid = getattr(plan.randomizer, "grid", asked.grid)
+        if grid is not None:
+            table.add("grid", tomlkit.item(grid))
     else:
         names = [f"{_FILL_IN} {place}" for place in range(1, min(asked.k, MOST_LISTED) + 1)]
         table.add("categories", tomlkit.item(names))
