@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from math import exp, inf, nextafter
-from typing import Protocol
+from typing import Literal, Protocol
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.display.display import Display, Grid, displayed_by
 from dovetail.core.errors import ParameterError, UnsupportedError
 
+Trust = Literal["local", "shuffler", "users"]  # who makes the noise that the central epsilon rests on
 SIMULATED = "drawn from a simulation seed: protects nobody"
 
 
@@ -23,6 +24,9 @@ class Grouping(Protocol):
     def covers(self, other: object) -> bool:
         """Whether every group of `other` lies inside a group of this grouping."""
         ...
+
+
+_NOISE = {"local": "nobody", "shuffler": "the shuffler", "users": "the other people"}
 
 
 def rounded_up(value: float) -> str:
@@ -173,13 +177,15 @@ class CentralDP:
     attack_lower : float
         Epsilon that a real randomizer reaches at this delta (`honest_n`): no proof from the local
         epsilon alone can promise less.
+    trust : "local", "shuffler" or "users"
+        Who makes the noise: each person alone, a shuffler that adds dummies, or people who add them together.
 
     Raises
     ------
     ParameterError
         For an epsilon below 0 and a delta outside [0, 1].
     UnsupportedError
-        From `compose`, for releases about different numbers of people.
+        From `compose`, for releases about different numbers of people, and for noise of different origin.
 
     Examples
     --------
@@ -203,6 +209,7 @@ class CentralDP:
     attack_lower: float
     caveats: tuple[str, ...] = ()
     neighbours: str = "replace one person's value"
+    trust: Trust = "local"
 
     def __post_init__(self) -> None:
         for value in (self.all, self.honest, self.colluding):
@@ -217,7 +224,8 @@ class CentralDP:
         """Whether every line of `other`, about the same people and neighbours, follows line by line."""
         if self.caveats or not isinstance(other, CentralDP):
             return False
-        same = self.neighbours == other.neighbours and self.n == other.n and self.honest_n <= other.honest_n
+        same = (self.neighbours, self.n, self.trust) == (other.neighbours, other.n, other.trust)
+        same = same and self.honest_n <= other.honest_n
         lines = zip((self.all, self.honest, self.colluding), (other.all, other.honest, other.colluding), strict=True)
         return same and self.delta <= other.delta and all(mine <= theirs for mine, theirs in lines)
 
@@ -226,6 +234,11 @@ class CentralDP:
         if self.n != other.n:
             raise UnsupportedError(
                 f"Releases of {self.n:,} and {other.n:,} people are not about the same people; state each by itself."
+            )
+        if self.trust != other.trust:
+            raise UnsupportedError(
+                f"One release trusts {_NOISE[self.trust]} with the noise, the other {_NOISE[other.trust]}: what holds "
+                "against whom differs; state each by itself."
             )
         return CentralDP(
             all=self.all + other.all,
@@ -239,6 +252,7 @@ class CentralDP:
             numeric=Bracket(self.numeric.lower, self.honest + other.honest),
             attack_lower=0.0,  # what attacks reach on one release says nothing at the larger delta
             caveats=tuple(dict.fromkeys(self.caveats + other.caveats)),
+            trust=self.trust,
         )
 
     def drawn_from(self, provenance: str) -> CentralDP:
@@ -248,11 +262,24 @@ class CentralDP:
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
         delta = rounded_up(self.delta)
+        if self.trust == "shuffler":
+            return self._lines_of_dummies(delta)
         people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
             f"honest shuffler, all {self.n:,} people honest: ({rounded_up(self.all)}, {delta})-differential privacy",
             f"honest shuffler, {people} assumed honest: ({rounded_up(self.honest)}, {delta})-differential privacy",
             f"shuffler colludes: the local guarantee remains, epsilon {rounded_up(self.colluding)}",
+        )
+
+    def _lines_of_dummies(self, delta: str) -> tuple[str, str, str]:
+        left = "every answer; there is no local promise"
+        if self.colluding < inf:
+            left = f"what the local guarantee leaves, epsilon {rounded_up(self.colluding)}"
+        return (
+            f"the shuffler adds the noise: ({rounded_up(self.honest)}, {delta})-differential privacy against the "
+            f"analyst{'' if self.honest_n < self.n else ' with any number of participants'}",
+            "if the shuffler adds dummies once and as specified and keeps their numbers and its randomness secret",
+            f"shuffler and analyst together read {left}",
         )
 
     def __str__(self) -> str:
