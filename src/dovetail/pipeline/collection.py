@@ -20,6 +20,7 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffle
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
 from dovetail.pipeline.files.table import Survey, as_text, read_survey
+from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Uniform
 
@@ -53,6 +54,8 @@ class Collection:
         Which public columns the groups are made of: what attackers know, and what an order guarantee is about.
     delta : float strictly between 0 and 1
         Of the central guarantee.
+    dummies : Dummies, optional
+        What the shuffler adds, where it is trusted with the noise.
     honest : int, optional
         People assumed honest; all by default.
     private : str
@@ -87,6 +90,7 @@ class Collection:
     fit: Fit | None = None
     groups: GroupsSection | None = None
     delta: float = 1e-6
+    dummies: Dummies | None = None
     honest: int | None = None
     private: str = "value"
     title: str = ""
@@ -99,6 +103,8 @@ class Collection:
         probability("delta", self.delta)
         if self.honest is not None:
             whole("honest", self.honest, least=1, most=self.survey.n)
+        if self.dummies is not None and not getattr(self.randomizer, "names_values", False):
+            raise ParameterError("`dummies` need reports that are symbols: use dt.KRR, or no local noise.")
 
     @classmethod
     def of(
@@ -113,6 +119,7 @@ class Collection:
         categories: Sequence[str] | None = None,
         missing: str = "refuse",
         delta: float = 1e-6,
+        dummies: Dummies | None = None,
         honest: int | None = None,
         title: str = "",
         rng: Entropy | None = None,
@@ -155,7 +162,7 @@ class Collection:
         if isinstance(randomizer, FrequencyRandomizer) and symbols != randomizer.k:
             raise ParameterError(f"`randomizer` must be of the {symbols} categories, got k = {randomizer.k}.")
         return cls(
-            survey, randomizer, shuffler, delta=delta, honest=honest, private=private, title=title,
+            survey, randomizer, shuffler, delta=delta, dummies=dummies, honest=honest, private=private, title=title,
             inferred=survey.categories is not None and categories is None, provenance=rng.provenance,
         )  # fmt: skip
 
@@ -189,7 +196,9 @@ class Collection:
         if self.origin is not None and self.as_configured:
             return self.origin.terms
         made = {one.name: repr(getattr(self.randomizer, one.name)) for one in fields(self.randomizer)}  # type: ignore[arg-type]
+        added = {} if self.dummies is None else {"dummies": repr(self.dummies)}
         document = {
+            **added,
             "private": self.private,
             "categories": self.categories,
             "randomizer": [type(self.randomizer).__module__, self.randomizer.name, made],

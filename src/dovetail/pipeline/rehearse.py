@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.stages import Reports
@@ -11,7 +12,7 @@ from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
 from dovetail.pipeline.evaluate.copying import released_copies
-from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report
+from dovetail.pipeline.evaluate.evaluate import NOT_WITH_DUMMIES, evaluate, privacy_report
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
@@ -62,9 +63,11 @@ def rehearse(
     rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
     reports = collection.randomizer.randomize(collection.survey.values, rng)
     every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
-    learned = learnability(
-        wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
-    )
+    learned: dict[str, Any] = dict.fromkeys(every, NOT_WITH_DUMMIES)
+    if collection.dummies is None:
+        learned = learnability(
+            wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
+        )
     found = [
         replace(
             _one(one, reports, wanted, attack or AttackSection.choose({}), rng, progress),
@@ -73,7 +76,8 @@ def rehearse(
         for one in every.values()
     ]
     progress("copying", 0, 1)
-    found[0] = replace(found[0], copying=released_copies(collection, rng))
+    copying = NOT_WITH_DUMMIES if collection.dummies is not None else released_copies(collection, rng)
+    found[0] = replace(found[0], copying=copying)
     progress("copying", 1, 1)
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return privacy_report(
@@ -93,8 +97,12 @@ def _one(
     shuffler = collection.shuffler
     progress(f"shuffle: {shuffler.name}", 0, 1)
     batch = shuffler.shuffle(reports, rng)
+    if collection.dummies is not None:
+        batch = collection.dummies.add(batch, rng)
     progress(f"shuffle: {shuffler.name}", 1, 1)
     evaluation = evaluate(
         collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
     )
+    if collection.dummies is not None:
+        return replace(evaluation, attacks=NOT_WITH_DUMMIES)
     return replace(evaluation, attacks=attacks(collection, attack, rng, progress))

@@ -145,6 +145,8 @@ def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *,
 
     def draw() -> pl.DataFrame:
         batch = shuffler.shuffle(randomizer.randomize(survey.values, rng), rng)
+        if collection.dummies is not None:  # once: a repeated run reads the recorded batch
+            batch = collection.dummies.add(batch, rng)
         columns = to_columns(randomizer, batch, collection.categories)
         return pl.DataFrame([*survey.public, *columns]) if shuffler.keeps_places else columns
 
@@ -175,6 +177,7 @@ def _request(collection: Collection) -> ReleaseRequest:
         alpha=shuffler.guarantee.alpha,
         n=survey.n,
         shuffler=shuffler.name,
+        dummies=0 if collection.dummies is None else 2 * collection.dummies.k * collection.dummies.reach,
     )
 
 

@@ -26,6 +26,7 @@ class LedgerEntry:
     unit: float | None = None  # nats of one report; entries without it count `epsilon` for everybody
     schema_version: int = 2
     note: str = ""  # what else adding up releases needs to know
+    dummies: int = 0  # most that the shuffler has added to the reports of n people
 
     def is_what(self, request: ReleaseRequest) -> bool:
         """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""
@@ -59,6 +60,8 @@ class ReleaseRequest:
         Number of the last release that was counted for this request; a later one makes it void.
     note : str
         What else adding up releases needs to know, such as a limit; no values.
+    dummies : int
+        Most reports of nobody that are released with those of the people.
     """
 
     table: bytes
@@ -74,6 +77,7 @@ class ReleaseRequest:
     rounds: list[str] = field(default_factory=list)
     after: int | None = None
     note: str = ""
+    dummies: int = 0
 
 
 @dataclass(frozen=True)

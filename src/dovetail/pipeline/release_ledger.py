@@ -128,7 +128,7 @@ class ReleaseLedger:
         sent = np.ones(people.size, np.int64) if request.sent is None else request.sent
         entry = LedgerEntry(
             after + 1, table, terms, request.epsilon, request.alpha, groups, request.n, request.shuffler, unit,
-            note=request.note,
+            note=request.note, dummies=request.dummies,
         )  # fmt: skip
         self._write(entry, draw(), people, sent, rounds)
         return entry
@@ -245,7 +245,7 @@ class ReleaseLedger:
     def _read(self, entry: LedgerEntry) -> pl.DataFrame:
         try:
             reports = pl.read_parquet(self._home(entry) / _REPORTS)
-            if reports.height != entry.n:
+            if not entry.n <= reports.height <= entry.n + entry.dummies:
                 raise OSError(f"{reports.height} reports instead of {entry.n} in release {entry.number}")
             return reports
         except (OSError, pl.exceptions.PolarsError) as error:

@@ -321,6 +321,7 @@ def central_document(central: CentralDP | Missing) -> Any:
         "n": central.n,
         "honest_n": central.honest_n,
         "neighbours": central.neighbours,
+        "trust": central.trust,
         "method": central.method,
         "source": central.source,
         "numeric_lower": central.numeric.lower,

@@ -84,6 +84,8 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = _made(reports, options.told(settings))
+    if made.get("dummies"):
+        raise DataError(f"{reports}: holds dummies of the shuffler; its estimates are those of the report beside it.")
     known, randomizer = made.get("categories"), _randomizer(made)
     public, wanted = table.drop(report_columns(table)), split_names(by)
     for name in wanted:

@@ -27,6 +27,8 @@ from dovetail.pipeline.config.sections import (
     Spellings,
 )
 from dovetail.pipeline.files.table import Survey, read_survey
+from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.open_answers import OpenAnswers
 from dovetail.shuffle.groups.groups import Groups
 
 Points = NDArray[np.float64]  # (n, d)
@@ -50,6 +52,7 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         fit,
         settings.shuffle.groups,
         delta=settings.promise.delta,
+        dummies=build_dummies(settings, survey.categories),
         honest=honest,
         private=settings.data.private,
         title=settings.title or "",
@@ -74,10 +77,23 @@ def fit_beside(section: ShuffleSection, public: pl.DataFrame, *, n: int) -> Shuf
     return fit_of(section, n)(public)
 
 
+def build_dummies(settings: RunConfig, categories: tuple[str, ...] | None) -> Dummies | None:
+    """What the shuffler adds, where it is trusted with the noise."""
+    promise = settings.promise
+    if promise.trust != "shuffler" or promise.epsilon is None:
+        return None
+    try:
+        return Dummies(len(categories or ()), promise.epsilon, promise.delta)
+    except ParameterError as error:
+        raise ConfigError(f"[promise] {error}") from None
+
+
 def build_randomizer(
-    asked: RandomizeSection, data: DataSection, categories: tuple[str, ...] | None
+    asked: RandomizeSection | None, data: DataSection, categories: tuple[str, ...] | None
 ) -> FrequencyRandomizer | NumericRandomizer:
     """The randomizer that every device runs: of the categories, or of a number in the declared range."""
+    if asked is None:
+        return OpenAnswers(len(categories or ()))
     kind: Any = asked.kind
     numeric = {"lower": data.lower, "upper": data.upper, "grid": data.grid}
     domain: dict[str, Any] = numeric if categories is None else {"k": len(categories)}
@@ -144,13 +160,15 @@ def terms(settings: RunConfig) -> bytes:
         "randomize": {
             **dict.fromkeys(("beta", "rho", "precision")), **_set_by_hand(asked),
             "randomizer": asked.randomizer, "epsilon": asked.epsilon,
-        },
+        } if asked is not None else None,
         "shuffle": {
             **dict.fromkeys(("refine", "k")), **{k: v for k, v in _set_by_hand(shuffle).items() if k not in files},
             **shuffle.model_dump(mode="json", include={"shuffler", "alpha", "groups", "compare"}),
         },
         "promise": {"cap": settings.promise.cap, **_set_by_hand(settings.promise, "spread")},
     }  # fmt: skip
+    if settings.promise.trust != "local":
+        chosen["promise"] |= settings.promise.model_dump(mode="json", include={"trust", "epsilon", "delta"})
     read = {name: path for name, path in files.items() if path and name not in files_of(shuffle, of_streams=True)}
     digests = [_digest(path) for path in read.values()]  # a stream's are read with it
     return json.dumps(chosen, sort_keys=True).encode() + b"".join(digests)

@@ -31,7 +31,7 @@ class RunConfig(Section):
     mode: Literal["rehearsal", "release"]
     seed: Annotated[int, Field(ge=0)] | None = None
     data: DataSection
-    randomize: AnyRandomizeSection
+    randomize: AnyRandomizeSection | None = None
     shuffle: AnyShuffleSection = ShuffleSection()
     promise: PromiseSection = PromiseSection()
     estimate: EstimateSection = EstimateSection()
@@ -65,8 +65,9 @@ class RunConfig(Section):
             )
         if release and "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
+        self._trusted()
         question = "mean" if self.data.numeric else "frequency"
-        if question != self.randomize.kind.question:
+        if self.randomize is not None and question != self.randomize.kind.question:
             *most, last = [kind.name for kind in RANDOMIZERS if kind.question == question]
             wanted = f"{', '.join(most)} or {last}"
             raise ValueError(
@@ -89,6 +90,26 @@ class RunConfig(Section):
                     )
         return self
 
+    def _trusted(self) -> None:
+        """Whether what is collected fits to who makes the noise."""
+        if self.promise.trust == "local":
+            if self.randomize is None:
+                raise ValueError("[randomize] is missing: without local noise, set [promise] trust = \"shuffler\"")
+            return
+        needs = '[promise] trust = "shuffler"'
+        if self.data.numeric:
+            raise ValueError(f"{needs} is for categories: group the numbers, or trust nobody with them")
+        if self.randomize is not None and self.randomize.randomizer != "krr":
+            raise ValueError(f'{needs} goes without [randomize], or with randomizer "krr" as a second layer')
+        for place, given in {
+            f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform",
+            "[shuffle] compare": bool(self.shuffle.compare),
+            "[estimate] by": bool(self.estimate.by),
+            "[attack]": "attack" in self.model_fields_set,
+        }.items():
+            if given:
+                raise ValueError(f"{place} does not go with {needs}; remove it")
+
     def _stream_or_table(self) -> None:
         if self.data.time is None:
             only = {
@@ -106,7 +127,7 @@ class RunConfig(Section):
         }.items():
             if given:
                 raise ValueError(f"{place} is for single tables, not for streams; remove it")
-        if self.promise.cap is not None and self.promise.cap < self.randomize.epsilon:
+        if self.promise.cap is not None and self.randomize and self.promise.cap < self.randomize.epsilon:
             raise ValueError(
                 f"[promise] cap must be at least the {self.randomize.epsilon:g} nats of one report, "
                 f"got {self.promise.cap!r}"

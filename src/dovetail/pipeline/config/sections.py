@@ -297,8 +297,14 @@ class ShuffleSection(_MechanismSection):
 
 
 class PromiseSection(Section):
-    """What the central guarantee is stated for."""
+    """What the central guarantee is stated for, and who makes the noise that it rests on.
 
+    `trust`: "local", every person's own report; "shuffler", which adds dummies so that the batch is
+    (`epsilon`, `delta`)-private, and reads every answer together with the analyst.
+    """
+
+    trust: Literal["local", "shuffler", "users"] = "local"
+    epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     honest: Annotated[int, Field(ge=1)] | None = None
     cap: Annotated[float, Field(gt=0)] | None = None
@@ -306,6 +312,10 @@ class PromiseSection(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.trust == "users":
+            raise ValueError('`trust` "users", dummies that devices send, is not available: use "shuffler" or "local"')
+        if (self.trust == "shuffler") != (self.epsilon is not None):
+            raise ValueError('`epsilon` is what the dummies of `trust` = "shuffler" promise: give both or neither')
         if self.spread is not None and self.cap is None:
             raise ValueError("`spread` divides what `cap` pays for among so many rounds: set `cap` too")
         return self

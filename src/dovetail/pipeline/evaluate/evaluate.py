@@ -9,17 +9,22 @@ import numpy as np
 import polars as pl
 
 from dovetail import __version__
+from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.core.stages import Reports
+from dovetail.estimate.with_dummies import estimate_with_dummies
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
-from dovetail.pipeline.evaluate.estimates import estimates
+from dovetail.pipeline.evaluate.estimates import LEVEL, estimates, shares_of
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.pipeline.evaluate.sentences import assumptions, collection_document, randomizer_document, steps
 from dovetail.pipeline.files.report_columns import describe_reports
-from dovetail.report.document import Evaluation, Missing, PrivacyReport
+from dovetail.randomize.krr import KRR
+from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
+from dovetail.shuffle.dummies.dummies import Dummies
 
+NOT_WITH_DUMMIES = Missing("not measured where the shuffler adds dummies: its promise holds against any knowledge")
 NO_ORDER = "a uniform shuffle keeps no order, so no report belongs to a group"
 
 
@@ -29,6 +34,8 @@ def evaluate(
     """All metrics that do not need the truth; with it (n,), the estimates stand beside it."""
     randomizer, shuffler = collection.randomizer, collection.shuffler
     public: pl.DataFrame | Missing = collection.survey.public if shuffler.keeps_places else Missing(NO_ORDER)
+    if collection.dummies is not None:
+        return _with_dummies(collection, collection.dummies, batch, truth=truth, provenance=provenance)
     found = estimates(
         randomizer, batch, public, shuffler, wanted=estimate, labels=collection.categories or ["mean"], truth=truth
     )
@@ -48,6 +55,36 @@ def evaluate(
             law="estimated" if known is None else "empirical",
         ),
         estimates=replace(found, better=better_randomizer(randomizer, n=shuffler.n, delta=collection.delta)),
+    )
+
+
+def _described(collection: Collection) -> dict[str, Any]:
+    """What a later stage must know of dummies among the released reports."""
+    dummies = collection.dummies
+    if dummies is None:
+        return {}
+    return {"dummies": {"epsilon": dummies.epsilon, "delta": dummies.delta, "people": collection.n}}
+
+
+def _with_dummies(
+    collection: Collection, dummies: Dummies, batch: Reports, *, truth: Any, provenance: str
+) -> Evaluation:
+    """All that is known of a batch with dummies: who has to be trusted differs, and so do errors and promises."""
+    randomizer, n = collection.randomizer, collection.n
+    layer = randomizer if isinstance(randomizer, KRR) else None
+    promise = dummies_guarantee(
+        dummies, n=n, delta=collection.delta, randomizer=layer, honest=collection.honest
+    ).drawn_from(provenance)
+    shares = estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
+    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / n]
+    everybody = shares_of(shares, collection.categories or [], true)
+    return Evaluation(
+        shuffler=collection.shuffler.name,
+        local=randomizer.guarantee.drawn_from(provenance),
+        central=promise,
+        order=order_evaluation(collection.shuffler, provenance=provenance),
+        leakage=NOT_WITH_DUMMIES,
+        estimates=Estimates("share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], better=NOT_WITH_DUMMIES),
     )
 
 
@@ -71,6 +108,7 @@ def privacy_report(
             collection.categories,
             provenance,
             shuffle=collection.asked.get("shuffle", {"shuffler": collection.shuffler.name}),
+            **_described(collection),
         ),
         **rest,
     )

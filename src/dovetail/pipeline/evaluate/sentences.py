@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from math import isinf
 from typing import Any
 
 from dovetail.core.guarantee import CentralDP
@@ -44,7 +45,14 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
     if collection.inferred:
         what = "bounds" if collection.categories is None else "categories"
         lines.append(f"Here the {what} were inferred from the private column: a release must declare them.")
-    if isinstance(evaluation.central, CentralDP):
+    if collection.dummies is not None:
+        lines[0] = "Each person sends exactly one report."
+        lines.append(
+            "The shuffler is trusted with the noise: it draws the dummies once, from the operating system, as specified, "
+            "tells nobody their numbers, and the analyst sees the shuffled batch alone. A shuffler that adds none voids "
+            "the promise."
+        )
+    elif isinstance(evaluation.central, CentralDP):
         central = evaluation.central
         lines.append(
             f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
@@ -66,17 +74,24 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
 def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     local, central = evaluation.local, evaluation.central
+    dummies = isinstance(central, CentralDP) and central.trust == "shuffler"
+    bare = isinf(local.epsilon)
     alpha = evaluation.order.guarantee.alpha
     return (
         {
             "stage": "randomize",
-            "what": f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
-            "guarantee": f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy",
+            "what": "Each device sends its answer as it is, under the analyst's key."
+            if bare
+            else f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
+            "guarantee": "no local promise"
+            if bare
+            else f"({upward(local.epsilon)}, {upward(local.delta)})-local differential privacy",
             "theorem": local.source,
         },
         {
             "stage": "shuffle",
-            "what": f"The batch is reordered by {evaluation.shuffler}; the shuffler never looks at the reports.",
+            "what": f"The batch is reordered by {evaluation.shuffler}; the shuffler never looks at the reports."
+            + (" It adds dummies of every answer." if dummies else ""),
             "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {upward(alpha)}",
             "theorem": "; ".join(
                 [evaluation.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])

@@ -123,6 +123,8 @@ def amplifies(block: Document) -> bool:
 def honesty_assumption(block: Document) -> str:
     """Who has to be honest for the central guarantee that is quoted."""
     n, honest = block["n"], block["honest_n"]
+    if block.get("trust") == "shuffler":
+        return "the shuffler adds its dummies once and as specified and keeps their numbers and its randomness secret"
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
     return f"the shuffler and {whom} it mixes are honest"
 

@@ -32,6 +32,12 @@ def _setting(document: Document) -> Iterator[str]:
         rounds = document["rounds"]
         who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
     yield f"{who}, one private column: {collection['private']} ({kind})."
+    if _trusts_the_shuffler(document) and not math.isfinite(float(document["local"]["epsilon"])):
+        yield (
+            "Answers leave their owners without noise; the shuffler mixes them, adds dummies of every answer, and the "
+            "shares are then estimated. Shuffler and analyst together read every answer."
+        )
+        return
     yield (
         "Every answer is randomized before it leaves its owner "
         f"({randomizer.get('label', display_name(randomizer['name']))}, ε = {upward(randomizer['epsilon'])}), "
@@ -54,12 +60,22 @@ def _promises(document: Document) -> Iterator[str]:
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
+    elif _trusts_the_shuffler(document):
+        yield (
+            f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against the "
+            f"analyst with any number of participants, if {honesty_assumption(central)}."
+        )
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:
         yield (
             f"This is release {release['number']} of {release['releases']} about these people; "
             f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
         )
+
+
+def _trusts_the_shuffler(document: Document) -> bool:
+    central = document["central"]
+    return missing_reason(central) is None and central.get("trust") == "shuffler"
 
 
 def _learned(document: Document) -> Iterator[str]:

@@ -50,6 +50,8 @@ def grade(epsilon: float) -> str:
 def _promised(document: Document) -> VerdictLine:
     central, local = document["central"], _local(document)
     alone = f"ε = {upward(local)} for {_single(document)}, whoever cheats"
+    if missing_reason(central) is None and central.get("trust") == "shuffler":
+        return _promised_by_dummies(document, local)
     lead = "A release with these settings would promise " if document["mode"] == "rehearsal" else ""
     if missing_reason(central) is not None or not amplifies(central):
         return VerdictLine("Promised", grade(local), f"{lead}{alone}; shuffling adds nothing to that.")
@@ -60,6 +62,18 @@ def _promised(document: Document) -> VerdictLine:
         f"and {central['honest_n']:,} of {central['n']:,} people are honest; {alone}."
     )
     return VerdictLine("Promised", grade(epsilon) if small else "weak", text)
+
+
+def _promised_by_dummies(document: Document, local: float) -> VerdictLine:
+    central = document["central"]
+    left = "read every answer: no local promise" if math.isinf(local) else f"are left with ε = {upward(local)}"
+    would = " would hold" if document["mode"] == "rehearsal" else ""
+    text = (
+        f"The shuffler adds the noise: ε = {upward(central['epsilon'])} with δ = {upward(central['delta'])}{would} "
+        "against the analyst with any number of participants, if the shuffler adds its dummies once and as specified "
+        f"and keeps their numbers secret. Shuffler and analyst together {left}."
+    )
+    return VerdictLine("Promised", grade(float(central["epsilon"])), text)
 
 
 def _local(document: Document) -> float:
@@ -108,7 +122,7 @@ def _advice(document: Document) -> str:
 
 def _steps(document: Document) -> Iterator[str]:
     central, local, estimates = document["central"], _local(document), document["estimates"]
-    if local > REASONABLE:
+    if local > REASONABLE and (missing_reason(central) is not None or central.get("trust") != "shuffler"):
         yield f"Lower the ε of one report: with {upward(local)} it is all but an open answer."
     if missing_reason(central) is None and float(central["delta"]) * central["n"] >= 1.0:
         yield f"Lower δ: it is not below 1/n = {upward(1.0 / central['n'])}."

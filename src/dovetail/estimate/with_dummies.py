@@ -1,0 +1,69 @@
+"""Shares of the symbols behind a batch to which the shuffler has added dummies."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dovetail.core.checks import whole
+from dovetail.core.errors import ParameterError
+from dovetail.core.estimate import Estimate
+from dovetail.core.stages import FrequencyRandomizer
+from dovetail.estimate.simplex import project_shares
+from dovetail.shuffle.dummies.dummies import Dummies
+
+
+def estimate_with_dummies(
+    dummies: Dummies, batch: ArrayLike, *, n: int, randomizer: FrequencyRandomizer | None = None
+) -> Estimate:
+    r"""Shares (k,) of the symbols among n people, with standard errors.
+
+    .. math:: \hat f = \mathrm{invert}\Bigl(\frac{h - s}{n}\Bigr), \qquad
+              \mathrm{se}^2 = \frac{V(\hat f)}{n} + \frac{\mathrm{Var}\, Z}{(p - q)^2 n^2}
+
+    V and p - q belong to the local noise; without it V = 0, p - q = 1, and every count has the standard deviation of
+    Z. n is public, the number of reports in the batch is larger.
+
+    Parameters
+    ----------
+    batch : int array
+        Reports and dummies in any order.
+    n : int
+        People behind the batch.
+    randomizer : KRR, optional
+        The local noise, where there is some.
+
+    Raises
+    ------
+    ParameterError
+        For a randomizer whose reports are no symbols, or of other symbols.
+    DataError
+        For a batch that n people with these dummies cannot have made.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies = Dummies(k=3, epsilon=1.0, delta=1e-6)
+    >>> batch = dummies.add([0] * 700 + [2] * 300, rng=simulation(1))
+    >>> estimate_with_dummies(dummies, batch, n=1000).value.round(3).tolist()
+    [0.702, -0.001, 0.3]
+    """
+    people = whole("n", n, least=1)
+    counts = dummies.counts(batch)
+    dummies.people(int(np.size(batch)), people)
+    value, local, stretch = counts / people, np.zeros(dummies.k), 1.0
+    if randomizer is not None:
+        if not randomizer.names_values or randomizer.k != dummies.k:
+            raise ParameterError(f"`randomizer` must report one of these {dummies.k:,} symbols, got {randomizer!r}.")
+        value = randomizer.invert(counts, people)
+        local = randomizer.variance(project_shares(value))
+        one = randomizer.invert(np.eye(1, dummies.k)[0], 1)
+        stretch = float(one[0] - one[-1])  # 1 / (p - q)
+    shares = project_shares(value)
+    noise = local / people + dummies.variance * (stretch / people) ** 2
+    return Estimate(
+        value=value,
+        standard_error=np.sqrt(noise),
+        n=people,
+        population_error=np.sqrt(noise + shares * (1.0 - shares) / people),
+    )
