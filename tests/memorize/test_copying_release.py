@@ -9,7 +9,7 @@ import pytest
 import dovetail as dt
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.rehearse import rehearse
-from dovetail.report.sections.attacks import copying_notes
+from dovetail.report.sections.released_people import copying_notes
 
 
 def rehearsed(epsilon: float, *, public: list[str], people: int = 600) -> Any:
@@ -50,4 +50,4 @@ def test_columns_that_many_share_repeat_by_coincidence() -> None:
 def test_where_it_does_not_apply_the_reason_is_given(options: Any, why: str) -> None:
     found = rehearsed(1.0, **options)
     assert found["copying"]["value"] is None and why in found["copying"]["reason"]
-    assert copying_notes(found) == ()
+    assert copying_notes(found) == (f"Copies in the release do not apply: {found['copying']['reason']}.",)

@@ -13,6 +13,7 @@ from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
 from dovetail.pipeline.evaluate.copying import released_copies
 from dovetail.pipeline.evaluate.evaluate import NOT_WITH_DUMMIES, evaluate, privacy_report
+from dovetail.pipeline.evaluate.label_inference import released_labels
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
@@ -75,10 +76,13 @@ def rehearse(
         )
         for one in every.values()
     ]
-    progress("copying", 0, 1)
-    copying = NOT_WITH_DUMMIES if collection.dummies is not None else released_copies(collection, rng)
-    found[0] = replace(found[0], copying=copying)
-    progress("copying", 1, 1)
+    dummies = collection.dummies is not None
+    progress("copying", 0, 2)
+    copying = NOT_WITH_DUMMIES if dummies else released_copies(collection, rng)
+    progress("copying", 1, 2)
+    labels = NOT_WITH_DUMMIES if dummies else released_labels(collection, rng)
+    found[0] = replace(found[0], copying=copying, label_inference=labels)
+    progress("copying", 2, 2)
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return privacy_report(
         collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=seed, release=NOTHING,

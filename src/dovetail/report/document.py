@@ -172,6 +172,7 @@ class Evaluation:
     attacks: dict[str, MeasuredAttack | Missing] | Missing = NO_TRUTH
     learnability: list[Learnability] | Missing = NO_TRUTH
     copying: dict[str, Any] | Missing = NO_COPYING
+    label_inference: dict[str, Any] | Missing = NO_COPYING
 
     @property
     def attack(self) -> MeasuredAttack | Missing:
@@ -304,6 +305,7 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         else [{"name": name, **to_jsonable(found)} for name, found in evaluation.attacks.items()],
         "learnability": evaluation.learnability,
         "copying": evaluation.copying,
+        "label_inference": evaluation.label_inference,
         "estimates": evaluation.estimates,
     }
 

@@ -32,8 +32,10 @@ def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
         return Missing(NO_PUBLIC)
     if isinstance(randomizer, FrequencyRandomizer) and not randomizer.names_values:
         return Missing(NO_VALUES)
-    if not LEAST <= survey.n <= MOST:
-        return Missing(f"copying is measured for {LEAST} to {MOST:,} people, got {survey.n:,}")
+    if survey.n < LEAST:
+        return Missing(f"half of the people are held out as a fresh sample, which needs {LEAST}, got {survey.n:,}")
+    if survey.n > MOST:
+        return Missing(f"copying is measured for at most {MOST:,} people, got {survey.n:,}")
     here = np.zeros(survey.n, dtype=np.bool_)
     here[rng.permutation(survey.n)[: survey.n // 2]] = True
     try:

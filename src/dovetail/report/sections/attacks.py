@@ -6,6 +6,7 @@ from typing import Any
 
 from dovetail.attack.experiment.result import ATTACK
 from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason, percent, percent_up
+from dovetail.report.sections.released_people import copying_notes, label_notes
 from dovetail.report.sections.sentences import attacks_of, learnability_of
 from dovetail.report.sections.tables import Table
 
@@ -15,7 +16,7 @@ def attack_table(document: Document) -> Table:
     attacks = attacks_of(document)
     if not attacks:
         why = f"No attack was mounted: {missing_reason(document['attacks'])}."
-        return Table((), (), (why, *copying_notes(document)))
+        return Table((), (), (why, *copying_notes(document), *label_notes(document)))
     known = [attack for attack in attacks if missing_reason(attack) is None]
     level = percent(known[0]["level"]) if known else ABSENT
     columns = ("attack", "right", "chance level", f"{level} interval", "nearly always right")
@@ -35,7 +36,7 @@ def attack_table(document: Document) -> Table:
         )
         notes += [f"{attack['name']}: {attack['remark']}." for attack in known if attack.get("remark")]
         notes += worse_than_blind(known)
-    return Table(columns, rows, (*notes, *copying_notes(document)))
+    return Table(columns, rows, (*notes, *copying_notes(document), *label_notes(document)))
 
 
 def worse_than_blind(attacks: list[Document]) -> list[str]:
@@ -46,20 +47,6 @@ def worse_than_blind(attacks: list[Document]) -> list[str]:
         for attack in attacks
         if attack.get("mounted", ATTACK) != ATTACK
     ]
-
-
-def copying_notes(document: Document) -> tuple[str, ...]:
-    """Whether released rows repeat people, in words; nothing in documents that do not say."""
-    found = document.get("copying")
-    if found is None or missing_reason(found) is not None:
-        return ()
-    nearer = percent(1.0 - found["delta"]["value"])
-    return (
-        f"Copies: {percent(found['copies'])} of {found['released']:,} released rows equal somebody's public columns "
-        f"and true value together; of people who are not in the release {percent(found['coincidences'])} do. A "
-        f"released row is nearer to the people in the release than somebody else is with chance {nearer} (half: no "
-        f"nearer); who is in it is told with an AUC of {found['membership']:.3f}. Public columns leave as they are.",
-    )
 
 
 def _cells(attack: Document) -> tuple[str, ...]:
