@@ -103,7 +103,7 @@ def test_label_inference_of_numbers_does_not_apply() -> None:
 @pytest.mark.exhaust
 @pytest.mark.parametrize("public", [["age"], ["weight"]])
 def test_reports_that_say_nothing_are_found_to_tell_in_one_release_of_forty(public: list[str]) -> None:
-    """epsilon 1e-9, found where p <= .05 and the gap is positive: 2.5 % of 400 runs; more than 28: chance below 3e-6."""
+    """epsilon 1e-9, found where p <= .05 and the gap is positive: 2.5 % of 400; more than 28: below 1e-6."""
     hits = 0
     for seed in range(400):
         found: Any = released_labels(asked(1e-9, public=public, people=200, seed=seed), dt.simulation(1000 + seed))
