@@ -10,7 +10,7 @@ from dovetail.memorize.copying.baselines.frechet import frechet_distance
 from dovetail.memorize.copying.baselines.kernel_mmd import three_sample_mmd
 from dovetail.memorize.copying.baselines.precision_recall import curve_of, precision_recall
 from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
-from dovetail.memorize.copying.training_index import TrainingIndex
+from dovetail.memorize.copying.search.training_index import TrainingIndex
 
 DRAW = np.random.default_rng(1).standard_normal
 TRAIN, OTHER = DRAW((400, 3)), 1.5 * DRAW((300, 3)) + 0.5

@@ -15,7 +15,7 @@ from dovetail.memorize.copying.controls import (
 from dovetail.memorize.copying.copied_fraction import clopper_pearson, copied_fraction
 from dovetail.memorize.copying.data_copying import detect_copying
 from dovetail.memorize.copying.detectable_effect import detectable_by_tail
-from dovetail.memorize.copying.training_index import TrainingIndex
+from dovetail.memorize.copying.search.training_index import TrainingIndex
 
 Neighbours = tuple[np.ndarray, np.ndarray]
 

@@ -48,6 +48,9 @@ def _copying(
     overlap: Annotated[
         str, typer.Option(help="Fresh rows that stand in TRAIN: refuse, drop or keep them.")
     ] = "refuse",
+    search: Annotated[
+        str, typer.Option(help="Of training rows near GENERATED: auto, exact or approximate (auto: from a million).")
+    ] = "auto",
     deduplicate: Annotated[bool, typer.Option("--deduplicate", help="Compare distinct rows only.")] = False,
     level: Annotated[float, typer.Option(help="Level of each of the verdict's two families of tests.")] = 0.05,
     tail: Annotated[int, typer.Option(help="How many nearest points the tail tests look at.", min=1)] = 10,
@@ -84,7 +87,7 @@ def _copying(
     with progress_bar(hidden=as_json) as progress:
         prepared = CopyingTest.prepare(
             samples.points["train"], samples.points["fresh"], holdout=samples.points.get("holdout"),
-            distance=distance, cells=_cells(cells, samples), overlap=overlap,  # type: ignore[arg-type]
+            distance=distance, cells=_cells(cells, samples), overlap=overlap, search=search,  # type: ignore[arg-type]
             widths=None if samples.mixed is None else samples.mixed.widths,
             deduplicate=deduplicate, level=level, tail=tail, seed=seed, progress=progress,
         )  # fmt: skip

@@ -43,7 +43,8 @@ from dovetail.memorize.copying.mann_whitney import rank_test
 from dovetail.memorize.copying.reference import ReferenceResult, reference_result
 from dovetail.memorize.copying.result import CopyingResult, Duplicates, NearestCopy
 from dovetail.memorize.copying.samples import apart, checked, varied
-from dovetail.memorize.copying.training_index import Distance, TrainingIndex, normalized
+from dovetail.memorize.copying.search.generated_search import GeneratedSearch, choose_search
+from dovetail.memorize.copying.search.training_index import Distance, TrainingIndex, normalized
 
 Points = NDArray[np.float64]  # (n, d)
 Progress = Callable[[str, int, int], None]
@@ -82,6 +83,7 @@ class CopyingTest:
     fresh: Points
     keys: Keys
     index: TrainingIndex
+    search: GeneratedSearch
     distances: NDArray[np.float64]
     fresh_rows: NDArray[np.int64]
     folds: tuple[_Fold, ...]
@@ -109,6 +111,7 @@ class CopyingTest:
         cells: int | Partition | None = None,
         cross_fit: bool | None = None,
         overlap: str = "refuse",
+        search: str = "auto",
         deduplicate: bool = False,
         level: float = 0.05,
         tail: int = 10,
@@ -134,6 +137,9 @@ class CopyingTest:
             Fit cells on one half of T and search neighbours in the other, both ways; default: where T is small.
         overlap : "refuse", "drop" or "keep"
             What to do with fresh rows that stand in T.
+        search : "auto", "exact" or "approximate"
+            Of the training rows nearest to generated ones; everything else is exact. "auto" is approximate from a
+            million training rows on, where it finds 99 % of the neighbours of fresh points.
         deduplicate : bool
             Compare distinct rows of P and Q only.
         level : float in (0, 1)
@@ -167,13 +173,16 @@ class CopyingTest:
         )
         index = TrainingIndex(t, distance)
         distances, rows = index.nearest(p, tick=lambda done, total: progress("fresh", done, total))
+        ask = choose_search(
+            index, (p, distances), search=search, seed=seed, tick=lambda done, total: progress("lists", done, total)
+        )
         progress("cells", 0, 1)
         folds = _folds(t, p, index, distances, cells=cells, cross_fit=cross_fit, seed=seed, rng=rng)
         progress("cells", 1, 1)
         some = rng.permutation(len(t))[:THRESHOLD_ROWS]
         threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
         return cls(
-            raw, other, row_keys(raw), index, distances, rows, folds, _pools(t, v, rng), threshold, distance,
+            raw, other, row_keys(raw), index, ask, distances, rows, folds, _pools(t, v, rng), threshold, distance,
             constant, unrepeated_columns(raw), level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
@@ -186,7 +195,9 @@ class CopyingTest:
             raw = checked(raw[places], "generated, distinct rows")
         rng = simulation(self.seed + 1)
         q = normalized(raw, self.distance, "generated")
-        distances, rows = self.index.nearest(q, tick=lambda done, total: progress("generated", done, total))
+        distances, rows, searched = self.search.nearest(
+            q, rng, tick=lambda done, total: progress("generated", done, total)
+        )
         cells = merge_folds(
             [
                 compare_cells((fold.fresh, fold.labels), (found, fold.partition(q)), level=self.level, rng=rng)
@@ -237,6 +248,7 @@ class CopyingTest:
             distance=self.distance,
             constant_columns=self.constant,
             fresh_at_zero=float((self.distances == 0.0).mean()),
+            search=searched,
         )
 
     def cells_of(self, points: Points) -> NDArray[np.int64]:

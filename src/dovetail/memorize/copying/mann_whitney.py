@@ -40,6 +40,13 @@ class RankTest:
     p_underfitting: float
     method: Method
 
+    def p_underfitting_below(self, missed: float) -> float:
+        """p for under-fitting where this share of the generated distances may be too large, and Delta by as much."""
+        if missed == 0.0:
+            return self.p_underfitting
+        spread = sqrt((self.n + self.m + 1) / (12.0 * self.n * self.m))
+        return max(self.p_underfitting, _normal_below(-(self.delta - 0.5 - missed) / spread))
+
 
 def rank_test(fresh: Distances, generated: Distances, *, rng: Entropy | None = None) -> RankTest:
     """Compare the distances (n,) of fresh points and (m,) of generated points; both at least one.

@@ -17,7 +17,7 @@ from scipy.stats import norm, rankdata
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.memorize.copying.baselines.frechet import frechet_distance
-from dovetail.memorize.copying.training_index import Distance, TrainingIndex
+from dovetail.memorize.copying.search.training_index import Distance, TrainingIndex
 
 Points = NDArray[np.float64]  # (n, d)
 Labels = NDArray[np.int64]  # (n,)

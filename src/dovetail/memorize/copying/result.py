@@ -9,6 +9,7 @@ from dovetail.memorize.copying.cells import CellComparison
 from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membership, PairedTail, TailTest
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks, detectable_by_tail
 from dovetail.memorize.copying.mann_whitney import RankTest
+from dovetail.memorize.copying.search.generated_search import SearchNote
 
 LITERAL = 0.01
 TIED = 0.1  # share of fresh points at distance 0, above which the test is weak
@@ -72,6 +73,17 @@ class CopyingResult:
     distance: str
     constant_columns: int
     fresh_at_zero: float
+    search: SearchNote
+
+    @property
+    def delta_interval(self) -> tuple[float, float]:
+        """Of Delta over all points; longer at the lower end by what an approximate search may have missed."""
+        return max(0.0, self.interval[0] - self.search.missed), self.interval[1]
+
+    @property
+    def p_underfitting(self) -> float:
+        """At least the p-value of exact search: neighbours that were missed feign under-fitting."""
+        return self.overall.p_underfitting_below(self.search.missed)
 
     @property
     def closeness(self) -> dict[str, float]:
@@ -148,10 +160,9 @@ class CopyingResult:
         return self._detectable(self.level / len(self.closeness))
 
     def _detectable(self, level: float) -> tuple[float, float]:
-        return (
-            detectable_by_ranks(self.n, self.m, level=level),
-            detectable_by_tail(self.n, self.m, self.tail.k, level=level),
-        )
+        ranks = detectable_by_ranks(self.n, self.m, level=level) + self.search.missed
+        tail = detectable_by_tail(self.n, self.m, self.tail.k, level=level) / (1.0 - self.search.missed)
+        return min(1.0, ranks), min(1.0, tail)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -177,7 +188,11 @@ class CopyingResult:
                 f"{self.cells.left_out} cells have fewer than 20 fresh or generated points and were not tested; what "
                 "happens there is seen by the overall tests alone."
             )
-        return tuple(said)
+        return (*said, self.search.sentence) if self.search.sentence else tuple(said)
+
+    def _missed_in(self, m: int) -> float:
+        """All that was missed may lie in one cell of m generated points."""
+        return min(1.0, self.search.missed * self.m / m)
 
     def document(self) -> dict[str, Any]:
         """JSON-ready; what does not apply is null with its reason."""
@@ -192,9 +207,10 @@ class CopyingResult:
             "fired": list(self.fired),
             "level": self.level,
             "z": self.overall.z,
-            "delta": {"value": self.overall.delta, "interval": list(self.interval)},
+            "delta": {"value": self.overall.delta, "interval": list(self.delta_interval)},
+            "search": self.search.document(),
             "p_copying": self.overall.p_copying,
-            "p_underfitting": self.overall.p_underfitting,
+            "p_underfitting": self.p_underfitting,
             "p_method": self.overall.method,
             "minimum_detectable_share": {
                 **dict(zip(("all_points", "nearest_points"), self._detectable(self.level), strict=True)),
@@ -208,14 +224,14 @@ class CopyingResult:
                     "n": cell.n,
                     "m": cell.m,
                     "delta": cell.test.delta,
-                    "interval": list(cell.interval),
+                    "interval": [max(0.0, cell.interval[0] - self._missed_in(cell.m)), cell.interval[1]],
                     "z": cell.test.z,
                     "p": cell.test.p_copying,
                     "p_holm": cell.p_holm,
                     "p_benjamini_hochberg": cell.p_bh,
                     "representation_z": cell.representation,
                     "representation_p_holm": cell.p_representation,
-                    "minimum_detectable_share": cell.detectable,
+                    "minimum_detectable_share": min(1.0, cell.detectable + self._missed_in(cell.m)),
                 }
                 for cell in cells.cells
             ],

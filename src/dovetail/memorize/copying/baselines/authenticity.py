@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.memorize.copying.training_index import TrainingIndex
+from dovetail.memorize.copying.search.training_index import TrainingIndex
 
 
 def authenticity(index: TrainingIndex, distances: NDArray[np.float64], rows: NDArray[np.int64]) -> float:

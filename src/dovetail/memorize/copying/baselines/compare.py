@@ -19,7 +19,7 @@ from dovetail.memorize.copying.baselines.two_sample import neighbour_accuracy
 if TYPE_CHECKING:
     from dovetail.memorize.copying.cells import CellComparison
     from dovetail.memorize.copying.controls import HoldoutShare
-    from dovetail.memorize.copying.training_index import TrainingIndex
+    from dovetail.memorize.copying.search.training_index import TrainingIndex
 
 Points = NDArray[np.float64]  # (n, d)
 

@@ -67,9 +67,13 @@ class TrainingIndex:
         for start in range(0, len(queries), _BATCH):
             part = slice(start, start + _BATCH)
             rows[part] = find(queries[part] - centre, moved)
-            distances[part] = np.linalg.norm(queries[part] - self.points[rows[part]], axis=1)
+            distances[part] = self.distances_to(queries[part], rows[part])
             tick(min(start + _BATCH, len(queries)), len(queries))
         return distances, rows
+
+    def distances_to(self, queries: Points, rows: Rows) -> NDArray[np.float64]:
+        """From each query (n, d) to the training row (n,) beside it, from the difference: a copy is at 0."""
+        return np.asarray(np.linalg.norm(queries - self.points[rows], axis=1))
 
     def nearest_other(self, rows: Rows) -> NDArray[np.float64]:
         """Distance from each of these training rows to the nearest other training row; twins are at 0."""

@@ -1,0 +1,1 @@
+"""Nearest training points: exactly, or for generated points approximately, with measured recall."""
