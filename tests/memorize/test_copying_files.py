@@ -34,6 +34,11 @@ def people(seed: int, count: int) -> pl.DataFrame:
     )
 
 
+def stray(table: pl.DataFrame, row: int) -> pl.Series:
+    """The ages as texts, one of which is no number."""
+    return table["age"].cast(pl.String).scatter(row, "about 40")
+
+
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tables, arrays and images of a generator that copies."""
@@ -147,7 +152,9 @@ def test_arrays_and_images_are_tested_and_copies_are_shown(capsys: pytest.Captur
         (lambda t, p, q: (t.with_columns(age=pl.lit(float("nan"))), p, q), "lacks 600 values"),
         (lambda t, p, q: (t, p.drop("town"), q), "lacks 'town'"),
         (lambda t, p, q: (t, p, q.rename({"town": "twon"})), "did you mean 'twon'"),
-        (lambda t, p, q: (t, p, q.with_columns(age=pl.lit("old"))), "holds texts"),
+        (lambda t, p, q: (t, p, q.with_columns(age=pl.lit("old"))), "'age' holds 'old' in row 1, where the training"),
+        (lambda t, p, q: (t, p.with_columns(age=stray(p, 7)), q), "fresh: column 'age' holds 'about 40' in row 8"),
+        (lambda t, p, q: (t.with_columns(age=stray(t, 9)), p, q), "train: column 'age' holds 'about 40' in row 10"),
         (
             lambda t, p, q: (t, p, q.with_columns(id=pl.lit(1))),
             "q.csv: has the column 'id', which the training",
@@ -212,6 +219,23 @@ def test_a_damaged_archive_gets_one_clear_line(keep: int, capsys: pytest.Capture
     assert "q.npz: is no array of numbers" in refusal(capsys, "memorize", "copying", *samples)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("age,town\n40,Zürich\n".encode("latin-1"), "is not UTF-8 text (byte 13); save it as UTF-8."),
+        ("age,town\n40,Bern\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8."),
+        (b"age;town\n40;Bern\n", "is separated by semicolons; save it with commas."),
+        (b"age,age\n40,41\n", "the header names column 'age' 2 times; name the columns differently."),
+    ],
+)
+def test_a_table_that_is_written_otherwise_gets_a_line_that_this_verb_can_follow(
+    content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("p.csv").write_bytes(content)
+    line = refusal(capsys, *COPYING)
+    assert told in line and "[data]" not in line
+
+
 def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     pl.concat([people(2, 400), people(1, 600).head(40)]).write_csv("p.csv")
     found = document(capsys, *COPYING, "--overlap", "drop", "--no-baselines")
@@ -221,7 +245,9 @@ def test_overlapping_rows_can_be_dropped(capsys: pytest.CaptureFixture[str]) -> 
 def test_rows_that_coincide_by_chance_are_not_dropped_from_one_sample_alone() -> None:
     draw = np.random.default_rng(1)
     train, fresh, made = (draw.normal(size=(300, 1)).round(2) for _ in range(3))
-    with pytest.raises(DataError, match=r"have a twin, so rows coincide by chance.*--overlap keep"):
+    with pytest.raises(
+        DataError, match=r"have a twin in a sample of this size, so rows coincide by chance.*--overlap keep"
+    ):
         CopyingTest.prepare(train, fresh, overlap="drop")
     assert CopyingTest.prepare(train, fresh, overlap="keep").test(made, baselines=False).verdict == "nothing found"
 

@@ -117,7 +117,11 @@ def _column(train: pl.Series, fresh: pl.Series, category: bool) -> Column:
     _refuse_missing(train, "train")
     _refuse_missing(fresh, "fresh")
     numbers = None if category else _numbers(train)
-    if numbers is not None and _numbers(fresh) is not None:
+    if not category and numbers is None:
+        _refuse_stray_text(train)
+    if numbers is not None:
+        if _numbers(fresh) is None:
+            raise DataError(_text_among_numbers(fresh, "fresh"))
         deviation = float(numbers.std())
         if np.ptp(numbers) == 0.0:
             raise DataError(f"train: column {train.name!r} is constant, which gives no scale; ignore it.")
@@ -138,7 +142,7 @@ def _coordinates(values: pl.Series, column: Column, what: str) -> Points:
     if column.categories is None:
         numbers = _numbers(values)
         if numbers is None:
-            raise DataError(f"{what}: column {column.name!r} holds texts, in the training sample numbers.")
+            raise DataError(_text_among_numbers(values, what))
         return ((numbers - column.mean) / column.deviation)[:, None]
     codes = _text(values).replace_strict(
         list(column.categories), range(len(column.categories)), default=len(column.categories), return_dtype=pl.Int64
@@ -148,13 +152,48 @@ def _coordinates(values: pl.Series, column: Column, what: str) -> Points:
 
 def _numbers(values: pl.Series) -> NDArray[np.float64] | None:
     """Finite numbers, or None where one value is none."""
+    found = _parsed(values)
+    if found is None or found.null_count() or not found.is_finite().all():
+        return None
+    return np.asarray(found.to_numpy(), dtype=np.float64)
+
+
+def _parsed(values: pl.Series) -> pl.Series | None:
+    """Numbers, null where a value is none; None for what holds no numbers at all, such as dates."""
     stripped: Any = values.str.strip_chars() if values.dtype == pl.String else values
     if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean)):
         return None
-    found = stripped.cast(pl.Float64, strict=False)
-    if found.null_count() or not found.is_finite().all():
-        return None
-    return np.asarray(found.to_numpy(), dtype=np.float64)
+    found: pl.Series = stripped.cast(pl.Float64, strict=False)
+    return found
+
+
+def _stray(values: pl.Series) -> tuple[int, Any, int]:
+    """Row (from 1) and value of the first that is no finite number, and how many are none."""
+    found = _parsed(values)
+    bad = pl.Series([True] * len(values)) if found is None else ~found.is_finite().fill_null(False)
+    row = int(bad.arg_true()[0])
+    return row + 1, values[row], int(bad.sum())
+
+
+def _text_among_numbers(values: pl.Series, what: str) -> str:
+    row, value, count = _stray(values)
+    return (
+        f"{what}: column {values.name!r} holds {str(value)[:40]!r} in row {row:,}, where the training sample holds "
+        f"numbers ({count:,} such values); correct them, or name the column a category (--categories {values.name})."
+    )
+
+
+def _refuse_stray_text(train: pl.Series) -> None:
+    """Numbers with a few texts among them would be compared as categories: 3.1 as far from 3.2 as from 9."""
+    found = _parsed(train)
+    if found is None:
+        return
+    row, value, count = _stray(train)
+    if count <= len(train) / 2:
+        raise DataError(
+            f"train: column {train.name!r} holds {str(value)[:40]!r} in row {row:,} among numbers ({count:,} of "
+            f"{len(train):,} values); correct them, or name the column a category (--categories {train.name})."
+        )
 
 
 def _text(values: pl.Series) -> pl.Series:

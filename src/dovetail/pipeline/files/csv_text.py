@@ -24,6 +24,14 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 LongRows = list[tuple[int, int]]  # row, counted from 1 below the header; its number of fields
 
 
+class WrittenOtherwise(DataError):
+    """A file that is written otherwise than was said; `plain` is the line where there is no [data] to say how."""
+
+    def __init__(self, line: str, plain: str) -> None:
+        super().__init__(line)
+        self.plain = plain
+
+
 def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.DataFrame:
     """Every column as text; rows without any value are nobody's and left out.
 
@@ -65,7 +73,10 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
     content = place.read_bytes()
     marked = next((name for mark, name in _BOMS.items() if content.startswith(mark)), None)
     if marked == "utf-16" and not encoding.lower().replace("_", "-").startswith("utf-16"):
-        raise DataError(f'{place}: is UTF-16 text: set encoding = "utf-16" in [data], or save it as UTF-8.')
+        raise WrittenOtherwise(
+            f'{place}: is UTF-16 text: set encoding = "utf-16" in [data], or save it as UTF-8.',
+            f"{place}: is UTF-16 text; save it as UTF-8.",
+        )
     try:
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig"):
             content = content.removeprefix(b"\xef\xbb\xbf")
@@ -78,9 +89,10 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
         ) from None
     except UnicodeError as error:
         at = f" (byte {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
-        raise DataError(
+        raise WrittenOtherwise(
             f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8, or name its `encoding` in [data] "
-            f"({ADVICE})."
+            f"({ADVICE}).",
+            f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8.",
         ) from None
     return content if b"\r" not in content else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
@@ -137,16 +149,19 @@ def _named(row: list[str], place: Path, written: FileFormat, *, header: bool) ->
         return [f"column_{number}" for number in range(1, len(row) + 1)]
     other = next((mark for mark in SEPARATORS if len(row) == 1 and mark in row[0]), None)
     if other is not None:
-        raise DataError(
+        raise WrittenOtherwise(
             f"{place}: is separated by {SEPARATORS[other]}: set separator = {_toml(other)} in [data], or save it "
-            f"with commas ({ADVICE})."
+            f"with commas ({ADVICE}).",
+            f"{place}: is separated by {SEPARATORS[other]}; save it with commas.",
         )
     names = [name or f"column_{number}" for number, name in enumerate(row, start=1)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise DataError(
+        twice = (
             f"{place}: the header names column {repeated[0]!r} {names.count(repeated[0])} times; name the columns "
-            "anew with `columns` in [data] (`dovetail check` writes it)."
+        )
+        raise WrittenOtherwise(
+            f"{twice}anew with `columns` in [data] (`dovetail check` writes it).", f"{twice}differently."
         )
     return names
 

@@ -17,6 +17,7 @@ from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.memorize.copying.mixed_types import MixedTypes
 from dovetail.memorize.copying.samples import WHY_FRESH
+from dovetail.pipeline.files.csv_text import WrittenOtherwise
 from dovetail.pipeline.files.table import read_table
 
 Points = NDArray[np.float64]  # (n, d)
@@ -81,7 +82,7 @@ def read_samples(
         if _kind(place) != kind:
             raise DataError(f"{place}: must be of the same kind as {train}, which is {_ARTICLE[kind]}.")
     if kind == "table":
-        return _tables({name: read_table(str(place)) for name, place in places.items()}, ignore, categories)
+        return _tables({name: _table(place) for name, place in places.items()}, ignore, categories)
     if ignore or categories:
         raise UnsupportedError(f"--ignore and --categories are for columns of tables; {train} is {_ARTICLE[kind]}.")
     raw = {name: _images(place) if kind == "images" else _array(place, array) for name, place in places.items()}
@@ -111,6 +112,14 @@ def _kind(place: Path) -> str:
     raise DataError(
         f"{place}: must be .csv, .parquet, .npy, .npz or a folder of images, got {suffix or 'no suffix'!r}."
     )
+
+
+def _table(place: Path) -> pl.DataFrame:
+    """Here no [data] says how a file is written, so errors must not name it."""
+    try:
+        return read_table(str(place))
+    except WrittenOtherwise as error:
+        raise DataError(error.plain) from None
 
 
 def _tables(tables: dict[str, pl.DataFrame], ignore: Sequence[str], categories: Sequence[str]) -> Samples:
