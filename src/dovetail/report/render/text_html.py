@@ -10,6 +10,7 @@ from markupsafe import Markup
 from dovetail.core.guarantee import rounded_up
 from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
 from dovetail.report.charts.reference_line import ReferenceLine
+from dovetail.report.sections.text_verdict import text_verdict
 
 _KINDS = ("curve-main", "curve-other", "curve-third", "curve-fourth", "curve-fifth", "curve-sixth")
 _MOST_CURVES = len(_KINDS)
@@ -30,7 +31,9 @@ def render_text(document: dict[str, Any]) -> str:
     )
     environment.filters["up"] = rounded_up
     charts = [made for made in (_scores(document.get("rows", [])), _attacks(document.get("attacks", []))) if made]
-    return environment.get_template("text.html.j2").render(document=document, charts=charts)
+    return environment.get_template("text.html.j2").render(
+        document=document, charts=charts, verdict=text_verdict(document)
+    )
 
 
 def _scores(rows: list[dict[str, Any]]) -> Figure | None:
