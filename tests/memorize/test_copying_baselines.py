@@ -1,11 +1,14 @@
 """Formulas of other measures, and where the paper prints them differently."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dovetail.core.entropy import simulation
 from dovetail.memorize.copying.baselines.authenticity import authenticity
 from dovetail.memorize.copying.baselines.bins import different_bins
+from dovetail.memorize.copying.baselines.feature_likelihood import feature_likelihood
 from dovetail.memorize.copying.baselines.frechet import frechet_distance
 from dovetail.memorize.copying.baselines.kernel_mmd import three_sample_mmd
 from dovetail.memorize.copying.baselines.precision_recall import curve_of, precision_recall
@@ -65,3 +68,34 @@ def test_copies_are_not_authentic_and_far_points_are() -> None:
     index = TrainingIndex(TRAIN)
     assert authenticity(index, *index.nearest(TRAIN)) == 0.0
     assert authenticity(index, *index.nearest(TRAIN + 100.0)) == 1.0
+
+
+def test_the_feature_likelihood_of_one_centre_is_that_of_a_gaussian() -> None:
+    """Twenty generated points at one place: sigma^2 is the mean square of T around it, over d."""
+    draw = np.random.default_rng(1).standard_normal
+    train, fresh = draw((20, 3)), draw((40, 3))
+    found, _ = feature_likelihood(train, fresh, np.zeros((20, 3)), rng=simulation(1))
+    variance = (train**2).sum(axis=1).mean() / 3
+    judged = fresh[simulation_order(train, fresh)]
+    density = -1.5 * np.log(2 * np.pi * variance) - (judged**2).sum(axis=1) / (2 * variance)
+    assert found.divergence == pytest.approx(-100 / 3 * density.mean())
+    on_train = -1.5 * np.log(2 * np.pi * variance) - 1.5
+    assert found.gap == pytest.approx(found.divergence + 100 / 3 * on_train)
+
+
+def simulation_order(train: Any, fresh: Any) -> Any:
+    """The fresh rows that are judged: the second half of the order drawn after that of the training rows."""
+    rng = simulation(1)
+    rng.permutation(len(train))
+    return rng.permutation(len(fresh))[len(fresh) // 2 :]
+
+
+def test_feature_likelihood_has_a_larger_gap_for_copies_and_none_beyond_fresh_data_for_honest_points() -> None:
+    draw = np.random.default_rng(1).standard_normal
+    train, fresh, honest = draw((400, 4)), draw((800, 4)), draw((400, 4))
+    copier = train + 0.01 * draw((400, 4))
+    gaps = {}
+    for name, made in (("honest", honest), ("copier", copier)):
+        found, scale = feature_likelihood(train, fresh, made, rng=simulation(1))
+        gaps[name] = found.gap - scale.gap
+    assert gaps["copier"] > 100 > 20 > abs(gaps["honest"])

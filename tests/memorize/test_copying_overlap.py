@@ -42,6 +42,8 @@ def test_rounded_values_that_coincide_by_chance_are_no_overlap(table: Draw, dist
         train = train[first_rows(train)] if distinct else train
         shares.append(rows_in(fresh, train).mean())
         assert not refused(train, fresh)
+        with pytest.raises(DataError, match="would make honest data look like copies"):
+            apart(train, fresh, overlap="drop")
     assert np.mean(shares) > 0.1
 
 

@@ -44,7 +44,7 @@ MEASURES = {
     "authenticity": "authenticity: read beside that of fresh data",
     "dcr_share": "share nearer to training than to held-out data: 1/2 is ideal",
     "generalization_gap": "generalization gap",
-    "fld": "feature likelihood divergence",
+    "fld": "feature likelihood divergence: a gap above that of fresh data is over-fitting",
 }
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy
 from dovetail.memorize.copying.baselines.authenticity import authenticity
 from dovetail.memorize.copying.baselines.bins import different_bins
+from dovetail.memorize.copying.baselines.feature_likelihood import feature_likelihood
 from dovetail.memorize.copying.baselines.frechet import frechet_distance
 from dovetail.memorize.copying.baselines.kernel_mmd import three_sample_mmd
 from dovetail.memorize.copying.baselines.precision_recall import precision_recall
@@ -25,7 +26,6 @@ Points = NDArray[np.float64]  # (n, d)
 
 MOST_WIDE = 2_000  # columns, beyond which covariances are not taken
 NO_LIKELIHOOD = "files hold no likelihoods; memorize.copying.baselines.generalization_gap takes them"
-NO_PACKAGE = "no package of the feature likelihood divergence is on the package index"
 
 
 def compare_baselines(
@@ -52,6 +52,7 @@ def compare_baselines(
             name: authenticity(index, d, r)
             for name, d, r in zip(("fresh", "generated"), distances, rows, strict=True)
         },
+        "fld": lambda: _likelihood(train, fresh, generated, rng),
     }
     found: dict[str, Any] = {}
     for place, (name, step) in enumerate(steps.items()):
@@ -62,7 +63,6 @@ def compare_baselines(
         **found,
         "dcr_share": {"share": share.share, "standard_error": share.standard_error, "rho": share.rho, "p": share.p},
         "generalization_gap": {"value": None, "reason": NO_LIKELIHOOD},
-        "fld": {"value": None, "reason": NO_PACKAGE},
     }
 
 
@@ -81,3 +81,10 @@ def _accuracy(train: Points, generated: Points, rng: Entropy) -> dict[str, float
 def _precision(train: Points, generated: Points, rng: Entropy) -> dict[str, float]:
     found = precision_recall(train, generated, rng=rng)
     return {"precision": found.precision, "recall": found.recall}
+
+
+def _likelihood(train: Points, fresh: Points, generated: Points, rng: Entropy) -> dict[str, float]:
+    found, scale = feature_likelihood(train, fresh, generated, rng=rng)
+    return {
+        "generated": found.divergence, "generated_gap": found.gap, "fresh": scale.divergence, "fresh_gap": scale.gap,
+    }  # fmt: skip
