@@ -1,5 +1,7 @@
 """Studies of data-copying: the recorded results carry their claims and are those of the README, and the toys run."""
 
+import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,12 @@ import polars as pl
 import pytest
 from studies.copying_digits import run as digits
 from studies.copying_moons import run as moons
+from studies.copying_vae import run as vae
+
+from dovetail.core.errors import DataError, MissingExtraError
 
 
-@pytest.mark.parametrize("study", [moons, digits], ids=lambda study: str(study.__name__))
+@pytest.mark.parametrize("study", [moons, digits, vae], ids=lambda study: str(study.__name__))
 def test_the_recorded_results_carry_the_claim(study: Any) -> None:
     home = Path(study.__file__).parent
     assert (home / "README.md").read_text().startswith("# Claim: ")
@@ -27,3 +32,15 @@ def test_every_cell_of_the_masked_moons_is_found_when_it_is_the_copied_one() -> 
 def test_the_toy_of_the_moons_runs_and_carries_the_claim(tmp_path: Path) -> None:
     assert all(moons.verdict(moons.main(False, tmp_path)).values())
     assert (tmp_path / "copying_moons.csv").exists() and (tmp_path / "record.json").exists()
+
+
+@pytest.mark.exhaust
+def test_the_autoencoders_run_as_a_toy_or_say_what_they_need(tmp_path: Path) -> None:
+    if not list((Path(os.environ.get("DOVETAIL_DATA", "data")) / "mnist").glob("train-images*.gz")):
+        with pytest.raises(DataError, match="--data or DOVETAIL_DATA"):
+            vae.images()
+    elif find_spec("torch") is None:
+        with pytest.raises(MissingExtraError, match="pip install torch"):
+            vae.main(False, tmp_path)
+    else:
+        assert all(vae.verdict(vae.main(False, tmp_path)).values())
