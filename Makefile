@@ -27,11 +27,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/demo.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable ./device --editable '.[demo]'
+	$(PIP) --editable ./device --editable '.[demo,fast]'
 	@touch $@
 
 $(VENV)/serve.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable ./device --editable '.[serve]'
+	$(PIP) --editable ./device --editable '.[serve,fast]'
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python

@@ -29,7 +29,7 @@ from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sampling.out_of_core import shuffle_out_of_core
-from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, Counts16, Counts32
+from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32
 
 SEED = 1
 REPEATS = 5  # best of

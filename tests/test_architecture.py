@@ -30,6 +30,8 @@ RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
 MOST_ENTRIES, MOST_LINES = 15, 400
 MOST_ROOMS = 17  # of the package itself, whose folders are the rows above
 OPTIONAL = {
+    "numba",
+    "llvmlite",
     "statsmodels",
     "networkx",
     "pandas",

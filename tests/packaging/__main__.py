@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.packaging.distributions import BOTH, faults
 from tests.packaging.interpreters import SUPPORTED, interpreters
-from tests.packaging.smoke import Environment, alone, both
+from tests.packaging.smoke import Environment, alone, both, small
 
 
 def main() -> int:
@@ -32,6 +32,8 @@ def main() -> int:
             _try(found[version], [str(device[1])], alone)
             _try(found[version], [str(device[1]), f"{analyst[1]}[demo]"], both)
             print(f"Python {version}: installed and run ({found[version]})", flush=True)
+        newest = found[max(found, key=lambda version: int(version.partition(".")[2]))]
+        _try(newest, [str(device[1]), str(analyst[1])], small)
     for version in sorted(set(SUPPORTED) - found.keys()):
         print(f"Python {version}: not on this machine")
     return 0

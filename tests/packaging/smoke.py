@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+MOST_MEGABYTES = 420  # of the base install; docs/packaging.md says what they are
+
 # every public name, and that what is imported is what was installed
 _NAMES = """
 import sys, {package}
@@ -36,6 +38,11 @@ class Environment:
         install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         _run([*pip, *install, *wheels], environment.folder)
         return environment
+
+    def megabytes(self) -> float:
+        """What lies in the environment, in millions of bytes, before anything was compiled."""
+        files = (path for path in (self.folder / "venv").rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(path.stat().st_size for path in files) / 1e6
 
     def run(self, program: str, *words: str | Path) -> str:
         """The output of a program of this environment; what it says on failure is in the error."""
@@ -70,6 +77,20 @@ def alone(environment: Environment) -> None:
     device(environment)
     for absent in ("numpy", "dovetail"):
         environment.run("python", "-c", f"import importlib.util as u, sys; sys.exit(bool(u.find_spec({absent!r})))")
+
+
+def small(environment: Environment) -> None:
+    """The base install is small, needs no compiler, and answers the first questions and runs the main job."""
+    environment.run("python", "-c", "import importlib.util as u, sys; sys.exit(bool(u.find_spec('numba')))")
+    megabytes = environment.megabytes()
+    assert megabytes <= MOST_MEGABYTES, f"the base install takes {megabytes:.0f} MB"
+    print(f"base install: {megabytes:.0f} MB")
+    asked = ["--question", "frequency", "--k", "2", "--n", "300", "--epsilon", "1", "--randomizer", "krr"]
+    plan = environment.document("dovetail", "plan", *asked)
+    rows = "".join(f"{'yes' if row % 3 else 'no'}\n" for row in range(300))
+    (environment.folder / "work" / "survey.csv").write_text(f"answer\n{rows}")
+    environment.run("dovetail", "check", "survey.csv", "--private", "answer", "--epsilon", repr(plan["epsilon0"]))
+    assert environment.document("dovetail", "run", "survey.toml")["central"]["epsilon"] == plan["epsilon"]
 
 
 def _run(words: Sequence[str | Path], folder: Path) -> str:

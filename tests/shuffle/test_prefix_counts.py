@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, lower, take
+from dovetail.shuffle.sampling import prefix_counts
+from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32
+from dovetail.shuffle.sampling.simd_prefix_counts import lower, take
 
 
 def plain(row: list[int], rank: int) -> tuple[int, int, list[int]]:
@@ -46,3 +48,17 @@ def test_lowering_a_row_equals_the_plain_version(row: list[int], first: int, dat
 def test_a_row_of_equal_counts_is_left_alone_below_and_lowered_above(rank: int) -> None:
     counts = np.zeros(LANES16, dtype=np.uint16)
     assert int(take(counts, 0, rank)) >> 16 == LANES16 - 1 and not counts.any()
+
+
+@given(row=rows(LANES16, 2**16 - 1), rank=st.integers(0, 2**16))
+def test_where_there_is_no_compiler_numpy_takes_the_same_item(row: list[int], rank: int) -> None:
+    compiled, numpy = (np.array([7, *row, 7], dtype=np.uint16) for _ in range(2))
+    assert int(take(compiled, 1, rank)) == prefix_counts.take(numpy, 1, np.int64(rank))
+    assert (compiled == numpy).all()
+
+
+@given(row=rows(LANES32, 2**31), rank=st.integers(0, 2**31))
+def test_where_there_is_no_compiler_numpy_lowers_the_same_counts(row: list[int], rank: int) -> None:
+    compiled, numpy = (np.array([7, *row, 7], dtype=np.uint32) for _ in range(2))
+    assert int(lower(compiled, 1, rank)) == prefix_counts.lower(numpy, 1, np.int64(rank))
+    assert (compiled == numpy).all()

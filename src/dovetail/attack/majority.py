@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from annotated_types import Ge, Le
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.attack.experiment.arrays import Guesses, People
@@ -15,6 +14,7 @@ from dovetail.attack.experiment.voter_selection import Places
 from dovetail.core.attack import Attack, Knowledge
 from dovetail.core.entropy import Entropy, Words, entropy_or_system
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler, Support
 
 

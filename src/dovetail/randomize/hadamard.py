@@ -8,12 +8,12 @@ from math import log, log2
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import HadamardChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Valid
 from dovetail.randomize.sampling.bytes import numbers_below
 from dovetail.randomize.sampling.chunks import chunks

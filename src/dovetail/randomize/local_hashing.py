@@ -8,7 +8,6 @@ from math import log
 from typing import Any, ClassVar, Never, Self, final
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.bracket import Bracket
@@ -16,6 +15,7 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
 from dovetail.randomize.sampling.bytes import numbers_below, whole_words
 from dovetail.randomize.sampling.chunks import chunks

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.numeric.special import Reals
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dovetail.pipeline.progress import Progress
 
 SILENT = 1.0  # seconds before anything is shown
+_LONG = 20.0  # seconds after which a faster way is worth a line
 _REFRESH = 0.2  # seconds
 _ERASE = "\r\x1b[2K"
 _BAR = 16  # letters
@@ -122,6 +123,8 @@ def watching(arguments: list[str]) -> Iterator[None]:
             finished.set()
             watch.stop()
             _WATCHED.reset(token)
+            if verb not in _RUN_ON and watch.clock() - watch.began > _LONG and (hint := faster()):
+                terminal.write(f"{hint}\n")
 
 
 @contextmanager
@@ -145,6 +148,12 @@ def tell(step: str) -> None:
     """Say what is done next, where somebody watches."""
     if (watch := _WATCHED.get()) is not None:
         watch.progress(step, 0, 1)
+
+
+def faster() -> str:
+    """What would have made the loops of this process faster; empty where there were none, or nothing would."""
+    loops = sys.modules.get("dovetail.core.numeric.compiled")
+    return "" if loops is None or loops.COMPILED else loops.HINT
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -1,8 +1,9 @@
 """Compiled loops of `entropy` and `geometric`, imported by the first draw: the compiler costs more than all else."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dovetail.core.numeric.compiled import njit
 
 GUIDE_BITS = 12  # leading bits of a word that point to the first cell it can mean
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dovetail.core.channel import Matrix
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.numeric.special import Reals
 
 

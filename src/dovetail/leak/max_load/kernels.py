@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.core.numeric.special import Reals
 from dovetail.leak.max_load.dft_inversion import Waves
 

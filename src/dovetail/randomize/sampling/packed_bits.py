@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.compiled import njit
 from dovetail.randomize.sampling.domain import offenders
 
 Packed = NDArray[np.uint8]  # (n, ceil(k / 8))

@@ -1,10 +1,10 @@
 """k-ary randomized response by table and by word, compiled: imported when it is computed with."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Words
+from dovetail.core.numeric.compiled import njit
 from dovetail.randomize.sampling.domain import Symbols
 
 

@@ -1,9 +1,9 @@
 """Which rows are the same, and which people hang together through common rows."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 
@@ -16,7 +16,7 @@ def first_equal_rows(rows: Ranges) -> Places:
     new[1:] = (sorted_columns[1:] != sorted_columns[:-1]).any(axis=1)
     first = np.empty(len(rows), dtype=np.int64)
     first[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))]
-    return _confirm(rows.people, rows.starts, rows.stops, first)
+    return np.asarray(_confirm(rows.people, rows.starts, rows.stops, first))
 
 
 @njit(cache=True, nogil=True)

@@ -1,9 +1,9 @@
 """Whether every group of one grouping lies inside a group of another."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 
 

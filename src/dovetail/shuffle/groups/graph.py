@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.ranges import MOST_ENTRIES, People, Places, Ranges, refuse_beyond_memory
 
 Edges = NDArray[np.int64]  # (m, 2)

@@ -6,12 +6,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from dovetail.core.checks import not_negative_or_infinite, whole
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.ranges import People, Places, Ranges, refuse_beyond_memory
 
 Points = NDArray[np.float64]  # (n, d)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.numeric.compiled import njit
 
 People = NDArray[np.int32]  # indices of people, 0..n-1
 Places = NDArray[np.int64]  # indices into a list of people

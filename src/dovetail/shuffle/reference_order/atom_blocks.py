@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.atoms import Codes
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places

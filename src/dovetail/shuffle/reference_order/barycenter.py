@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Permutation
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.ranges import People, Places, Ranges
 from dovetail.shuffle.reference_order.breadth_first import PeopleGraph, RowAdjacency
 from dovetail.shuffle.sampling.permutations import inverse

@@ -1,10 +1,10 @@
 """Reference orders: lines of everybody in which the members of each group stand close together."""
 
 import numpy as np
-from numba import njit
 
 from dovetail.core.entropy import Permutation
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
 from dovetail.shuffle.reference_order import breadth_first as graph_search

@@ -1,8 +1,8 @@
 """What no reference order can go below."""
 
 import numpy as np
-from numba import njit
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
 

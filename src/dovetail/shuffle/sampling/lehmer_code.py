@@ -13,10 +13,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Entropy, Words
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_logs
 from dovetail_protocol.exact_thresholds import GeometricLaw
 

@@ -6,12 +6,15 @@ rows and costs the same for all digits. Digits must satisfy 0 <= c_t < n - t.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dovetail.core.entropy import Permutation, Words
+from dovetail.core.numeric.compiled import COMPILED, njit
 from dovetail.shuffle.sampling.lehmer_code import BlockStarts, LehmerCode, Thetas
-from dovetail.shuffle.sampling.simd_prefix_counts import LANES16, LANES32, Counts16, Counts32, lower, take
+from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32, lower, take
+
+if COMPILED:
+    from dovetail.shuffle.sampling.simd_prefix_counts import lower, take
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONES = np.uint64(0x0101010101010101)

@@ -1,8 +1,9 @@
 """-log(w / 2^64) of many words with a proven error, in loops that compilers turn into vector instructions."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dovetail.core.numeric.compiled import njit
 
 Numbers = NDArray[np.float64]
 

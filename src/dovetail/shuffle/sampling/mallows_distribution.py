@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
 from dovetail.core.entropy import Entropy, Permutation, entropy_or_system
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.sampling.lehmer_code import MOST_THETA, draw_lehmer_code
 from dovetail.shuffle.sampling.lehmer_decode import decode_lehmer_code
 

@@ -6,16 +6,9 @@ The row c_0 = 0 <= c_1 <= .. belongs to a node with as many children; c_i counts
   counts above the rank.
 * The item is taken out: every count above the rank is lowered by one.
 
-In plain Python, with `row` a list, `take` is
-
-    above = sum(count > rank for count in row)
-    child = len(row) - 1 - above
-    before = row[child]
-    row[:] = [count - (count > rank) for count in row]
-
-A processor with vector registers does each line for all counts at once. numba has no vector types, so the four lines
-are written down for LLVM, the compiler behind numba. The functions below `lower` build that text once, when a kernel
-is compiled; none of them runs when items are taken:
+`prefix_counts` does so in plain numpy. A processor with vector registers does each line for all counts at once. numba
+has no vector types, so the lines are written down for LLVM, the compiler behind numba. The functions below `lower`
+build that text once, when a kernel is compiled; none of them runs when items are taken:
 
 * `builder.load` and `.store` read and write the row as one value of type <32 x i16> (32 numbers of 16 bits);
 * `insert_element` and `shuffle_vector` copy the rank into every lane of such a value;
@@ -29,18 +22,13 @@ plain version; `benchmarks/mallows_speed.py` states what it is worth.
 
 from typing import Any
 
-import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
-from numba.extending import intrinsic
-from numpy.typing import NDArray
+from dovetail.core.extras import require
+from dovetail.core.numeric.compiled import njit
+from dovetail.shuffle.sampling.prefix_counts import LANES16, LANES32, Counts16, Counts32, Index
 
-Counts16 = NDArray[np.uint16]
-Counts32 = NDArray[np.uint32]
-Index = int | np.int64
-
-LANES16 = 32
-LANES32 = 16
+ir = require("llvmlite.ir", extra="fast")
+types = require("numba", extra="fast").types
+intrinsic = require("numba.extending", extra="fast").intrinsic
 
 _WORD = ir.IntType(32)
 

@@ -1,9 +1,9 @@
 """Uniform permutations inside the blocks of a line, all at once."""
 
 import numpy as np
-from numba import njit
 
 from dovetail.core.entropy import Entropy, Permutation, Words
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.sampling.lehmer_code import BlockStarts
 
 _CHUNK = 1 << 14

@@ -10,9 +10,9 @@ deleted.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
 

@@ -1,9 +1,9 @@
 """Where the members of each group stand: width and spread of their positions in a reference order."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
 

@@ -7,9 +7,9 @@ the distance to the identity under a reordering of the people at these positions
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from dovetail.core.numeric.compiled import njit
 from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.ranges import People, Places
