@@ -6,10 +6,12 @@ import math
 import pkgutil
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
+from dovetail.account.blanket.expected_positive_part import POINTS
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, DominatingPair
 from dovetail.account.everybody.exposure import Exposure
@@ -152,12 +154,18 @@ def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
     return Bound(EVERYBODY, found, EVERYBODY_SOURCE, lower=min(lower, found))
 
 
-def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
-    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing."""
+def law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: int = POINTS) -> float:
+    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing.
+
+    Fewer `points` of the grid take less time and say a little more.
+    """
     found = math.inf
     with suppress(UnsupportedError):
         _, law = mechanism_law(mechanism, n=n)
-        found = law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper
+        if not isinstance(law, ShuffledLaw):
+            found = law.epsilon(delta).upper
+        else:
+            found = (law if points == law.points else replace(law, points=points)).epsilon_upper(delta)
     if delta > 0.0:
         with suppress(UnsupportedError):
             found = min(found, everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta))

@@ -13,7 +13,13 @@ from dovetail.core.checks import real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.plan.families import select_families
 from dovetail.plan.requirements import Requirements
-from dovetail.plan.search import SEARCH_TOLERANCE, guaranteed_epsilon, predict_error95, smallest_epsilon0
+from dovetail.plan.search import (
+    SEARCH_POINTS,
+    SEARCH_TOLERANCE,
+    guaranteed_epsilon,
+    predict_error95,
+    smallest_epsilon0,
+)
 
 Build = Callable[[int], Requirements]
 
@@ -65,18 +71,17 @@ def least_people(wishes: dict[str, Any], build: Build, *, guess: int = FIRST_GUE
     ParameterError
         When no n up to 1e12 is enough.
     """
-    found = {}
+    best, name = MOST_PEOPLE + 1, None
     for family in select_families(build(guess)):
-        n = _least_n(_excess(family.name, wishes, build))
-        if n is not None:
-            found[family.name] = n
-    if not found:
+        n = _least_n(_excess(family.name, wishes, build), most=min(best, MOST_PEOPLE))
+        if n is not None and n < best:
+            best, name = n, family.name
+    if name is None:
         listed = " and ".join(f"`{name}` = {value:g}" for name, value in wishes.items())
         raise ParameterError(
             f"{listed} cannot both hold with any number of people up to {MOST_PEOPLE:,}: allow more of one of them."
         )
-    name = min(found, key=lambda each: found[each])
-    return replace(build(found[name]), randomizer=name)
+    return replace(build(best), randomizer=name)
 
 
 def _excess(name: str, wishes: dict[str, Any], build: Build) -> Callable[[float], float]:
@@ -97,19 +102,22 @@ def _excess(name: str, wishes: dict[str, Any], build: Build) -> Callable[[float]
 def _log_ratio(family: Any, wishes: dict[str, Any], asked: Requirements, n: int) -> float:
     if "epsilon0" not in wishes:
         epsilon0 = smallest_epsilon0(family, asked, error=wishes["error"], n=n)
-        reached = inf if epsilon0 is None else guaranteed_epsilon(family, epsilon0, asked, n=n)
+        reached = inf if epsilon0 is None else guaranteed_epsilon(family, epsilon0, asked, n=n, points=SEARCH_POINTS)
         return log(max(reached, 1e-300) / wishes["epsilon"])
     if "error" in wishes:
         return log(max(predict_error95(family, wishes["epsilon0"], asked, n=n), 1e-300) / wishes["error"])
-    return log(max(guaranteed_epsilon(family, wishes["epsilon0"], asked, n=n), 1e-300) / wishes["epsilon"])
+    reached = guaranteed_epsilon(family, wishes["epsilon0"], asked, n=n, points=SEARCH_POINTS)
+    return log(max(reached, 1e-300) / wishes["epsilon"])
 
 
-def _least_n(excess: Callable[[float], float]) -> int | None:
+def _least_n(excess: Callable[[float], float], *, most: int) -> int | None:
+    """The least n up to `most`, which may be what another kind needs."""
     if excess(1) <= 0.0:
         return 1
-    if excess(MOST_PEOPLE) > 0.0:
+    if excess(most) > 0.0:
         return None
-    return ceil(bracket_root(excess, FIRST_GUESS, steepness=1.0, most=MOST_PEOPLE, tolerance=SEARCH_TOLERANCE)[1])
+    guess = min(FIRST_GUESS, 0.95 * most)
+    return ceil(bracket_root(excess, guess, steepness=1.0, most=most, tolerance=SEARCH_TOLERANCE)[1])
 
 
 def check_wishes(wishes: dict[str, Any]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from dovetail.plan.people import (
 from dovetail.plan.plan_display import show_plan
 from dovetail.plan.requirements import PopulationShape, Requirements
 from dovetail.plan.risk import Risk, assess_risk
-from dovetail.plan.search import guaranteed_epsilon, smallest_n
+from dovetail.plan.search import SEARCH_POINTS, guaranteed_epsilon, smallest_n
 from dovetail.plan.shuffles import name_of_shuffle
 
 Calibrated = Mapping[str, CalibratedRandomizer | str]
@@ -235,8 +235,7 @@ def plan_collection(
         requirements = _with_least_people(wishes, asked, shuffled, honest=honest, delta=delta)
     else:
         requirements = _requirements(n, {**asked, **wishes}, shuffled, honest=honest, delta=delta)
-    plan = _planned(requirements)
-    return plan if n is not None else replace(plan, smallest_n=requirements.n, smallest_n_reason="")
+    return _planned(requirements, least=requirements.n if n is None else None)
 
 
 def _requirements(
@@ -277,10 +276,11 @@ def _with_least_people(
     )
 
 
-def _planned(requirements: Requirements) -> CollectionPlan:
+def _planned(requirements: Requirements, *, least: int | None) -> CollectionPlan:
+    """The plan; `least` is the smallest n where it was searched already."""
     calibrated = {family.name: calibrate(family, requirements) for family in select_families(requirements)}
     best = _best(calibrated, requirements)
-    smallest, reason = _smallest_n(best.family, requirements)
+    smallest, reason = (least, "") if least is not None else _smallest_n(best.family, requirements)
     risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))
     return CollectionPlan(
         requirements=requirements,
@@ -334,7 +334,7 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
             # what is not known for the answer is not known at another epsilon0 either
             known = risk if risk.exact is None else assess_risk(randomizer, n=trusted)
             error95 = predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares).error95
-            epsilon = guaranteed_epsilon(best.family, epsilon0, requirements, n=requirements.n)
+            epsilon = guaranteed_epsilon(best.family, epsilon0, requirements, n=requirements.n, points=SEARCH_POINTS)
             yield TradeoffRow(epsilon0, epsilon, error95, known.vulnerability, known.gain)
 
 

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from math import ceil, inf, log
 
 from dovetail.account.amplify import amplify, central_epsilon
+from dovetail.account.blanket.expected_positive_part import POINTS
 from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root
@@ -17,6 +18,7 @@ from dovetail.plan.requirements import Requirements
 
 EPSILON0_TOLERANCE = 1e-6  # of the smallest epsilon0
 SEARCH_TOLERANCE = 1e-3  # of the largest epsilon0, and of the smallest n
+SEARCH_POINTS = POINTS // 4  # an epsilon that is larger by 1e-4 of itself at most, in a quarter of the time
 
 
 def predict_error95(family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int) -> float:
@@ -34,9 +36,12 @@ def central_guarantee(family: RandomizerFamily, epsilon0: float, requirements: R
     return amplify(family.make(epsilon0, n), n=max(honest, mixed), delta=requirements.delta, honest=honest)
 
 
-def guaranteed_epsilon(family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int) -> float:
-    """The epsilon of `central_guarantee`, without its other fields."""
-    return central_epsilon(family.make(epsilon0, n), n=requirements.honest_with_anyone(n), delta=requirements.delta)
+def guaranteed_epsilon(
+    family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int, points: int = POINTS
+) -> float:
+    """The epsilon of `central_guarantee`, without its other fields; for searches, with fewer points."""
+    honest = requirements.honest_with_anyone(n)
+    return central_epsilon(family.make(epsilon0, n), n=honest, delta=requirements.delta, points=points)
 
 
 def smallest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, error: float, n: int) -> float | None:
@@ -74,7 +79,7 @@ def largest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, ep
     start = min(max_epsilon(epsilon=epsilon, n=honest, delta=requirements.delta), family.largest_epsilon0)
 
     def log_slack(epsilon0: float) -> float:
-        reached = guaranteed_epsilon(family, epsilon0, requirements, n=n)
+        reached = guaranteed_epsilon(family, epsilon0, requirements, n=n, points=SEARCH_POINTS)
         return log(epsilon / reached) if reached > 0.0 else inf
 
     slack = log_slack(start)
@@ -94,7 +99,8 @@ def smallest_n(family: RandomizerFamily, requirements: Requirements, *, error: f
         epsilon0 = smallest_epsilon0(family, requirements, error=error, n=n)
         if epsilon0 is None:
             return inf
-        return log(max(guaranteed_epsilon(family, epsilon0, requirements, n=n), 1e-300) / epsilon)
+        reached = guaranteed_epsilon(family, epsilon0, requirements, n=n, points=SEARCH_POINTS)
+        return log(max(reached, 1e-300) / epsilon)
 
     if log_ratio(1) <= 0.0:
         return 1
