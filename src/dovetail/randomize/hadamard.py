@@ -102,8 +102,9 @@ class Hadamard(FrequencyRandomizer):
         reports = np.empty(people.size, dtype=np.int64)
         for part in chunks(people.size):
             piece = people[part]
-            chosen = respond(2 * (piece % blocks), halves, rng)
-            places = rng.narrow(piece.size, np.uint32)
+            own = rng.at(part)
+            chosen = respond(2 * (piece % blocks), halves, own)
+            places = own.narrow(piece.size, np.uint32)
             _place(piece // blocks + 1, chosen, places, width, reports[part])
         return reports
 

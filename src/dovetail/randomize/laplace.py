@@ -102,7 +102,7 @@ class Laplace(NumericRandomizer):
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         reports = self.nearest(values)
         for part in chunks(reports.size):
-            reports[part] += discrete_laplace(self.rate, part.stop - part.start, rng)
+            reports[part] += discrete_laplace(self.rate, part.stop - part.start, rng.at(part))
         return reports
 
     def nearest(self, values: ArrayLike) -> NDArray[np.int64]:

@@ -130,9 +130,10 @@ class LocalHashing(FrequencyRandomizer):
         reports = np.empty((people.size, 3), dtype=np.uint64)
         for part in chunks(people.size, size=1 << 14):
             piece = people[part]
-            seeds = rng.words(2 * piece.size).reshape(-1, 2)
+            own = rng.at(part)
+            seeds = own.words(2 * piece.size).reshape(-1, 2)
             reports[part, :2] = seeds
-            reports[part, 2] = respond(self.hash(piece, seeds), channel, rng)
+            reports[part, 2] = respond(self.hash(piece, seeds), channel, own)
         return reports
 
     def check_reports(self, reports: ArrayLike) -> Reports:

@@ -125,7 +125,7 @@ class SubsetSelection(FrequencyRandomizer):
         people, device = symbols(values, self.k), self.device
         reports = np.empty((people.size, device.report_bytes), dtype=np.uint8)
         for part in chunks(people.size, size=max(1, _CELLS // self.k)):
-            reports[part] = np.packbits(self._draw(people[part], device.mass, device.size, rng), axis=1)
+            reports[part] = np.packbits(self._draw(people[part], device.mass, device.size, rng.at(part)), axis=1)
         return reports
 
     def _draw(self, people: Symbols, mass: int, size: int, rng: Entropy) -> NDArray[np.bool_]:
@@ -135,7 +135,7 @@ class SubsetSelection(FrequencyRandomizer):
         bits[np.flatnonzero(held), people[held]] = True
         for rows, count in ((np.flatnonzero(held), size - 1), (np.flatnonzero(~held), size)):
             for last in range(self.k - 1 - count, self.k - 1) if rows.size else ():
-                drawn = _without(rng.below(last + 1, rows.size), people[rows])
+                drawn = _without(rng.at(rows).below(last + 1, rows.size), people[rows])
                 taken = bits[rows, drawn]
                 bits[rows, np.where(taken, _without(np.full(rows.size, last), people[rows]), drawn)] = True
         return bits

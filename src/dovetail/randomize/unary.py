@@ -118,7 +118,7 @@ class Unary(FrequencyRandomizer):
         people = symbols(values, self.k)
         reports = np.empty((people.size, self._width), dtype=np.uint8)
         for part in chunks(people.size, size=max(1, _BYTES // (8 * self._width))):
-            reports[part] = self._encode(people[part], rng)
+            reports[part] = self._encode(people[part], rng.at(part))
         return reports
 
     def _encode(self, people: NDArray[np.int64], rng: Entropy) -> Reports:

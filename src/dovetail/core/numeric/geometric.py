@@ -9,7 +9,7 @@ c = low + 2^bits high, because both parts of a geometric number are independent 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 
 import numpy as np
@@ -39,7 +39,8 @@ class _Stage:
         unsure = np.zeros(total.size, dtype=np.bool_)
         if look_up(words, self.thresholds, self.guide, self.complete, self.shift, total, unsure):
             for place in np.flatnonzero(unsure):
-                cell = self.law.settle(int(words[place]), lambda: int(rng.words(1)[0]))
+                own = rng.owners(np.array([place]), total.size)
+                cell = self.law.settle(int(words[place]), partial(_word, own))
                 total[place] += cell << self.shift
 
 
@@ -68,6 +69,10 @@ def geometric(rate: Fraction, count: int, rng: Entropy, *, bits: int | None = No
 def discrete_laplace(rate: Fraction, count: int, rng: Entropy) -> Counts:
     r"""Difference of two geometric numbers: exactly Pr[d] = tanh(rate / 2) e^(-rate |d|)."""
     return geometric(rate, count, rng) - geometric(rate, count, rng)
+
+
+def _word(rng: Entropy) -> int:
+    return int(rng.words(1)[0])
 
 
 @lru_cache(maxsize=512)

@@ -52,3 +52,30 @@ def look_up(
         else:
             total[i] += np.int64(cell) << shift
     return count
+
+
+@njit(cache=True, nogil=True)
+def number_blocks(
+    low: NDArray[np.uint64], numbers: NDArray[np.uint64], each: int, blocks: NDArray[np.uint64]
+) -> bool:
+    """Blocks (n each, 2) to encrypt: an id in the lower 96 bits, and its block number in the upper 32.
+
+    The numbers of each row move on; returns whether those of some row are used up.
+    """
+    over, one = False, np.uint64(1 << 32)
+    if each == 1:  # the usual request
+        for i in range(low.size):
+            blocks[i, 0] = low[i]
+            blocks[i, 1] = numbers[i]
+            numbers[i] += one
+            over |= numbers[i] < one
+        return over
+    for i in range(low.size):
+        number = numbers[i]
+        for j in range(each):
+            blocks[i * each + j, 0] = low[i]
+            blocks[i * each + j, 1] = number
+            number += one
+        over |= number < numbers[i]
+        numbers[i] = number
+    return over

@@ -26,5 +26,5 @@ def coins(mass: int, count: int, rng: Entropy) -> NDArray[np.bool_]:
     if rest:  # otherwise a tie is never below
         ties = np.flatnonzero(first == top)
         if ties.size:
-            result[ties] = (rng.words(ties.size) >> np.uint64(64 - _TAIL)) < rest
+            result[ties] = (rng.owners(ties, count).words(ties.size) >> np.uint64(64 - _TAIL)) < rest
     return np.asarray(result)

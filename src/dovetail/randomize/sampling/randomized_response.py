@@ -35,7 +35,7 @@ def respond(values: NDArray[Any], channel: KRRChannel, rng: Entropy) -> Symbols:
     sample = _by_table if channel.k <= MOST_TABLED else _by_word
     for part in chunks(len(values)):
         piece = values[part].astype(np.int64, copy=False)
-        if sample(piece, channel, reports[part], rng):
+        if sample(piece, channel, reports[part], rng.at(part)):
             raise outside(values, channel.k)
     return reports
 
@@ -48,7 +48,7 @@ def _by_table(values: Symbols, channel: KRRChannel, reports: Symbols, rng: Entro
     bad, count = look_up(values, halves, offsets(channel), channel.k, reports, unsure)
     if count:
         places = unsure[:count]
-        words = (halves[places].astype(np.uint64) << np.uint64(48)) | (rng.words(count) >> np.uint64(16))
+        words = (halves[places].astype(np.uint64) << np.uint64(48)) | (rng.at(places).words(count) >> np.uint64(16))
         reports[places] = decide(values[places], words, channel)
     return int(bad)
 

@@ -27,13 +27,13 @@ _MARGIN = 1e-12  # above the rounding of exponents up to 90 and of the exponenti
 def planar_laplace(rate: Fraction, count: int, rng: Entropy) -> Plane:
     """`count` independent draws (count, 2)."""
     result = np.empty((count, 2), dtype=np.int64)
-    done = 0
-    while done < count:
-        wanted = count - done
-        drawn = discrete_laplace(rate * _A, 2 * (wanted + wanted // 3 + 16), rng).reshape(-1, 2)
-        kept = drawn[_accepted(rate, drawn, rng)][:wanted]
-        result[done : done + len(kept)] = kept
-        done += len(kept)
+    todo = np.arange(count)
+    while todo.size:
+        own = rng.at(todo)
+        drawn = discrete_laplace(rate * _A, 2 * todo.size, own).reshape(-1, 2)
+        kept = _accepted(rate, drawn, own)
+        result[todo[kept]] = drawn[kept]
+        todo = todo[~kept]
     return result
 
 
@@ -45,7 +45,8 @@ def _accepted(rate: Fraction, drawn: Plane, rng: Entropy) -> NDArray[np.bool_]:
     gap = words.astype(np.float64) - chance
     kept = np.asarray(gap < 0.0)
     for row in np.flatnonzero(np.abs(gap) <= _MARGIN * chance + 4096.0):
-        kept[row] = _decide_exactly(rate, int(drawn[row, 0]), int(drawn[row, 1]), int(words[row]), rng)
+        own = rng.at(np.array([row]))
+        kept[row] = _decide_exactly(rate, int(drawn[row, 0]), int(drawn[row, 1]), int(words[row]), own)
     return kept
 
 

@@ -2,12 +2,13 @@
 
 `system_entropy()` protects people: an AES-256-CTR keystream of the audited `cryptography` package under a key from
 the operating system, fresh for every request. Nothing is kept between requests, so there is no state to fork, to
-pickle, to seed or to steal afterwards. `simulation(seed)` is reproducible and says so in whatever it makes.
+pickle, to seed or to steal afterwards. `simulation(seed)` is reproducible and says so in whatever it makes. Where a
+task may be retried on another machine, `keyed.KeyedEntropy` deals the same protected words to the same person again.
 """
 
 import os
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal, TypeVar, final
+from typing import Any, ClassVar, Literal, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from dovetail.core.errors import ParameterError
 Words = NDArray[np.uint64]  # (count,), independent and uniform on [0, 2**64)
 Narrow = TypeVar("Narrow", np.uint32, np.uint16, np.uint8)
 Permutation = NDArray[np.int64]  # (n,), each of 0..n-1 once
+Rows = slice | NDArray[np.integer[Any]]  # some of the rows that are drawn for
 
 _ZEROS = bytes(1 << 18)  # plaintext of the keystream, one block that stays in the cache
 _SLACK = 16  # bytes that `update_into` wants beyond the payload
@@ -43,7 +45,18 @@ class Entropy(ABC):
     def words(self, count: int) -> Words:
         """`count` independent uniform 64-bit words."""
 
-    @final
+    def at(self, rows: Rows) -> "Entropy":
+        """What draws for some of the rows alone: itself, unless each row has a stream of its own.
+
+        Mechanisms ask it wherever they want words for a part of their rows, so that the words of a row do not depend
+        on which other rows there are.
+        """
+        return self
+
+    def owners(self, places: NDArray[np.int64], count: int) -> "Entropy":
+        """What draws for the rows that some places of a request for `count` words belong to, once for each place."""
+        return self
+
     def narrow(self, count: int, dtype: type[Narrow]) -> NDArray[Narrow]:
         """`count` independent uniform words of a narrower type: uint32, uint16 or uint8."""
         per_word = 8 // np.dtype(dtype).itemsize
@@ -58,7 +71,7 @@ class Entropy(ABC):
         if limit < 1 << 64:
             late = np.flatnonzero(words >= np.uint64(limit))
             while late.size:
-                words[late] = self.words(late.size)
+                words[late] = self.owners(late, count).words(late.size)
                 late = late[words[late] >= np.uint64(limit)]
         return (words % np.uint64(bound)).astype(np.int64)
 
