@@ -16,7 +16,7 @@ ROOT = SOURCES / "dovetail"
 # a row imports from itself (its own folder) and from rows below it
 LAYERS = [
     ["cli"],
-    ["collect"],
+    ["collect", "scale"],
     ["pipeline"],
     ["report"],
     ["plan"],

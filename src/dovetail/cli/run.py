@@ -28,6 +28,10 @@ def _run(
     ledger: Annotated[
         Path | None, typer.Option(help="Private release ledger; default: DOVETAIL_LEDGER or your application folder.")
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="processes: a table in many Parquet files, drawn by several processes.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="With --engine processes; default: all cores.")] = None,
     as_json: Json = False,
 ) -> None:
     """A table goes in; a sanitized table, estimates with errors and a privacy report come out.
@@ -36,13 +40,25 @@ def _run(
 
     mode = "rehearsal" knows the truth and is for planning: report.html and report.json, marked as such. mode =
     "release" draws from the operating system and writes sanitized.parquet besides; asked again, it reproduces the
-    first release.
+    first release. With --engine, [data] path is a folder of Parquet files or a glob, and the release is one, too.
     """
+    from dovetail import scale
+    from dovetail.core.errors import UnsupportedError
     from dovetail.pipeline.run import run
 
+    if engine is None and workers is not None:
+        raise UnsupportedError("--workers goes with --engine processes.")
+    if engine is not None and force:
+        raise UnsupportedError("--engine never replaces a release: name another place with --out.")
     target = out if out is not None else Path(f"{config.stem}-report")
     with progress_bar(hidden=as_json) as progress:
-        report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
+        if engine is None:
+            report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
+        else:
+            report = scale.run(
+                config, out=target, engine=engine, workers=workers, new_release=new_release, ledger=ledger,
+                progress=progress,
+            )  # fmt: skip
     document = report.document()
     with after_writing(target):
         print_json(document) if as_json else print_summary(document, target)

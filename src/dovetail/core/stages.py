@@ -375,6 +375,12 @@ class Shuffler(ShufflerKind):
         """Number (n,) of the block of places that are uniformly mixed among each other; None for other laws."""
         return None
 
+    @property
+    def smallest_block(self) -> int | None:
+        """Size of the smallest of these blocks; None for other laws."""
+        blocks = self.uniform_blocks()
+        return None if blocks is None else int(np.unique(blocks, return_counts=True)[1].min())
+
     def exact_alpha(self, groups: Any) -> float:
         """alpha of the order for other groups of the same people, rounded up; infinite where nothing is promised."""
         raise UnsupportedError(

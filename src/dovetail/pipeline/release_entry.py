@@ -27,6 +27,7 @@ class LedgerEntry:
     schema_version: int = 2
     note: str = ""  # what else adding up releases needs to know
     dummies: int = 0  # most that the shuffler has added to the reports of n people
+    manifest: str = ""  # of a release in many files: SHA-256 of their list; other releases lie in the ledger itself
 
     def is_what(self, request: ReleaseRequest) -> bool:
         """Whether its guarantees are those of a request: whatever the terms say, no draw is promised anew as less."""

@@ -30,8 +30,10 @@ from dovetail.pipeline.release_entry import Counts, LedgerAnswer, LedgerEntry, R
 from dovetail_protocol.budget import cost
 
 _RECORD, _REPORTS, _PEOPLE, _KEY = "record.json", "reports.parquet", "people.npy", "key"
-_SENT, _ROUNDS = "sent.npy", "rounds.npy"
+_SENT, _ROUNDS, _MANIFEST = "sent.npy", "rounds.npy", "manifest.json"
 _KEY_BYTES = 32
+_HEADER = 128  # bytes of a file of numbers before the numbers
+_PIECE = 1 << 22  # prints that are looked up at once
 
 Prints = NDArray[np.uint64]  # (n,), keyed fingerprints of names
 
@@ -102,6 +104,11 @@ class ReleaseLedger:
                 f"{twice:,} of these {len(request.rounds):,} reports were released before, of the same devices in "
                 "the same rounds; leave those rounds out, or use --new-release if you mean to draw them afresh."
             )
+        if not new_release and any(entry.manifest and self.same_people(entry, np.sort(people)) for entry in related):
+            raise UnsupportedError(
+                "Exactly these people were released before with --engine, where tables are recognised in another "
+                "form; a fresh draw adds its budget to that: use --new-release if you mean it."
+            )
         entry = self._add(request, key, after=max((entry.number for entry in entries), default=0), draw=draw)
         return LedgerAnswer(self._read(entry), (*related, entry), entry.number, reproduced=False)
 
@@ -166,6 +173,41 @@ class ReleaseLedger:
     def fingerprint(self, content: bytes) -> str:
         """Of anything, under the ledger's key: equal for equal contents, and telling nothing to whoever lacks it."""
         return _print(content, self._key(fresh=not self._numbers()))
+
+    def people_key(self) -> bytes:
+        """The key under which people are known: prints are BLAKE2b of their names, 8 bytes, as numbers."""
+        return self._key(fresh=not self._numbers())
+
+    def meets(self, entry: LedgerEntry, people: Prints) -> bool:
+        """Whether any of these people, sorted, took part in that release; neither list need fit into memory."""
+        theirs = self._array(entry, _PEOPLE, mapped=True)
+        pieces = (people[start : start + _PIECE] for start in range(0, people.size, _PIECE))
+        return bool(theirs.size) and any(bool(_found(theirs, piece).any()) for piece in pieces)
+
+    def same_people(self, entry: LedgerEntry, people: Prints) -> bool:
+        """Whether exactly these people, sorted, took part in that release."""
+        theirs = self._array(entry, _PEOPLE, mapped=True)
+        pieces = range(0, people.size, _PIECE)
+        return theirs.size == people.size > 0 and all(
+            np.array_equal(theirs[start : start + _PIECE], people[start : start + _PIECE]) for start in pieces
+        )
+
+    def record_staged(self, entry: LedgerEntry, people: Path, manifest: bytes) -> None:
+        """Record a release whose files lie elsewhere; `people` is a file of sorted prints.
+
+        Raises
+        ------
+        StorageError
+            When another release has been recorded since, or this one cannot be.
+        """
+        if entry.number != max(self._numbers(), default=0) + 1:
+            raise self._overtaken()
+
+        def fill(scratch: Path) -> None:
+            shutil.copyfile(people, scratch / _PEOPLE)
+            (scratch / _MANIFEST).write_bytes(manifest)
+
+        self._put_entry(entry, fill)
 
     def entries(self, *, after: int = 0) -> list[LedgerEntry]:
         """All releases with higher numbers than `after`, in order."""
@@ -235,9 +277,11 @@ class ReleaseLedger:
                 found |= np.isin(rounds, self._array(entry, _ROUNDS))
         return found
 
-    def _array(self, entry: LedgerEntry, name: str) -> NDArray[Any]:
+    def _array(self, entry: LedgerEntry, name: str, *, mapped: bool = False) -> NDArray[Any]:
         try:
-            array: NDArray[Any] = np.load(self._home(entry) / name, allow_pickle=False)
+            place = self._home(entry) / name
+            mapped = mapped and place.stat().st_size > _HEADER  # an empty file cannot be mapped
+            array: NDArray[Any] = np.load(place, allow_pickle=False, mmap_mode="r" if mapped else None)
             return array
         except (OSError, ValueError) as error:
             raise self._damaged(error) from None
@@ -252,15 +296,23 @@ class ReleaseLedger:
             raise self._damaged(error) from None
 
     def _write(self, entry: LedgerEntry, reports: pl.DataFrame, people: Prints, sent: Counts, rounds: Prints) -> None:
-        """One folder, whole and on disk before it takes its name, or none."""
         order = np.argsort(people)
+
+        def fill(scratch: Path) -> None:
+            reports.write_parquet(scratch / _REPORTS)
+            for name, array in ((_PEOPLE, people[order]), (_SENT, sent[order]), (_ROUNDS, np.sort(rounds))):
+                np.save(scratch / name, array)
+
+        self._put_entry(entry, fill)
+
+    def _put_entry(self, entry: LedgerEntry, fill: Callable[[Path], None]) -> None:
+        """One folder, whole and on disk before it takes its name, or none."""
+        record = {name: value for name, value in asdict(entry).items() if name != "manifest" or value}
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
-                reports.write_parquet(scratch / _REPORTS)
-                for name, array in ((_PEOPLE, people[order]), (_SENT, sent[order]), (_ROUNDS, np.sort(rounds))):
-                    np.save(scratch / name, array)
-                (scratch / _RECORD).write_text(json.dumps({**asdict(entry), "alpha": repr(entry.alpha)}))
+                fill(scratch)
+                (scratch / _RECORD).write_text(json.dumps({**record, "alpha": repr(entry.alpha)}))
                 for path in (*scratch.iterdir(), scratch):
                     _sync(path)
                 if self._home(entry).exists():
@@ -294,6 +346,12 @@ def _other_terms(same: list[LedgerEntry]) -> UnsupportedError:
         f"These private values were released before ({len(same)} times, epsilon {spent:g} in all) under other terms; "
         "a fresh draw adds its budget to that: use --new-release if you mean it."
     )
+
+
+def _found(theirs: Prints, people: Prints) -> NDArray[np.bool_]:
+    """Which of these people are among those, who are sorted."""
+    place = np.minimum(np.searchsorted(theirs, people), theirs.size - 1)
+    return np.asarray(theirs[place] == people)
 
 
 def _print(content: bytes, key: bytes) -> str:

@@ -72,14 +72,14 @@ def run(
     >>> report.evaluation.local.epsilon
     1.0
     """
-    settings = _settings(config)
+    settings = settings_of(config)
     if new_release and settings.mode != "release":
         raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     target = None if out is None else Path(out)
     private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     if target is not None:
         check_target(target, force=force)
-        _keep_apart(target, private)
+        keep_apart(target, private)
     rng = fresh(settings)
     if settings.data.time is not None:
         report = run_stream(settings, rng, private, table=table, new_release=new_release, progress=progress)
@@ -104,7 +104,8 @@ def _run(
     )  # fmt: skip
 
 
-def _settings(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
+def settings_of(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
+    """A configuration however it is given."""
     if isinstance(config, RunConfig):
         return config
     if isinstance(config, dict):
@@ -114,7 +115,8 @@ def _settings(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
     return load_config(config)
 
 
-def _keep_apart(target: Path, ledger: ReleaseLedger) -> None:
+def keep_apart(target: Path, ledger: ReleaseLedger) -> None:
+    """Refuse a ledger inside the output folder."""
     inside, outside = ledger.folder.absolute(), target.absolute()
     if inside == outside or outside in inside.parents:
         raise ConfigError(f"{ledger.folder}: the private ledger must lie outside the output folder {target}.")

@@ -28,6 +28,7 @@ class Missing:
 
 NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
 NO_COPYING = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
+IN_MEMORY = Missing("one process drew it in memory, from the operating system's entropy")
 NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
 
 
@@ -203,6 +204,8 @@ class PrivacyReport:
         Of a stream: the series of estimates with what it cost, and the answers to window queries.
     sanitized : data frame or Missing
         The shuffled reports of a release; a rehearsal has none to give away.
+    engine : dict or Missing
+        Of a release in many files: what drew it, in how many partitions, and what was tried again.
     sanitized_description : dict
         What a later stage must know to read them; travels inside the file.
 
@@ -239,6 +242,7 @@ class PrivacyReport:
     rounds: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     windows: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     files: dict[str, Any] = field(default_factory=dict)
+    engine: dict[str, Any] | Missing = field(default=IN_MEMORY, repr=False)
 
     @property
     def watermark(self) -> str | None:
@@ -279,6 +283,7 @@ class PrivacyReport:
             "assumptions": list(self.assumptions),
             "steps": list(self.steps),
             "release": self.release,
+            "engine": self.engine,
             "files": self.files,
             "config": self.config,
         }

@@ -71,6 +71,10 @@ class Uniform(FittedShuffler):
     def uniform_blocks(self) -> Labels:
         return np.zeros(self.n, dtype=np.int64)
 
+    @property
+    def smallest_block(self) -> int:
+        return self.n
+
     def exact_alpha(self, groups: Groups) -> float:
         return 0.0
 

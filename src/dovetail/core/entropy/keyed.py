@@ -164,6 +164,20 @@ def keyed_prints(key: bytes, ids: Ids) -> Words:
     return KeyedEntropy(key, ids).words(2 * len(ids)).reshape(-1, 2)
 
 
+def encrypt_blocks(key: bytes, blocks: Words) -> Words:
+    """AES-256 of each block (n, 2): a keyed permutation of 128 bits.
+
+    >>> encrypt_blocks(bytes(32), np.array([[0x80, 0]], dtype=np.uint64)).tobytes().hex()
+    'ddc6bf790c15760d8d9aeb6f9a75fd4e'
+    """
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import AES
+    from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+    sealed = Cipher(AES(key), ECB()).encryptor().update(np.ascontiguousarray(blocks).tobytes())
+    return np.frombuffer(sealed, dtype=np.uint64).reshape(-1, 2)
+
+
 def _as_words(ids: NDArray[Any]) -> tuple[Words, Words]:
     """The lower 64 bits of each id, and the upper 32 below a block number of 0."""
     if ids.dtype == np.uint32 and ids.ndim == 2 and ids.shape[1] == 3:

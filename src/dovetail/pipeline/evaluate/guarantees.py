@@ -5,8 +5,6 @@ Amplification and shuffled leakage hold for a uniform shuffle of exchangeable re
 
 from __future__ import annotations
 
-import numpy as np
-
 from dovetail.account.amplify import amplify
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
@@ -18,10 +16,10 @@ _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffl
 
 def smallest_batch(shuffler: Shuffler) -> int | Missing:
     """Number of reports that are shuffled uniformly with each person's own, in the worst case."""
-    blocks = shuffler.uniform_blocks()
-    if blocks is None or not shuffler.acting.moves_reports:
-        return Missing(_NOT_UNIFORM if blocks is None else _NOT_SHUFFLED)
-    return int(np.unique(blocks, return_counts=True)[1].min())
+    block = shuffler.smallest_block
+    if block is None or not shuffler.acting.moves_reports:
+        return Missing(_NOT_UNIFORM if block is None else _NOT_SHUFFLED)
+    return block
 
 
 def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:

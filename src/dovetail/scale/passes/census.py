@@ -1,0 +1,140 @@
+"""The first pass: how many people and groups there are, who stands twice, what is wrong, and which table this is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.errors import DataError
+from dovetail.scale.engines.engine import Blobs, Summary
+from dovetail.scale.passes.people import low_words
+from dovetail.scale.passes.rows import Reader
+from dovetail.scale.secrets import Sealer
+from dovetail.scale.storage import write_whole
+
+PEOPLE = "people"  # folder of sorted prints, one file for each partition
+
+
+@dataclass(frozen=True)
+class PackPeople:
+    """Prints of people by their upper bits, so that whoever stands in two rows meets; and totals of the batch.
+
+    Parameters
+    ----------
+    parts : int
+        Partitions of people; the totals go to one more.
+    """
+
+    reader: Reader
+    sealer: Sealer
+    parts: int
+
+    def __call__(self, frame: Any) -> Blobs:
+        rows, wrong = self.reader.read(frame)
+        prints = self.reader.people.prints(rows.people)
+        part = ((prints >> np.uint64(32)) * np.uint64(self.parts) >> np.uint64(32)).astype(np.int64)
+        numbers, texts = self.reader.people.kinds(rows.people)
+        totals = {
+            "n": rows.n,
+            "wrong": dict(wrong),
+            "fingerprint": str(self.reader.fingerprint(rows)),
+            "groups": {} if rows.groups is None else dict(rows.groups.value_counts().iter_rows()),
+            "numbers": numbers,
+            "texts": texts,
+        }
+        pairs = np.column_stack([prints, low_words(rows.ids)])
+        packed = [(place, pairs[chosen].tobytes()) for place, chosen in by_part(part)]
+        sealed = [(place, self.sealer.seal(content, place)) for place, content in packed]
+        return [*sealed, (self.parts, self.sealer.seal(json.dumps(totals, sort_keys=True).encode(), self.parts))]
+
+
+@dataclass(frozen=True)
+class UnpackPeople:
+    """Sorts the prints of a partition, counts who stands twice, and keeps the prints for the ledger."""
+
+    sealer: Sealer
+    parts: int
+    folder: str
+
+    def __call__(self, part: int, blobs: list[bytes]) -> Summary:
+        contents = [self.sealer.open(blob, part) for blob in blobs]
+        if part == self.parts:
+            return add_totals([json.loads(content) for content in contents])
+        pairs = np.frombuffer(b"".join(contents), dtype=np.uint64).reshape(-1, 2)
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        again = (pairs[1:] == pairs[:-1]).all(axis=1)
+        first = again & ~np.append(False, again[:-1])
+        with write_whole(Path(self.folder) / f"{part:05d}.npy") as place:
+            np.save(place, np.ascontiguousarray(pairs[:, 0]))
+        return {"people": len(pairs), "twice": int(first.sum())}
+
+
+def add_totals(totals: list[dict[str, Any]]) -> Summary:
+    """Totals of several batches."""
+    counted = {name: Counter[str]() for name in ("wrong", "groups")}
+    for one in totals:
+        for name, counter in counted.items():
+            counter.update(one.get(name, {}))
+    return {
+        "n": sum(one["n"] for one in totals),
+        "fingerprint": str(sum(int(one["fingerprint"]) for one in totals) % (1 << 128)),
+        "numbers": sum(one.get("numbers", 0) for one in totals),
+        "texts": sum(one.get("texts", 0) for one in totals),
+        **{name: dict(sorted(counter.items())) for name, counter in counted.items()},
+    }
+
+
+@dataclass(frozen=True)
+class Census:
+    """What the first pass found out.
+
+    Parameters
+    ----------
+    n : int
+    fingerprint : int
+        Of the multiset of rows, under the ledger's key.
+    groups : people in each public group, in the order of their names; empty without groups
+    mixed : bool
+        Whether some names of people spell numbers and others do not.
+    """
+
+    n: int
+    fingerprint: int
+    groups: dict[str, int]
+    mixed: bool
+
+    @classmethod
+    def of(cls, summaries: tuple[Summary, ...], reader: Reader) -> Census:
+        """The census of a table that is in order.
+
+        Raises
+        ------
+        DataError
+            With a count, for the first thing that is wrong with the table.
+        """
+        *parts, totals = summaries
+        names = {"person": reader.data.person, "private": reader.data.private, "group": reader.group}
+        for sentence, count in totals["wrong"].items():
+            raise DataError(f"{sentence.format(n=count, **names)}; correct the table: nothing was released.")
+        twice = sum(part["twice"] for part in parts)
+        if twice:
+            raise DataError(
+                f"person column {reader.data.person!r}: {twice:,} people stand in more than one row; one report per "
+                "person, so keep one row each: nothing was released."
+            )
+        return cls(
+            totals["n"], int(totals["fingerprint"]), totals["groups"], bool(totals["numbers"] and totals["texts"])
+        )
+
+
+def by_part(part: Any) -> list[tuple[int, Any]]:
+    """The places of the rows of each partition that has some."""
+    order = np.argsort(part, kind="stable")
+    counts = np.bincount(part)
+    ends = np.cumsum(counts)
+    return [(int(one), order[ends[one] - counts[one] : ends[one]]) for one in np.flatnonzero(counts)]

@@ -1,0 +1,176 @@
+"""Publishing in five steps, so that whenever a job is killed there is one whole release in the ledger, or none.
+
+1. a note in the ledger that a release is being drawn, and where; 2. the files, in a private folder beside the target;
+3. the manifest, once rows and counts agree; 4. the entry of the ledger, with the manifest's digest: from here on it
+is a release; 5. the folder takes its name. Killed before 4, the next run clears up and draws afresh, after it, the
+next run does step 5.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from dovetail.core.errors import OutputError, StorageError
+from dovetail.pipeline.release_entry import LedgerEntry
+from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_manifest
+from dovetail.scale.storage import sync
+
+_LOCK, _RELEASE, _NOTE = "lock", "release", "drawing-"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A private folder in which a release is drawn.
+
+    Parameters
+    ----------
+    target : where the release will lie
+    folder : private, beside it
+    name : of the release
+    """
+
+    target: Path
+    folder: Path
+    name: str
+
+    @property
+    def release(self) -> Path:
+        """What takes the name of the target."""
+        return self.folder / _RELEASE
+
+    @property
+    def parts(self) -> Path:
+        """Where the reports are written."""
+        return self.release / PARTS
+
+    def note(self, ledger: ReleaseLedger, entry: LedgerEntry) -> None:
+        """Step 1: the ledger knows that a release is being drawn, and where."""
+        text = json.dumps({"table": entry.table, "request": entry.request, "staging": str(self.folder.absolute())})
+        place = ledger.folder / f"{_NOTE}{self.name}.json"
+        place.write_text(text)
+        sync(place)
+
+    def write(self, name: str, content: bytes) -> None:
+        """A further file of the release."""
+        place = self.release / name
+        place.write_bytes(content)
+        sync(place)
+
+    def seal(self, manifest: Manifest) -> None:
+        """Step 3: all files are on disk, then the manifest is."""
+        for file in (*manifest.files(self.release), self.parts):
+            sync(file)
+        self.write(MANIFEST, manifest.content)
+        sync(self.release)
+
+    def publish(self, ledger: ReleaseLedger) -> None:
+        """Step 5: the folder takes its name."""
+        try:
+            if self.target.exists():
+                self.target.rmdir()  # empty, or it would have been refused
+            self.release.rename(self.target)
+            sync(self.target.parent)
+        except OSError as error:
+            raise StorageError(
+                f"{self.target}: the release is recorded, but could not take its name ({error.strerror}); run again."
+            ) from None
+        self.clear(ledger)
+
+    def clear(self, ledger: ReleaseLedger) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (ledger.folder / f"{_NOTE}{self.name}.json").unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(target: Path, ledger: ReleaseLedger) -> Iterator[Staging]:
+    """A staging folder that is cleared when the block fails, unless the process dies; what others left is settled.
+
+    Raises
+    ------
+    OutputError
+        When another run is at work on this target, or it holds something else.
+    """
+    settle(target, ledger)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        name = uuid4().hex[:16]
+        staging = Staging(target, target.parent / f"{_prefix(target)}{name}", name)
+        staging.folder.mkdir(mode=0o700)
+        (staging.folder / "people").mkdir()
+        staging.parts.mkdir(parents=True)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); name another place with --out.") from None
+    lock = _lock(staging.folder)
+    try:
+        yield staging
+    except (Exception, KeyboardInterrupt):
+        if _entry_of(staging.release, ledger) is None:
+            staging.clear(ledger)
+        raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def settle(target: Path, ledger: ReleaseLedger) -> None:
+    """Finish what a killed run has recorded, and clear away what it has not."""
+    for folder in sorted({*target.parent.glob(f"{_prefix(target)}*"), *_noted(ledger)}):
+        if not folder.is_dir():
+            continue
+        lock = _lock(folder)
+        if lock is not None:
+            os.close(lock)
+        name = folder.name.rpartition(".staging-")[2]
+        home = folder.parent / folder.name[1:].rpartition(".staging-")[0]
+        staging = Staging(home, folder, name)
+        if _entry_of(staging.release, ledger) is not None:
+            staging.publish(ledger)
+        else:
+            staging.clear(ledger)
+    for note in ledger.folder.glob(f"{_NOTE}*.json"):
+        if not Path(json.loads(note.read_text())["staging"]).exists():
+            note.unlink()
+
+
+def _entry_of(release: Path, ledger: ReleaseLedger) -> LedgerEntry | None:
+    """The entry of the ledger for the release in a folder."""
+    manifest = read_manifest(release)
+    if manifest is None:
+        return None
+    return next((entry for entry in ledger.entries() if entry.manifest == manifest.digest), None)
+
+
+def _noted(ledger: ReleaseLedger) -> list[Path]:
+    """Staging folders that the ledger knows of."""
+    try:
+        return [Path(json.loads(note.read_text())["staging"]) for note in ledger.folder.glob(f"{_NOTE}*.json")]
+    except (OSError, ValueError, KeyError):
+        raise OutputError(f"{ledger.folder}: the release ledger is damaged; restore it from a backup.") from None
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.staging-"
+
+
+def _lock(folder: Path) -> int | None:
+    """Hold a folder while this process lives; OutputError when another one does. None where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise OutputError(f"{folder}: another run is drawing a release there; wait for it to end.") from None
+    return handle

@@ -1,0 +1,120 @@
+"""The table as many files: a Parquet file, folder or glob, read in batches that fit into memory."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dovetail.core.checks import nearest
+from dovetail.core.errors import DataError
+from dovetail.pipeline.config.sections import DataSection
+
+_SUFFIXES = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a file."""
+
+    file: str
+    start: int
+    rows: int
+
+    def read(self, columns: list[str]) -> pl.DataFrame:
+        """These columns of these rows; DataError when they are gone."""
+        try:
+            frame = pl.scan_parquet(self.file).select(columns).slice(self.start, self.rows).collect()
+        except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):
+            raise DataError(f"{self.file}: cannot be read any more; nothing was released.") from None
+        if frame.height != self.rows:
+            raise DataError(f"{self.file}: has other rows than when the job began; nothing was released.")
+        return frame
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a table, all of one schema.
+
+    Parameters
+    ----------
+    files : paths with their numbers of rows
+    columns : names of the columns that are read
+    """
+
+    files: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: DataSection) -> Source:
+        """The files that [data] names, looked at but not read.
+
+        Raises
+        ------
+        DataError
+            For no files, a file that is no Parquet, a missing column, and files of different schemas.
+        """
+        wanted = [name for name in (data.person, data.private, *data.public) if name]
+        paths = _paths(data.path)
+        seen = [(path, *_header(path, wanted)) for path in paths]
+        for (first, schema, _), (path, other, _) in pairwise(seen):
+            for name in wanted:
+                if schema[name] != other[name]:
+                    raise DataError(
+                        f"{path}: column {name!r} has type {other[name]}, but {schema[name]} in {first}; all files "
+                        "of a table must have one schema."
+                    )
+        if not sum(rows for *_, rows in seen):
+            raise DataError(f"{data.path}: the table has no rows.")
+        return cls(tuple((path, rows) for path, _, rows in seen), tuple(wanted))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return sum(rows for _, rows in self.files)
+
+    def batches(self, most: int) -> Iterator[Batch]:
+        """All rows, at most so many at a time, none from two files."""
+        for file, rows in self.files:
+            for start in range(0, rows, most):
+                yield Batch(file, start, min(most, rows - start))
+
+
+def _paths(path: str | None) -> list[str]:
+    if path is None:
+        raise DataError("`path` is missing in [data]: name a Parquet file, a folder of them, or a glob.")
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(str(one) for one in place.rglob("*") if one.suffix in _SUFFIXES and not _hidden(one, place))
+    elif place.exists():
+        found = [path]
+    else:
+        matching = glob.glob(path, recursive=True)  # noqa: PTH207 - a Path takes no absolute pattern
+        found = sorted(one for one in matching if Path(one).is_file())
+    if not found:
+        raise DataError(f"{path}: no Parquet files there; name a Parquet file, a folder of them, or a glob.")
+    other = [one for one in found if Path(one).suffix not in _SUFFIXES]
+    if other:
+        raise DataError(f"{other[0]}: must be a .parquet file to be read on several processes; convert it first.")
+    return found
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
+
+
+def _header(path: str, wanted: list[str]) -> tuple[Any, int]:
+    try:
+        schema = pl.read_parquet_schema(path)
+        rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):
+        raise DataError(f"{path}: is not readable as parquet.") from None
+    for name in wanted:
+        if name not in schema:
+            raise DataError(f"{path}: has no column {name!r}{nearest(name, list(schema))}.")
+    return schema, rows

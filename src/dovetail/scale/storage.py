@@ -1,0 +1,66 @@
+"""Files that are whole or not there, and the one line of a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+from dovetail.core.errors import StorageError
+
+_PIECE = 1 << 20
+
+
+@contextmanager
+def write_whole(target: Path) -> Iterator[Path]:
+    """A file beside `target` that takes its name when the block ends well; attempts of one task do not meet.
+
+    Raises
+    ------
+    StorageError
+        When it cannot be written.
+    """
+    scratch = target.with_name(f".{target.stem}-{uuid4().hex[:12]}{target.suffix}")
+    try:
+        yield scratch
+        scratch.replace(target)
+    except OSError as error:
+        raise StorageError(
+            f"{target.parent}: cannot be written ({error.strerror or error}); nothing was released."
+        ) from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    found = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def need_space(folder: Path, wanted: int) -> None:
+    """StorageError before anything is read, where the disk cannot hold what the job will write."""
+    free = shutil.disk_usage(folder).free
+    if free < wanted:
+        raise StorageError(
+            f"{folder}: this job may write {wanted / 1e9:.1f} GB there, and {free / 1e9:.1f} GB are free; make room, "
+            "or name a place on another disk with --out."
+        )
+
+
+def sync(path: Path) -> None:
+    """Have a file or a folder on disk."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no descriptors of folders
+    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

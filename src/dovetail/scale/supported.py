@@ -1,0 +1,70 @@
+"""What a job in many files can do, and the reason for everything that it refuses."""
+
+from __future__ import annotations
+
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import FrequencyRandomizer
+from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
+from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.files.report_columns import Analyst
+from dovetail.shuffle.uniform import Uniform
+from dovetail.shuffle.within_groups import WithinGroups
+
+MOST_CELLS = 50_000_000  # of a tally, one for each group and kind of report, held by every worker
+MOST_GROUPS = 1_000_000
+MOST_HASHES = 10**13  # that a tally of local hashing may take
+
+_IN_MEMORY = "leave out --engine, or draw a sample of the table"
+
+
+def refuse_unsupported(config: RunConfig) -> None:
+    """UnsupportedError with the reason, for what no engine draws."""
+    data, shuffle = config.data, config.shuffle
+    kinds = {Uniform.name, WithinGroups.name}
+    label = None if shuffle.groups is None else shuffle.groups.labels
+    reasons = {
+        "a rehearsal needs the truth beside the reports, which are never together here": config.mode != "release",
+        "a stream of rounds has an order of its own": data.time is not None,
+        "randomness is keyed by person, so [data] `person` must name a column": data.person is None,
+        '`duplicates` must be "refuse": which row comes first depends on the order of the files': (
+            data.duplicates != "refuse"
+        ),
+        f"shuffler {shuffle.shuffler!r} needs everybody's place in one memory; uniform and within_groups do not": (
+            shuffle.shuffler not in kinds
+        ),
+        "groups must be equal labels of one column": (
+            shuffle.shuffler == WithinGroups.name
+            and (label is None or bool(shuffle.groups and shuffle.groups.radius))
+        ),
+        f"only the column of groups can stand beside the reports, so [data] `public` must be [{label!r}]": (
+            shuffle.shuffler == WithinGroups.name and data.public != [label]
+        ),
+        'estimator = "best" looks at every report at once; use "rao-blackwell"': config.estimate.estimator == "best",
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise UnsupportedError(f"--engine: {reason}; {_IN_MEMORY}.")
+
+
+def refuse_large(randomizer: Analyst, *, n: int, groups: int) -> None:
+    """UnsupportedError for tallies that no worker could hold or finish."""
+    if groups > MOST_GROUPS:
+        raise UnsupportedError(
+            f"--engine: {groups:,} public groups are more than {MOST_GROUPS:,}; use a coarser column."
+        )
+    if not isinstance(randomizer, FrequencyRandomizer):
+        return
+    cells = randomizer.tally(randomizer.randomize([0])).size * max(1, groups)
+    if cells > MOST_CELLS:
+        raise UnsupportedError(
+            f"--engine: the tally would have {cells:,} cells, above {MOST_CELLS:,}; join values or groups."
+        )
+    if randomizer.burden(randomizer.k, n) and n * randomizer.k > MOST_HASHES:
+        raise UnsupportedError(f"--engine: {randomizer.burden(randomizer.k, n)}; use hadamard.")
+
+
+def estimator_of(randomizer: Analyst, groups: int) -> GroupedFrequencyEstimator | GroupedMeanEstimator:
+    """The estimator within each public group."""
+    if isinstance(randomizer, FrequencyRandomizer):
+        return GroupedFrequencyEstimator(randomizer, groups)
+    return GroupedMeanEstimator(randomizer, groups)
