@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dovetail.account.compose import compose, composed_delta
-from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.composition.interop import renyi_curve, to_dp_accounting
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.errors import MissingExtraError, ParameterError, UnsupportedError
 
 accounting = pytest.importorskip("dp_accounting")

@@ -24,7 +24,6 @@ FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in un
 NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
 GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
 ULP = 2.0**-50  # a few roundings of a double
-NEGLIGIBLE = 60.0  # types so far below the worst, in logs, need no integral
 BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
 
 
@@ -38,6 +37,14 @@ class Tilted(NamedTuple):
     variance: Reals  # of theta X
     rough: Reals  # what roundings of one report may sum up to, in units of an ulp, at u = 0
     size: Reals  # the same for each unit of u
+
+
+class Grid(NamedTuple):
+    """Edges of cells in u, the number of those in the middle, and theta^2 eta^2."""
+
+    edges: Reals
+    middle: int
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +74,21 @@ class FourierBound:
         quick = _total(logs.max(axis=1))
         if quick <= enough:
             return quick
-        kept = np.flatnonzero(logs.max(axis=0) > logs.max() - NEGLIGIBLE)
-        found, noise = self._integrals(tilted, kept)
-        dropped = np.delete(logs, kept, axis=1) + 0.5 * noise  # the integral is at most that for them
-        return _total(np.column_stack([self._prefactors(theta)[:, None] + found, dropped]).max(axis=1))
+        return _total(self._worst(tilted, logs, self._prefactors(theta)))
+
+    def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals) -> Reals:
+        """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
+        first = np.array([int(quick.max(axis=0).argmax())])
+        grid = self._grid(tilted, first)
+        worst = prefactors + self._integrals(tilted, first, grid)[:, 0]
+        ceiling = quick + 0.5 * grid.noise  # at most that, where the noise is added
+        unsettled = np.any(ceiling > worst[:, None], axis=0)
+        unsettled[first] = False
+        others = np.flatnonzero(unsettled)
+        if others.size:
+            found = prefactors[:, None] + self._integrals(tilted, others, grid)
+            worst = np.maximum(worst, found.max(axis=1))
+        return worst
 
     def _prefactors(self, theta: float) -> Reals:
         """Logs of omega s g M_0 / (2 pi theta), for each node."""
@@ -102,26 +120,26 @@ class FourierBound:
         others = self.n - 1
         return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
 
-    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64]) -> tuple[Reals, float]:
-        """Logs of the integrals, rounded up, (nodes, kept types), and theta^2 eta^2."""
+    def _grid(self, tilted: Tilted, kept: NDArray[np.int64]) -> Grid:
+        """Cells and noise that suit these types; dense cells where their reports are a lattice."""
         scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
-        noise = 0.0
-        for turn, small in enumerate(NOISES):
-            edges, count = _cells(scale, small, lattice=turn > 0)
-            noise = small * scale**2
-            values = self._cell_sums(tilted, kept, edges, noise)
-            inner, outer = values[..., :count].sum(axis=2), values[..., count:].sum(axis=2)
-            if turn or np.all(outer <= BEYOND * inner):
-                break
-        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * (inner + outer))), noise
+        small, dense = (_cells(scale, noise, lattice=noise == NOISES[1]) for noise in NOISES)
+        values = self._cell_sums(tilted, kept, small)
+        inner, outer = values[..., : small.middle].sum(axis=2), values[..., small.middle :].sum(axis=2)
+        return small if np.all(outer <= BEYOND * inner) else dense
 
-    def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], edges: Reals, noise: float) -> Reals:
-        r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last; `noise` is theta^2 eta^2.
+    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
+        """Logs of the integrals, rounded up, (nodes, kept types)."""
+        values = self._cell_sums(tilted, kept, grid)
+        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * values.sum(axis=2)))
+
+    def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
+        r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last.
 
         In a cell u + y, |y| <= h: log|M|^2 is at most log|M(u)|^2 + D y + theta^2 var M(0)^2 h^2 / |M(u)|^2, since
         the second derivative of |M|^2 is at most 2 theta^2 var M(0)^2.
         """
-        others = self.n - 1
+        others, edges, noise = self.n - 1, grid.edges, grid.noise
         left, half = edges[:-1], 0.5 * np.diff(edges)
         middle = left + half
         x, mass = tilted.x[:, kept, None], tilted.mass[:, kept, None]
@@ -148,15 +166,15 @@ class FourierBound:
         return np.concatenate([values, np.full((*values.shape[:2], 1), beyond)], axis=2)
 
 
-def _cells(scale: float, noise: float, *, lattice: bool) -> tuple[Reals, int]:
-    """Edges of the cells in u, and the number of those in the middle; the noise is e^-40 after the last."""
+def _cells(scale: float, noise: float, *, lattice: bool) -> Grid:
+    """Cells until the noise is e^-40."""
     middle = np.arange(0.0, REACH + FINE, 2.0 * FINE)
     last = max(9.0 / math.sqrt(noise), 1.1 * REACH)
     if lattice:
         rest = np.arange(middle[-1], last, 2.0 * EVEN)[1:]
     else:
         rest = np.geomspace(middle[-1], last, math.ceil(math.log(last / middle[-1]) / math.log(GROWTH)) + 1)[1:]
-    return np.append(middle, rest) / scale, middle.size - 1
+    return Grid(np.append(middle, rest) / scale, middle.size - 1, noise * scale**2)
 
 
 def _log_mean_exponential(x: Reals) -> Reals:
