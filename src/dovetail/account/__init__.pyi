@@ -2,6 +2,12 @@
 
 from .amplify import list_bounds as list_bounds
 from .closed_form.closed_forms import closed_forms as closed_forms
+from .closed_form.dummies import (
+    dummies_delta as dummies_delta,
+    dummies_epsilon as dummies_epsilon,
+    dummies_for_rounds as dummies_for_rounds,
+    dummies_guarantee as dummies_guarantee,
+)
 from .compose import Composition as Composition, composed_delta as composed_delta
 from .composition.shuffled_round import ShuffledRound as ShuffledRound
 from .composition.interop import renyi_curve as renyi_curve, to_dp_accounting as to_dp_accounting

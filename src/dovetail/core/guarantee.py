@@ -237,8 +237,8 @@ class CentralDP:
             )
         if self.trust != other.trust:
             raise UnsupportedError(
-                f"One release trusts {_NOISE[self.trust]} with the noise, the other {_NOISE[other.trust]}: what holds "
-                "against whom differs; state each by itself."
+                f"One release trusts {_NOISE[self.trust]} with the noise, the other {_NOISE[other.trust]}: what "
+                "holds against whom differs; state each by itself."
             )
         return CentralDP(
             all=self.all + other.all,

@@ -20,5 +20,6 @@ from .local import (
 )
 from .median import estimate_median as estimate_median
 from .simplex import project_to_simplex as project_to_simplex
+from .with_dummies import estimate_with_dummies as estimate_with_dummies
 
 __all__: list[str]

@@ -30,6 +30,11 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
 
     Off the ends of their laws the two shifted symbols are two binary randomized responses of epsilon_r / 2 each.
 
+    Raises
+    ------
+    ParameterError
+        For rounds outside 1 to 100,000.
+
     Examples
     --------
     >>> law = TruncatedGeometric.calibrated(epsilon=1.0, delta=1e-6)
@@ -49,6 +54,13 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
 def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1) -> float:
     """The least epsilon found with `dummies_delta` at most `delta`; infinite where no epsilon keeps it.
 
+    Raises
+    ------
+    ParameterError
+        For a delta outside [0, 1), and rounds outside 1 to 100,000.
+
+    Examples
+    --------
     >>> law = TruncatedGeometric.calibrated(epsilon=0.1, delta=1e-8)
     >>> round(dummies_epsilon(law, 1e-6, rounds=12), 2)
     0.97
@@ -68,6 +80,11 @@ def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1)
 
 def dummies_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> Dummies:
     """The dummies of one round of several about the same people that together are (epsilon, delta)-private.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and where a symbol would need more than 4,096 dummies.
 
     Examples
     --------
@@ -108,10 +125,10 @@ def dummies_guarantee(
 ) -> CentralDP:
     r"""What a batch with dummies promises, and against whom.
 
-    The promise holds against the analyst with any number of participants, if the shuffler adds the dummies once and as
-    specified and keeps their numbers and its randomness secret. Shuffler and analyst together read every answer, or,
-    with local noise, what the local guarantee leaves. With k-ary randomized response underneath (gamma = (p - 1) /
-    (p + k - 1)) the smaller of its own amplification and of
+    The promise holds against the analyst with any number of participants, if the shuffler adds the dummies once and
+    as specified and keeps their numbers and its randomness secret. Shuffler and analyst together read every answer,
+    or, with local noise, what the local guarantee leaves. With k-ary randomized response underneath (gamma the
+    probability of a truthful report) the smaller of its own amplification and of
 
     .. math:: \delta(\log(1 + \gamma (E - 1))) \le \gamma\, \delta_{\mathrm{dummies}}(\log E)
 
@@ -165,4 +182,3 @@ def dummies_guarantee(
         all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=trusted,
         method=METHOD, source=source, numeric=Bracket(0.0, lines[1]), attack_lower=0.0, trust="shuffler",
     )  # fmt: skip
-

@@ -13,6 +13,8 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.planning.plan_dummies import plan_for_the_shuffler
+from dovetail.core.errors import UnsupportedError
 from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
 
 if TYPE_CHECKING:
@@ -67,6 +69,10 @@ class Targets:
     randomizer: Annotated[
         str | None, typer.Option(help="Force one randomizer, by its name; a wrong name lists those that fit.")
     ] = None
+    trust: Annotated[
+        Literal["local", "shuffler", "users"],
+        typer.Option(help="Who makes the noise: every person alone (local), or a shuffler that adds dummies."),
+    ] = "local"
     shares: Annotated[
         Literal["any", "flat"],
         typer.Option(help="Frequency: the error holds whatever people hold (any), or for equally frequent values."),
@@ -98,9 +104,17 @@ def _plan(
     Example: dovetail plan --question frequency --k 4 --error 0.02 --epsilon 0.1
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
+    asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
+    trust = asked["trust"]
+    if trust == "users":
+        raise UnsupportedError("dummies that devices send are not available: use --trust shuffler or local.")
+    if trust == "shuffler":
+        plan_for_the_shuffler({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
+        return
+    del asked["trust"]
     from dovetail.plan.planner import plan_collection
 
-    plan = plan_collection(**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)})
+    plan = plan_collection(**asked)
     document = plan_document(plan)
     document["files"] = write_curve(
         [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)
@@ -152,6 +166,7 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
             name: Missing("not asked") if value is None else value for name, value in _requirements(plan.requirements)
         },
         "n": plan.requirements.n,
+        "trust": plan.central.trust,
         "shuffler": plan.shuffler,
         "randomizer": plan.randomizer.name,
         "parameters": vars(plan.randomizer).copy(),

@@ -27,8 +27,8 @@ from dovetail.pipeline.config.sections import (
     Spellings,
 )
 from dovetail.pipeline.files.table import Survey, read_survey
+from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies
-from dovetail.shuffle.dummies.open_answers import OpenAnswers
 from dovetail.shuffle.groups.groups import Groups
 
 Points = NDArray[np.float64]  # (n, d)
@@ -155,7 +155,7 @@ def terms(settings: RunConfig) -> bytes:
     data = settings.data.model_dump(mode="json", exclude=UNPUBLISHED)
     asked, shuffle = settings.randomize, settings.shuffle
     files = files_of(shuffle)
-    chosen = {
+    chosen: dict[str, Any] = {
         "data": data,
         "randomize": {
             **dict.fromkeys(("beta", "rho", "precision")), **_set_by_hand(asked),

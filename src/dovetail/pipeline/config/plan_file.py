@@ -9,6 +9,7 @@ from tomlkit.items import Table
 
 from dovetail.core.errors import OutputError
 from dovetail.plan.planner import CollectionPlan
+from dovetail.plan.with_dummies import DummiesPlan
 
 _FILL_IN = "FILL IN"
 MOST_LISTED = 20  # categories that are written out to be replaced
@@ -30,10 +31,35 @@ def plan_toml(plan: CollectionPlan) -> str:
     return tomlkit.dumps(document)
 
 
+def dummies_toml(plan: DummiesPlan) -> str:
+    """The same for a plan that trusts the shuffler with the noise."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment("A plan. Replace what says FILL IN, then: dovetail run THIS_FILE"))
+    document.add("schema_version", tomlkit.item(1))
+    document.add("mode", tomlkit.item("rehearsal"))
+    names = [f"{_FILL_IN} {place}" for place in range(1, min(plan.dummies.k, MOST_LISTED) + 1)]
+    data = _table(path=f"{_FILL_IN}.csv", private=_FILL_IN, categories=names)
+    data["categories"].comment(f"exactly {plan.dummies.k:,} values, known beforehand and not read off the table")
+    document.add("data", data)
+    promise = _table(trust="shuffler", epsilon=plan.dummies.epsilon, delta=plan.dummies.delta)
+    promise["trust"].comment("the shuffler adds the noise; with the analyst it reads every answer")
+    document.add("promise", promise)
+    return tomlkit.dumps(document)
+
+
+def write_dummies_plan(plan: DummiesPlan, place: Path) -> None:
+    """Write `dummies_toml`."""
+    _write(dummies_toml(plan), place)
+
+
 def write_plan(plan: CollectionPlan, place: Path) -> None:
     """Write `plan_toml`."""
+    _write(plan_toml(plan), place)
+
+
+def _write(text: str, place: Path) -> None:
     try:
-        place.write_text(plan_toml(plan), encoding="utf-8")
+        place.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror or 'cannot be written'}.") from None
 

@@ -94,7 +94,7 @@ class RunConfig(Section):
         """Whether what is collected fits to who makes the noise."""
         if self.promise.trust == "local":
             if self.randomize is None:
-                raise ValueError("[randomize] is missing: without local noise, set [promise] trust = \"shuffler\"")
+                raise ValueError('[randomize] is missing: without local noise, set [promise] trust = "shuffler"')
             return
         needs = '[promise] trust = "shuffler"'
         if self.data.numeric:

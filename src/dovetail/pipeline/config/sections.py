@@ -313,7 +313,9 @@ class PromiseSection(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.trust == "users":
-            raise ValueError('`trust` "users", dummies that devices send, is not available: use "shuffler" or "local"')
+            raise ValueError(
+                '`trust` "users", dummies that devices send, is not available: use "shuffler" or "local"'
+            )
         if (self.trust == "shuffler") != (self.epsilon is not None):
             raise ValueError('`epsilon` is what the dummies of `trust` = "shuffler" promise: give both or neither')
         if self.spread is not None and self.cap is None:

@@ -48,9 +48,9 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
     if collection.dummies is not None:
         lines[0] = "Each person sends exactly one report."
         lines.append(
-            "The shuffler is trusted with the noise: it draws the dummies once, from the operating system, as specified, "
-            "tells nobody their numbers, and the analyst sees the shuffled batch alone. A shuffler that adds none voids "
-            "the promise."
+            "The shuffler is trusted with the noise: it draws the dummies once, from the operating system, as "
+            "specified, tells nobody their numbers, and the analyst sees the shuffled batch alone. A shuffler that "
+            "adds none voids the promise."
         )
     elif isinstance(evaluation.central, CentralDP):
         central = evaluation.central

@@ -34,8 +34,8 @@ def _setting(document: Document) -> Iterator[str]:
     yield f"{who}, one private column: {collection['private']} ({kind})."
     if _trusts_the_shuffler(document) and not math.isfinite(float(document["local"]["epsilon"])):
         yield (
-            "Answers leave their owners without noise; the shuffler mixes them, adds dummies of every answer, and the "
-            "shares are then estimated. Shuffler and analyst together read every answer."
+            "Answers leave their owners without noise; the shuffler mixes them, adds dummies of every answer, and "
+            "the shares are then estimated. Shuffler and analyst together read every answer."
         )
         return
     yield (
@@ -62,8 +62,8 @@ def _promises(document: Document) -> Iterator[str]:
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
     elif _trusts_the_shuffler(document):
         yield (
-            f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against the "
-            f"analyst with any number of participants, if {honesty_assumption(central)}."
+            f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against "
+            f"the analyst with any number of participants, if {honesty_assumption(central)}."
         )
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:

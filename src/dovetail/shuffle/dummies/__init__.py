@@ -1,1 +1,1 @@
-"""Dummies: reports of nobody that the shuffler adds to every symbol, so that it hides the counts instead of people."""
+"""Dummies: reports of nobody that the shuffler adds to every symbol, in numbers that hide each person's report."""

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.checks import positive, share, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.randomize.sampling.domain import symbols
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
 
 MOST_DUMMIES = 10**8
@@ -86,7 +85,7 @@ class Dummies:
     def add(self, reports: ArrayLike, rng: Entropy | None = None) -> NDArray[np.int64]:
         """`reports` (n,) and the dummies in uniform order; the dummies are drawn anew with each call."""
         rng = entropy_or_system(rng)
-        batch = symbols(reports, self.k, name="reports")
+        batch = self._symbols(reports)
         if self.k * self.reach > MOST_DUMMIES:
             raise UnsupportedError(
                 f"{self.k:,} symbols take {self.k * self.reach:,} dummies, more than {MOST_DUMMIES:,}: join symbols."
@@ -96,7 +95,15 @@ class Dummies:
 
     def counts(self, batch: ArrayLike) -> NDArray[np.float64]:
         """Unbiased numbers (k,) of people behind the symbols of a batch with dummies."""
-        return np.bincount(symbols(batch, self.k, name="reports"), minlength=self.k) - float(self.reach)
+        return np.bincount(self._symbols(batch), minlength=self.k).astype(np.float64) - self.reach
+
+    def _symbols(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """`reports` (n,) as symbols; DataError for anything else."""
+        batch = np.asarray(reports)
+        whole_numbers = batch.ndim == 1 and (batch.dtype.kind in "iu" or batch.size == 0)
+        if not whole_numbers or (batch.size and not (batch.min() >= 0 and batch.max() < self.k)):
+            raise DataError(f"`reports` must be whole numbers in 0..{self.k - 1}, one for each person.")
+        return batch.astype(np.int64)
 
     def people(self, size: int, n: int) -> int:
         """`n`, where a batch of `size` reports can be that of n people; DataError otherwise.

@@ -1,0 +1,128 @@
+"""The plan where the shuffler is trusted with the noise: dummies instead of local randomization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from dovetail.account.closed_form.dummies import dummies_guarantee
+from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
+from dovetail.core.errors import ParameterError
+from dovetail.core.guarantee import CentralDP
+from dovetail.plan.accuracy import Z95, Accuracy
+from dovetail.plan.people import default_delta
+from dovetail.shuffle.dummies.dummies import Dummies
+
+LARGEST_EPSILON = 20.0  # beyond it counts are all but exact
+
+
+@dataclass(frozen=True)
+class DummiesPlan:
+    """What the shuffler adds, what that promises against whom, and how accurate every share is.
+
+    Parameters
+    ----------
+    n : int
+    dummies : Dummies
+    central : CentralDP
+        With `trust` "shuffler".
+    accuracy : Accuracy
+        Of one share, the same for frequent and rare values.
+    """
+
+    n: int
+    dummies: Dummies
+    central: CentralDP
+    accuracy: Accuracy
+
+    @property
+    def messages(self) -> int:
+        """Reports in the batch on average: one of each person, and the dummies."""
+        return self.n + self.dummies.k * self.dummies.reach
+
+    @property
+    def trust_statement(self) -> tuple[str, ...]:
+        """Who has to be trusted with what."""
+        return self.central.lines()
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "trust": self.central.trust,
+            "trust_statement": list(self.trust_statement),
+            "n": self.n,
+            "k": self.dummies.k,
+            "epsilon0": self.central.colluding,
+            "epsilon": self.central.epsilon,
+            "delta": self.central.delta,
+            "standard_error": self.accuracy.standard_error,
+            "error95": self.accuracy.error95,
+            "population_error95": self.accuracy.population_error95,
+            "count_standard_deviation": sqrt(self.dummies.variance),
+            "largest_count_error": self.dummies.reach,
+            "dummies_per_value": self.dummies.reach,
+            "dummies": self.dummies.k * self.dummies.reach,
+            "messages": self.messages,
+            "report_bits": max(1, (self.dummies.k - 1).bit_length()),
+        }
+
+
+def plan_with_dummies(
+    *, n: int, k: int, delta: float | None = None, epsilon: float | None = None, error: float | None = None
+) -> DummiesPlan:
+    r"""Plan shares of k values with dummies, for a wanted epsilon or a wanted error.
+
+    .. math:: \mathrm{se} = \frac{\sqrt{\mathrm{Var}\, Z}}{n}, \qquad \mathrm{error}_{95} = z_{0.975}\, \mathrm{se}
+
+    Parameters
+    ----------
+    epsilon : float, above 0, nats
+        Against the analyst, if the shuffler adds the dummies.
+    error : float, above 0, below 1
+        What one share may be off with probability 95 %; then the least epsilon is sought. With `epsilon` as well that
+        is its ceiling.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and for an error that no epsilon up to 20 reaches.
+
+    Examples
+    --------
+    >>> plan = plan_with_dummies(n=100_000, k=1000, epsilon=1.0, delta=1e-6)
+    >>> round(plan.accuracy.standard_error * plan.n, 2), plan.dummies.reach
+    (2.8, 27)
+    """
+    people, symbols = whole("n", n, least=1, most=10**12), whole("k", k, least=2, most=1 << 24)
+    slack = default_delta(people) if delta is None else share("delta", delta)
+    if error is None:
+        if epsilon is None:
+            raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what a share may be off.")
+        return _planned(people, Dummies(symbols, privacy_budget("epsilon", epsilon, most=LARGEST_EPSILON), slack))
+    wanted = positive("error", error)
+    most = LARGEST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=LARGEST_EPSILON)
+    best = Dummies(symbols, most, slack)
+    if _error95(best, people) > wanted:
+        raise refuse("error", f"at least {_error95(best, people):.3g} with epsilon {most:g} and these people", wanted)
+    low, high = 0.0, most
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        try:
+            tried = Dummies(symbols, middle, slack)
+        except ParameterError:  # more dummies than a symbol can have
+            low = middle
+            continue
+        enough = _error95(tried, people) <= wanted
+        low, high, best = (low, middle, tried) if enough else (middle, high, best)
+    return _planned(people, best)
+
+
+def _error95(dummies: Dummies, n: int) -> float:
+    return Z95 * sqrt(dummies.variance) / n
+
+
+def _planned(n: int, dummies: Dummies) -> DummiesPlan:
+    error = sqrt(dummies.variance) / n
+    accuracy = Accuracy(error, Z95 * error, Z95 * sqrt(error**2 + 0.25 / n))
+    return DummiesPlan(n, dummies, dummies_guarantee(dummies, n=n), accuracy)

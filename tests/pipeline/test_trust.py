@@ -1,0 +1,92 @@
+"""A configuration that trusts the shuffler with the noise: what is released, promised and refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from dovetail.cli.main import app
+from dovetail.core.errors import ConfigError
+from dovetail.pipeline.run import run
+from dovetail.plan.with_dummies import plan_with_dummies
+
+TABLE = pl.DataFrame({"id": range(600), "answer": ["no", "yes", "yes"] * 200})
+ASKED: dict[str, Any] = {
+    "schema_version": 1,
+    "mode": "release",
+    "data": {"private": "answer", "categories": ["no", "yes", "maybe"], "person": "id"},
+    "promise": {"trust": "shuffler", "epsilon": 1.0, "delta": 1e-6},
+}
+
+
+def test_a_release_draws_its_dummies_once_and_says_who_is_trusted(tmp_path: Path) -> None:
+    first, again = (run(ASKED, table=TABLE, ledger=tmp_path) for _ in range(2))
+    central, local = first.evaluation.central, first.evaluation.local
+    assert (central.trust, central.colluding, local.epsilon) == ("shuffler", float("inf"), float("inf"))
+    assert 0.99 < central.epsilon <= 1.0
+    assert first.sanitized.equals(again.sanitized) and first.release["releases"] == again.release["releases"] == 1
+    assert 600 <= first.sanitized.height <= 600 + 3 * 54
+    shares = first.evaluation.estimates.overall
+    assert shares.n == 600 and shares.truth is None
+    assert all(abs(value - true) <= 27 / 600 for value, true in zip(shares.value, (1 / 3, 2 / 3, 0), strict=True))
+    document = first.document()
+    assert document["central"]["trust"] == "shuffler" and document["local"]["epsilon"] == "inf"
+    assert any("A shuffler that adds none voids the promise" in line for line in document["assumptions"])
+    other = run({**ASKED, "promise": {**ASKED["promise"], "epsilon": 2.0}}, table=TABLE, ledger=tmp_path / "other")
+    assert other.evaluation.central.epsilon > 1.9
+
+
+def test_a_second_draw_leaves_no_promise(tmp_path: Path) -> None:
+    run(ASKED, table=TABLE, ledger=tmp_path)
+    second = run(ASKED, table=TABLE, ledger=tmp_path, new_release=True)
+    assert second.document()["central"]["value"] is None
+    assert second.release["total_epsilon"] == float("inf")
+
+
+def test_local_noise_may_lie_underneath_in_a_rehearsal() -> None:
+    asked = {**ASKED, "mode": "rehearsal", "seed": 1, "randomize": {"randomizer": "krr", "epsilon": 6.0}}
+    report = run(asked, table=TABLE)
+    assert report.evaluation.central.colluding == report.evaluation.local.epsilon == 6.0
+    assert report.evaluation.central.trust == "shuffler"
+    assert report.evaluation.estimates.overall.truth == [1 / 3, 2 / 3, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"promise": {"trust": "users", "epsilon": 1.0}}, "not available"),
+        ({"promise": {"trust": "shuffler"}}, "give both or neither"),
+        ({"promise": {"epsilon": 1.0}}, "give both or neither"),
+        ({"promise": {"trust": "local"}}, r"\[randomize\] is missing"),
+        ({"promise": {"trust": "shuffler", "epsilon": 1e-4}}, r"\[promise\] `epsilon` must be larger"),
+        ({"data": {"private": "answer", "lower": 0.0, "upper": 1.0}}, "is for categories"),
+        ({"randomize": {"randomizer": "unary", "epsilon": 1.0}}, "as a second layer"),
+        ({"mode": "rehearsal", "shuffle": {"shuffler": "identity"}}, "does not go with"),
+        ({"mode": "rehearsal", "attack": {}}, r"\[attack\] does not go with"),
+    ],
+)
+def test_what_does_not_go_with_dummies_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        run({**ASKED, **changes}, table=TABLE)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_planner_and_run_promise_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "plan.toml"
+    words = ["plan", "--question", "frequency", "--k", "3", "--n", "600", "--epsilon", "1", "--delta", "1e-6"]
+    done = CliRunner().invoke(app, [*words, "--trust", "shuffler", "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    plan = json.loads(done.stdout)
+    assert plan["trust"] == "shuffler" and plan["epsilon0"] == "inf" and 'trust = "shuffler"' in out.read_text()
+    report = run({**ASKED, "mode": "rehearsal", "seed": 1}, table=TABLE)
+    assert report.evaluation.central.epsilon == plan["epsilon"]
+    assert report.evaluation.estimates.overall.standard_error == pytest.approx([plan["standard_error"]] * 3)
+
+
+def test_the_least_epsilon_reaches_the_error() -> None:
+    plan = plan_with_dummies(n=10_000, k=4, error=0.001, delta=1e-6)
+    assert plan.accuracy.error95 <= 0.001
+    assert plan_with_dummies(n=10_000, k=4, epsilon=0.98 * plan.dummies.epsilon, delta=1e-6).accuracy.error95 > 0.001
