@@ -225,6 +225,7 @@ def test_a_damaged_archive_gets_one_clear_line(keep: int, capsys: pytest.Capture
         ("age,town\n40,Zürich\n".encode("latin-1"), "is not UTF-8 text (byte 13); save it as UTF-8."),
         ("age,town\n40,Bern\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8."),
         (b"age;town\n40;Bern\n", "is separated by semicolons; save it with commas."),
+        (b"age,income,town\n", "p.csv: the table has no rows."),
         (b"age,age\n40,41\n", "the header names column 'age' 2 times; name the columns differently."),
     ],
 )

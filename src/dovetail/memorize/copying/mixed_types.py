@@ -179,7 +179,7 @@ def _text_among_numbers(values: pl.Series, what: str) -> str:
     row, value, count = _stray(values)
     return (
         f"{what}: column {values.name!r} holds {str(value)[:40]!r} in row {row:,}, where the training sample holds "
-        f"numbers ({count:,} such values); correct them, or name the column a category (--categories {values.name})."
+        f"numbers (such values: {count:,}); correct them, or name the column a category (--categories {values.name})."
     )
 
 

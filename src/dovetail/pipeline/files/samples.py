@@ -117,9 +117,12 @@ def _kind(place: Path) -> str:
 def _table(place: Path) -> pl.DataFrame:
     """Here no [data] says how a file is written, so errors must not name it."""
     try:
-        return read_table(str(place))
+        table = read_table(str(place))
     except WrittenOtherwise as error:
         raise DataError(error.plain) from None
+    if not table.height:
+        raise DataError(f"{place}: the table has no rows.")
+    return table
 
 
 def _tables(tables: dict[str, pl.DataFrame], ignore: Sequence[str], categories: Sequence[str]) -> Samples:
