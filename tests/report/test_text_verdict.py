@@ -36,7 +36,7 @@ def test_a_rehearsal_opens_with_the_epsilon_from_which_releases_beat_guessing() 
     told = text_verdict({"rows": PLAIN + rows})
     assert told.startswith("Releases are more useful than guessing from epsilon 3 on: clipped at epsilon 3")
     assert "0.40, against 0.80 without privacy and 0.20 by guessing" in told
-    assert "The best of all, clipped at epsilon 10, has a macro-F1 of 0.70." in told and "words" not in told
+    assert "The best of all: clipped at epsilon 10 has a macro-F1 of 0.70." in told and "words" not in told
 
 
 def test_a_rehearsal_in_which_nothing_beats_guessing_says_so_first() -> None:

@@ -34,7 +34,7 @@ def _usefulness(rows: list[Row]) -> str:
         return f"No release is more useful than guessing up to epsilon {tried}, the largest that was tried: {scale}."
     first = min(useful, key=lambda row: (row["epsilon"], -row["score"]["macro_f1"]))
     best = max(private, key=lambda row: float(row["score"]["macro_f1"]))
-    more = "" if best is first else f" The best of all, {_scored(best)}."
+    more = "" if best is first else f" The best of all: {_scored(best)}."
     return (
         f"Releases are more useful than guessing from epsilon {rounded_up(first['epsilon'])} on: {_scored(first)}, "
         f"against {scale}.{more}"
@@ -43,7 +43,7 @@ def _usefulness(rows: list[Row]) -> str:
 
 def _scored(row: Row) -> str:
     return (
-        f"{row['release']} at epsilon {rounded_up(row['epsilon'])}, has a macro-F1 of {row['score']['macro_f1']:.2f}"
+        f"{row['release']} at epsilon {rounded_up(row['epsilon'])} has a macro-F1 of {row['score']['macro_f1']:.2f}"
     )
 
 
