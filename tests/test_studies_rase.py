@@ -111,6 +111,7 @@ def test_each_scheme_randomizes_and_shuffles_as_its_name_says() -> None:
     assert outside.mixing(np.arange(64)) == pytest.approx(1 / 64)  # sensitivity 6 is below alpha: the uniform branch
 
 
+@pytest.mark.exhaust
 def test_the_bias_of_the_sample_mean_is_the_closed_form() -> None:
     (lower, upper), grid = rase_error.GRIDS["synthetic"]
     values = np.full(500, lower)

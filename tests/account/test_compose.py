@@ -167,6 +167,7 @@ def test_one_round_is_the_single_round_value_within_the_grid() -> None:
             assert truth.lower <= numeric.upper <= truth.upper * (1 + 2e-3)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon0", "n"), [(0.1, 10**4), (1.0, 30), (1.0, 10**5), (6.0, 10**3)])
 def test_epsilon_grows_with_rounds_and_stays_below_every_comparison(epsilon0: float, n: int) -> None:
     found = [compose(T, epsilon0=epsilon0, n=n, delta=1e-6) for T in (1, 3, 300)]

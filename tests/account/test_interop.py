@@ -17,6 +17,7 @@ REPLACE = accounting.NeighboringRelation.REPLACE_ONE
 CASES = [(1.0, 1_000, 1), (1.0, 1_000, 100), (1.0, 10_000, 1_000), (0.2, 10**6, 50), (4.0, 2_000, 20)]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon0", "n", "T"), CASES)
 def test_both_libraries_compose_rounds_to_the_same_epsilon(epsilon0: float, n: int, T: int) -> None:
     part = ShuffledRound(epsilon0, n)

@@ -164,6 +164,7 @@ def best_adversary(
     return float(sum(chances.max() for chances in wins.values()))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 3.0])
 @pytest.mark.parametrize("channel", [KRRChannel(2, 1, 1), KRRChannel(2, 2, 1), KRRChannel(3, 5, 1)], ids=repr)
 @pytest.mark.parametrize("n", [3, 4])

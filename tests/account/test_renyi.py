@@ -81,6 +81,7 @@ def test_divergences_of_rounds_add() -> None:
     assert added == pytest.approx(3 * renyi_divergence(one, ORDERS) + 2 * renyi_divergence(other, ORDERS), rel=1e-14)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon0", "n"), [(0.1, 10**5), (1.0, 20), (1.0, 10**4), (5.0, 10**3)])
 def test_privacy_loss_distributions_answer_no_more_than_the_divergences(epsilon0: float, n: int) -> None:
     orders = 1.0 + np.geomspace(0.02, 200.0 / epsilon0, 60)

@@ -27,6 +27,7 @@ def test_resample_means_have_the_moments_of_resampling(device: Laplace | BudgetL
     assert float(result.estimate.standard_error) > float(mean.standard_error)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("device", DEVICES, ids=repr)
 def test_population_intervals_cover(device: Laplace | BudgetLaplace, rng: Entropy) -> None:
     pool = np.linspace(device.lower, device.upper, 9)

@@ -51,6 +51,7 @@ def test_without_mixing_groups_are_plain_estimates(rng: Entropy) -> None:
     assert np.all((low[:, 1] <= TRUTH) & (high[:, 1] >= TRUTH))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("movers", [random_movers, fixed_movers])
 def test_widened_intervals_cover_whoever_moves(movers: object, rng: Entropy) -> None:
     hits, naive = [], []

@@ -63,6 +63,7 @@ def test_a_statistic_of_the_wrong_scale_would_be_caught() -> None:
     expect_caught(expect_share, never, 0.04, 0.06, [0.12])
 
 
+@pytest.mark.exhaust
 def test_holm_over_cells_keeps_the_level() -> None:
     fired = []
     for seed in range(500):

@@ -129,6 +129,7 @@ def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     assert not any(name in found.fired for name in found.controls)
 
 
+@pytest.mark.exhaust
 def test_a_single_literal_copy_in_continuous_data_is_a_copy() -> None:
     draw = np.random.default_rng(9).standard_normal
     train, generated = draw((500, 4)), draw((500, 4))
@@ -138,6 +139,7 @@ def test_a_single_literal_copy_in_continuous_data_is_a_copy() -> None:
     assert (found.nearest[0].generated, found.nearest[0].train, found.nearest[0].distance) == (0, 17, 0.0)
 
 
+@pytest.mark.exhaust
 def test_what_found_nothing_says_what_it_would_have_found() -> None:
     draw = np.random.default_rng(10).standard_normal
     found = detect_copying(draw((500, 4)), draw((400, 4)), draw((400, 4)))
@@ -147,6 +149,7 @@ def test_what_found_nothing_says_what_it_would_have_found() -> None:
     )
 
 
+@pytest.mark.exhaust
 def test_a_single_coincidence_in_discrete_data_is_no_copy_and_many_are() -> None:
     draw = np.random.default_rng(11)
     train, fresh, generated = (draw.permutation(6000)[:200] for _ in range(3))  # rows are numbers of 6,000 kinds

@@ -92,6 +92,7 @@ def rejections(z: bool, count: int) -> list[bool]:
     return found
 
 
+@pytest.mark.exhaust
 def test_exact_p_values_keep_the_level_where_normal_ones_do_not() -> None:
     # at level .05 a normal p rejects about .067 of 95 % tied samples; the exact one at most .05
     exact = rejections(False, 200)

@@ -54,6 +54,7 @@ def naive_p(directions: list[Attacked]) -> float:
     return mcnemar_of(directions).p_value
 
 
+@pytest.mark.exhaust
 def test_the_pooled_gap_cancels_a_better_model_of_unequal_sets_and_pooled_counts_do_not() -> None:
     rng = np.random.default_rng(1)
     runs = [better_model(rng, (700, 300)) for _ in range(1500)]

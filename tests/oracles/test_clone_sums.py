@@ -103,6 +103,7 @@ def test_the_coin_allowances_are_four_times_what_is_measured() -> None:
     assert np.all(4.0 * worst <= [PMF_ERROR, MILLS_ERROR]), worst
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("resolution", tiered([1e-7, 1e-4, 1e-1], first=lambda size: size == 1e-4))
 @pytest.mark.parametrize(
     ("trials", "q"), [(900, 0.3), (10**5, 0.5), (10**6, 0.01), (10**9, 0.5), (10**9, 2.0**-14), (10**12, 0.25)]

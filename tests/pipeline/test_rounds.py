@@ -54,6 +54,7 @@ def test_without_noise_every_window_is_the_mean_of_the_true_values(shuffler: RAS
                 assert answer.estimate.n == 4 * width
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "randomizer",
     [

@@ -41,6 +41,7 @@ def test_the_smallest_epsilon0_reaches_the_error_and_no_smaller_one_does(name: s
     assert min(predict_error95(family, epsilon0, asked, n=asked.n) for epsilon0 in below) > 0.05
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "base",
     [SHARE, pytest.param({**SHARE, "k": 500, "shares": "flat"}, marks=EXHAUST), pytest.param(MEAN, marks=EXHAUST)],
@@ -199,6 +200,7 @@ def test_a_single_wish_has_no_smallest_n_and_says_why() -> None:
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "base",
     [

@@ -49,6 +49,7 @@ def errors(
     return np.asarray(randomizer.invert(tallies, np.full(TRIALS, n))[:, worst] - truth[worst])
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("randomizer", "shares", "n"), LAWS, ids=IDS)
 def test_the_predicted_error_is_the_simulated_one(
     randomizer: FrequencyRandomizer | NumericRandomizer, shares: PopulationShape, n: int

@@ -15,6 +15,7 @@ from dovetail.randomize.unary import Unary
 CASES = [SubsetSelection(k=k, epsilon=epsilon) for k in (2, 3, 5, 9) for epsilon in (0.25, 1.0, 2.5, 21.0)]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("chosen", CASES, ids=repr)
 def test_the_law_for_the_accountant_is_that_of_the_whole_channel(chosen: SubsetSelection) -> None:
     for n, delta in ((20, 1e-3), (2000, 1e-8)):

@@ -19,6 +19,7 @@ from dovetail.shuffle.comparison.cayley_hamming import (
 )
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.5])
 @pytest.mark.parametrize("n", tiered([1, 4, 5], first=lambda n: n == 4))
 def test_baselines_follow_their_laws(n: int, theta: float, rng: Entropy) -> None:

@@ -218,6 +218,7 @@ def test_components_get_the_order_that_is_best_for_each() -> None:
     assert best.sensitivity == largest(groups, best.order)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_result_is_the_same_every_time_and_below_breadth_first(family: str) -> None:
     instance = FAMILIES[family](400, 7)

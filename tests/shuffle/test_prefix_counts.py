@@ -33,6 +33,7 @@ def test_taking_an_item_equals_the_plain_version(row: list[int], first: int, dat
     assert (counts[:first] == 7).all() and (counts[first + LANES16 :] == 7).all()
 
 
+@pytest.mark.exhaust
 @given(row=rows(LANES32, 2**31), first=st.sampled_from([0, 1, 16]), data=st.data())
 def test_lowering_a_row_equals_the_plain_version(row: list[int], first: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(0, row[-1]) | st.sampled_from(row))

@@ -76,6 +76,7 @@ def test_an_order_that_would_be_all_but_uniform_is_shuffled_uniformly() -> None:
     assert [int((blocks == blocks[one]).sum()) for one in (0, 300, 301)] == [300, 1, 1]
 
 
+@pytest.mark.exhaust
 def test_the_best_shuffler_follows_the_published_rules() -> None:
     """Tiny groups and large theta: Mallows; windows and small theta: noise on places; the plane: planar noise."""
     chain = Groups.from_lists([[i, i + 1] for i in range(99)], 100)

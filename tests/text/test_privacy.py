@@ -324,6 +324,7 @@ def test_a_budget_of_too_many_or_odd_steps_is_refused(steps: int) -> None:
         IntegerBudget(1.0, 16, steps)
 
 
+@pytest.mark.exhaust
 def test_the_published_law_adds_up_for_many_candidates() -> None:
     for levels in (np.zeros(100_000, dtype=np.int64), np.arange(50_000)):
         assert PermuteAndFlip().probabilities(levels, IntegerBudget.of(1.0)).sum() == pytest.approx(1.0, abs=1e-6)

@@ -99,6 +99,7 @@ class Cut:
         return whole, max(float(near.max()), far)
 
 
+@pytest.mark.exhaust
 @each_fading
 @pytest.mark.parametrize("computed", [0, 1, 3])
 @pytest.mark.parametrize("factor", [1.0, 3.0])

@@ -244,6 +244,7 @@ def test_the_eigenvalue_program_has_the_printed_width() -> None:
 # --- the robust default ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_the_robust_design_keeps_its_level_for_every_kernel_and_every_sighting() -> None:
     kernel, n = RBF(6.103), 50
     budget, known = Budget(n, 0.02), adversaries(RBF(6.103), np.arange(float(n)))

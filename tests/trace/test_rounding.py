@@ -33,6 +33,7 @@ def worst_rounded_pair(shift: Floats, step: float, noise: Floats) -> float:
     return float(np.sqrt(best))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("n", "radius", "noise", "step"),
     [(60, 10.1, "mixed", 0.0), (60, 1.1, "full", 0.0), (60, 200.1, "mixed", 0.13), (150, 10.1, "full", 0.0)],

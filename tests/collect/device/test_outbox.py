@@ -212,6 +212,7 @@ def test_processes_that_share_an_outbox_draw_each_round_once(tmp_path: Path) -> 
     assert {number: len(found) for number, found in wires(tmp_path).items()} == dict.fromkeys(range(1, 11), 1)
 
 
+@pytest.mark.exhaust
 def test_processes_that_make_an_outbox_at_once_all_get_it(memory: Path) -> None:
     for trial in range(10):
         place = memory / f"outbox{trial}"

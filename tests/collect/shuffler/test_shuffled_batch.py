@@ -189,6 +189,7 @@ def test_an_order_private_shuffler_without_alpha_is_refused(tmp_path):
         fit(made, tmp_path)
 
 
+@pytest.mark.exhaust
 def test_the_memory_of_a_release_does_not_grow_with_its_reports():
     n, size = 60_000, 2_000
     inner = os.urandom(size)

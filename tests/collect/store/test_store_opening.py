@@ -237,6 +237,7 @@ def test_a_database_that_the_server_does_not_have_says_so(postgres: Postgres) ->
     assert "missing" in said(refused)
 
 
+@pytest.mark.exhaust
 def test_a_store_goes_on_when_its_server_comes_back(postgres: Postgres) -> None:
     url = postgres.database("store")
     store = open_shuffler_store(url)
