@@ -91,8 +91,8 @@ def test_the_estimator_is_told_with_the_reason() -> None:
     for asked in ("rao-blackwell", "best"):
         config = rehearsal(randomize={"epsilon": 0.1}, estimate={"estimator": asked})
         told = go(config).document()["estimates"]["estimator"]
-        assert told["best"] == "median" and told["reason"].startswith("in the largest round: the noise dominates")
-        assert told["name"] == ("median" if asked == "best" else "rao-blackwell")
+        assert told["best"] == "shrunken" and told["reason"].startswith("in the largest round: the noise dominates")
+        assert told["name"] == ("shrunken" if asked == "best" else "rao-blackwell")
 
 
 def test_the_precision_of_a_report_stands_beside_what_was_asked_for() -> None:

@@ -1,15 +1,19 @@
-"""Which estimate of the mean: unbiased with more noise, or a median with less noise and a bias."""
+"""Which estimate of the mean: unbiased with more noise, or a median or a shrunken mean with less noise and a bias."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot
-from typing import Literal, final
+from math import hypot, sqrt
+from typing import Literal, cast, final
+
+import numpy as np
 
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
+
+WORTH_A_BIAS = 0.05  # of the squared error: what shrinking has to save before a bias is taken into the bargain
 
 
 @final
@@ -20,27 +24,56 @@ class BestMean:
     Parameters
     ----------
     estimate : Estimate
-    name : "rao-blackwell", "median" or "mean"
+    name : "rao-blackwell", "shrunken", "median" or "mean"
     reason : str
     """
 
     estimate: Estimate
-    name: Literal["rao-blackwell", "median", "mean"]
+    name: Literal["rao-blackwell", "shrunken", "median", "mean"]
     reason: str
 
 
-def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> BestMean:
-    r"""The estimate of the mean with the smaller squared error, by their errors and bias bounds.
+def shrunken_mean(randomizer: NumericRandomizer, mean: Estimate) -> Estimate:
+    r"""The unbiased mean drawn towards the middle c of the public range, as linear minimax estimation has it.
 
-    .. math:: \text{median if} \quad
-              \mathrm{se}_{\mathrm{median}}^2 + (b_{\mathrm{median}} - \mathrm{se}_{\mathrm{median}})^2
-              < \mathrm{se}_{\mathrm{RB}}^2 + b_{\mathrm{RB}}^2, \qquad b = \text{bias bound}
+    .. math:: \hat m = c + w (\bar m - c), \qquad w = \frac{h^2}{h^2 + \mathrm{se}^2}, \qquad
+              \max_{m \in [c - h, c + h]} E (\hat m - m)^2 = \frac{h^2\, \mathrm{se}^2}{h^2 + \mathrm{se}^2}
+
+    h is half the range. The bias is at most (1 - w) h, and the squared error is below both se^2 and h^2, whatever the
+    values are. `mean` is an unbiased estimate with its standard error, or one whose bias bound comes on top.
+
+    Source
+    ------
+    Donoho, Liu, MacGibbon (1990), Minimax risk over hyperrectangles, Annals of Statistics 18(3), for a bounded mean.
+    """
+    half, centre = (randomizer.upper - randomizer.lower) / 2.0, (randomizer.upper + randomizer.lower) / 2.0
+    error = float(mean.standard_error)
+    weight = half * half / (half * half + error * error)
+    return Estimate(
+        value=np.asarray(centre + weight * (float(mean.value) - centre)),
+        standard_error=np.asarray(weight * error),
+        n=mean.n,
+        population_error=np.asarray(weight * float(mean.population_error)),
+        bias_bound=(1.0 - weight) * half + weight * float(mean.bias_bound),
+    )
+
+
+def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float | None = None) -> BestMean:
+    r"""The estimate of the mean with the smallest squared error that any values in the range can cause.
+
+    .. math:: R_{\mathrm{RB}} = \mathrm{se}^2 + b^2, \qquad
+              R_{\mathrm{shrunken}} = (w\, \mathrm{se})^2 + b_{\mathrm{shrunken}}^2, \qquad
+              R_{\mathrm{median}} = \mathrm{se}_{\mathrm{median}}^2
+                  + (b_{\mathrm{median}} - \mathrm{se}_{\mathrm{median}})^2
+
+    with the bias bounds b. The unbiased mean is left where another one promises at least a twentieth less.
 
     b - se is the bias of the median of many reports: that of few is part of its noise (see `estimate_median`) and
     counts once. The median of clamped reports lies in the range, so it wins where the unbiased mean has a standard
     error of about the range. Otherwise it saves at most half of the variance, and only where the noise dominates:
     lambda far above the standard deviation `spread` of the values. That must be public knowledge: it cannot be read
-    off reports under so much noise. As n grows, the bias stays and the unbiased mean wins.
+    off reports under so much noise. As n grows, the bias stays and the unbiased mean wins. `shrunken_mean` needs no
+    knowledge but the range, and wins where the standard error is above about a fifth of half the range.
 
     Parameters
     ----------
@@ -66,15 +99,32 @@ def best_mean(randomizer: NumericRandomizer, reports: Reports, *, spread: float 
     ['median', 'median', 'rao-blackwell']
     """
     mean = estimate_mean(randomizer, reports)
-    if not randomizer.memoryless:
-        return BestMean(mean, "mean", f"unbiased; reports of {randomizer.label} have no median of use")
-    median = estimate_median(randomizer, reports, spread=spread)
-    noise, bias = float(median.standard_error), float(median.bias_bound - median.standard_error)
-    biased, unbiased = hypot(noise, bias), hypot(float(mean.standard_error), float(mean.bias_bound))
-    figures = (
-        f"root mean squared error about {biased:.3g} (bias at most {bias:.3g}) for the median, {unbiased:.3g} for "
-        f"the unbiased mean, n = {mean.n:,}"
-    )
-    if biased < unbiased:
-        return BestMean(median, "median", f"the noise dominates: {figures}")
-    return BestMean(mean, "rao-blackwell", f"the bias of the median may outweigh what it saves: {figures}")
+    name: Literal["rao-blackwell", "mean"] = "rao-blackwell" if randomizer.memoryless else "mean"
+    shrunken = shrunken_mean(randomizer, mean)
+    risks = {name: _risk(mean), "shrunken": _risk(shrunken)}
+    found: dict[str, Estimate] = {name: mean, "shrunken": shrunken}
+    if randomizer.memoryless:
+        median = estimate_median(randomizer, reports, spread=spread)
+        found["median"], risks["median"] = median, _median_risk(median)
+    figures = ", ".join(f"{sqrt(risk):.3g} {_SAID[kind]}" for kind, risk in risks.items())
+    told = f"root mean squared error at most about {figures}, n = {mean.n:,}"
+    least = min(risks, key=risks.__getitem__)
+    if least == name or risks[least] > (1.0 - WORTH_A_BIAS) * risks[name]:
+        return BestMean(mean, name, f"what a biased estimate saves is less than its bias may cost: {told}")
+    return BestMean(found[least], cast(Literal["shrunken", "median"], least), f"the noise dominates: {told}")
+
+
+_SAID = {
+    "rao-blackwell": "for the unbiased mean", "mean": "for the unbiased mean",
+    "shrunken": "drawn to the middle of the range", "median": "for the median",
+}  # fmt: skip
+
+
+def _risk(estimate: Estimate) -> float:
+    return hypot(float(estimate.standard_error), float(estimate.bias_bound)) ** 2
+
+
+def _median_risk(median: Estimate) -> float:
+    """The bias of few reports is part of the noise, see `estimate_median`."""
+    noise = float(median.standard_error)
+    return hypot(noise, float(median.bias_bound) - noise) ** 2

@@ -70,8 +70,9 @@ def mean_estimator(wanted: EstimateSection) -> Callable[[NumericRandomizer, Repo
 def chosen_mean(randomizer: NumericRandomizer, reports: Reports, wanted: EstimateSection) -> dict[str, str]:
     """Which estimator of the mean was used, and which one promises the smaller error, with the reason."""
     best = best_mean(randomizer, reports)
+    unbiased = "rao-blackwell" if randomizer.memoryless else "mean"
     return {
-        "name": best.name if wanted.estimator == "best" or not randomizer.memoryless else "rao-blackwell",
+        "name": best.name if wanted.estimator == "best" else unbiased,
         "best": best.name,
         "reason": best.reason,
     }
