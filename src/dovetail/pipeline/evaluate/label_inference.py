@@ -18,10 +18,9 @@ from dovetail.memorize.dejavu.partition import Partition
 from dovetail.memorize.dejavu.score import Attacked
 from dovetail.memorize.dejavu.two_models import between
 from dovetail.pipeline.collection import Collection
-from dovetail.pipeline.evaluate.copying import NO_PUBLIC, NO_VALUES
+from dovetail.pipeline.evaluate.copying import LEAST, MOST, NO_PUBLIC, NO_VALUES
 from dovetail.report.document import Missing
 
-LEAST = 80  # people, of whom a half is held out
 PAIRS = 10  # of releases
 MOST_ATTACKED = 500  # people in each direction of a pair
 _STEPS = 2e9  # differences of numbers in one pair
@@ -56,6 +55,8 @@ def released_labels(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
         return Missing(NO_VALUES)
     if survey.n < LEAST:
         return Missing(f"{NO_HOLDOUT}, got {survey.n:,}")
+    if survey.n > MOST:
+        return Missing(f"label inference is measured for at most {MOST:,} people, got {survey.n:,}")
     try:
         points = _points(collection)
         pairs = [_pair(collection, points, rng) for _ in range(PAIRS)]
@@ -103,10 +104,12 @@ def _guess(
     if len(known) < 2:
         return LabelInference((truth == known[0]).astype(np.float64), np.zeros(len(people)))
     named = np.isin(truth, known)
+    asked = np.column_stack([points[people], np.where(named, truth, known[0])])
+    different, place = np.unique(asked, axis=0, return_inverse=True)  # likes are guessed alike, so once
     found = infer_by_neighbours(
-        points[people], np.where(named, truth, known[0]), public=points[rows], public_labels=released, neighbours=1
+        different[:, :-1], different[:, -1], public=points[rows], public_labels=released, neighbours=1
     )
-    return LabelInference(found.correct * named, found.confidence)
+    return LabelInference(found.correct[place] * named, found.confidence[place])
 
 
 def _document(pairs: list[tuple[Attacked, Attacked]]) -> dict[str, Any]:
