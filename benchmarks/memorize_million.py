@@ -1,12 +1,11 @@
-"""Claim: from a million training rows on, a further generated sample costs a fraction of exact search.
+"""Claim: from a million training rows on a further generated sample costs a fraction of exact search; recall is told.
 
 Run: python benchmarks/memorize_million.py
 
 Rows have 64 numbers that follow 8 directions with a little noise, as embeddings do, and for comparison 64 independent
-Gaussians, where no list helps and the exact search is chosen. The recall is stated. Processor time of one core.
-Yardstick: exact search, which takes a little more than the bare products of all pairs (memorize_speed.py). Peer: the
-inverted file of faiss with as many lists and probes, in single precision, where it is installed
-(`pip install faiss-cpu`).
+Gaussians, where no list helps and the exact search is chosen. Processor time of one core. Yardstick: exact search,
+which takes a little more than the bare products of all pairs (memorize_speed.py). Peer: the inverted file of faiss
+with as many lists and probes, in single precision, where it is installed (`pip install faiss-cpu`).
 """
 
 import platform

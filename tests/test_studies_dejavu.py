@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 from studies.dejavu_crops import run as crops
+from studies.dejavu_losses import run as losses
 from studies.dejavu_planted import run as planted
 from studies.dejavu_training import images
 from studies.dejavu_training import run as training
 
 from dovetail.core.errors import MissingExtraError
 
-STUDIES = [planted, crops, training]
+STUDIES = [planted, crops, training, losses]
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: str(study.__name__))
