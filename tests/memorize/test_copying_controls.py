@@ -13,7 +13,7 @@ from dovetail.memorize.copying.controls import (
     tail_test,
 )
 from dovetail.memorize.copying.copied_fraction import clopper_pearson, copied_fraction
-from dovetail.memorize.copying.data_copying import detect_copying
+from dovetail.memorize.copying.data_copying import CopyingTest, detect_copying
 from dovetail.memorize.copying.detectable_effect import detectable_by_tail
 from dovetail.memorize.copying.search.training_index import TrainingIndex
 
@@ -167,3 +167,11 @@ def test_distinct_rows_keep_their_places_in_the_sample() -> None:
     generated[:100], generated[200] = generated[100], train[5]
     found = detect_copying(train, draw((300, 3)), generated, deduplicate=True)
     assert found.m == 200 and (found.nearest[0].generated, found.nearest[0].train) == (200, 5)
+
+
+def test_a_training_sample_that_dwarfs_the_held_out_one_is_warned_of() -> None:
+    draw = np.random.default_rng(3).standard_normal
+    few, many = (CopyingTest.prepare(draw((2_000, 2)), draw((n, 2))) for n in (200, 400))
+    told = few.test(draw((200, 2)), baselines=False).warnings
+    assert any("hold 200 of the 2,000 training rows" in line for line in told)
+    assert not any("training rows against" in line for line in many.test(draw((400, 2)), baselines=False).warnings)

@@ -12,6 +12,7 @@ from dovetail.memorize.copying.mann_whitney import RankTest
 from dovetail.memorize.copying.search.generated_search import SearchNote
 
 LITERAL = 0.01
+FEW_HELD_OUT = 10  # training rows for each held-out one, from which on the controls see few of them
 TIED = 0.1  # share of fresh points at distance 0, above which the test is weak
 
 
@@ -187,6 +188,12 @@ class CopyingResult:
             said.append(
                 f"{self.cells.left_out} cells have fewer than 20 fresh or generated points and were not tested; what "
                 "happens there is seen by the overall tests alone."
+            )
+        if self.l >= FEW_HELD_OUT * self.ratio.size:
+            said.append(
+                f"The controls hold {self.ratio.size:,} of the {self.l:,} training rows against as many held-out "
+                "ones: copies of the others escape them, so copying may be called closer; a larger held-out sample "
+                "(--holdout) sees more."
             )
         return (*said, self.search.sentence) if self.search.sentence else tuple(said)
 
