@@ -71,6 +71,20 @@ def test_a_value_that_no_released_row_names_is_never_guessed() -> None:
     assert found["target_accuracy"] > 0.99 and found["verdict"] == "repeats people"
 
 
+def test_a_public_column_of_numbers_and_texts_is_compared_as_categories() -> None:
+    few = asked(1.0, public=["weight"])
+    table = few.survey.public.with_columns(
+        answer=pl.Series(["no", "yes"] * 200), age=pl.Series(["20", "30", "40", "60+"] * 100)
+    )
+    mixed = Collection.of(
+        table, private="answer", public=["age"], categories=["no", "yes"], randomizer=dt.KRR(k=2, epsilon=1.0),
+        shuffler=lambda rows: dt.Identity(rows.height), rng=dt.simulation(1),
+    )  # fmt: skip
+    found: Any = released_labels(mixed, dt.simulation(2))
+    assert found["attacked"] == 4_000
+    assert "copies" in rehearse(mixed, rng=dt.simulation(2)).document()["copying"]
+
+
 def test_a_rehearsal_says_it_among_the_attacks() -> None:
     found = rehearse(asked(1.0, public=["weight"]), rng=dt.simulation(2)).document()
     notes = attack_table(found).notes

@@ -45,7 +45,9 @@ def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
         reported = to_columns(randomizer, batch, collection.categories).to_series()
         released = people.with_columns(reported.cast(people[_VALUE].dtype).alias(_VALUE))
         constant = [name for name in people.columns if people[name].n_unique() == 1]
-        mixed = MixedTypes.fit(people, others, ignore=constant)
+        mixed = MixedTypes.fit(
+            people, others, ignore=constant, categories=texts(pl.concat([people, others]), constant)
+        )
         prepared = CopyingTest.prepare(
             mixed.points(people, "train"), mixed.points(others, "fresh"), overlap="keep",
             widths=mixed.widths, seed=int(rng.below(1 << 31, 1)[0]),
@@ -66,6 +68,17 @@ def released_copies(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
 
 
 _VALUE = "the private value"
+
+
+def texts(table: pl.DataFrame, ignored: list[str]) -> list[str]:
+    """Columns that are compared as categories although some of their texts may be numbers, such as 60 and 60+."""
+    return [
+        name
+        for name in table.columns
+        if name not in ignored
+        and table[name].dtype == pl.String
+        and table[name].str.strip_chars().cast(pl.Float64, strict=False).null_count()
+    ]
 
 
 def _rows(collection: Collection, values: Any, who: Any) -> pl.DataFrame:

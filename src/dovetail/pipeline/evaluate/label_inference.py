@@ -18,7 +18,7 @@ from dovetail.memorize.dejavu.partition import Partition
 from dovetail.memorize.dejavu.score import Attacked
 from dovetail.memorize.dejavu.two_models import between
 from dovetail.pipeline.collection import Collection
-from dovetail.pipeline.evaluate.copying import LEAST, MOST, NO_PUBLIC, NO_VALUES
+from dovetail.pipeline.evaluate.copying import LEAST, MOST, NO_PUBLIC, NO_VALUES, texts
 from dovetail.report.document import Missing
 
 PAIRS = 10  # of releases
@@ -60,15 +60,18 @@ def released_labels(collection: Collection, rng: Entropy) -> dict[str, Any] | Mi
     try:
         points = _points(collection)
         pairs = [_pair(collection, points, rng) for _ in range(PAIRS)]
-    except (UnsupportedError, DataError, MissingExtraError) as error:
+    except UnsupportedError as error:
         return Missing(f"no half of the people can be held out: {error}")
+    except (DataError, MissingExtraError) as error:
+        return Missing(str(error))
     return _document(pairs)
 
 
 def _points(collection: Collection) -> NDArray[np.float64]:
     public = collection.survey.public
     constant = [name for name in public.columns if public[name].n_unique() == 1]
-    return MixedTypes.fit(public, public, ignore=constant).points(public, "public columns")
+    mixed = MixedTypes.fit(public, public, ignore=constant, categories=texts(public, constant))
+    return mixed.points(public, "public columns")
 
 
 def _pair(collection: Collection, points: NDArray[np.float64], rng: Entropy) -> tuple[Attacked, Attacked]:
