@@ -11,6 +11,7 @@ import dovetail as dt
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.evaluate.label_inference import released_labels
 from dovetail.pipeline.rehearse import rehearse
+from dovetail.report.render.html import render_html
 from dovetail.report.sections.attacks import attack_table
 from dovetail.report.sections.released_people import label_notes
 
@@ -90,6 +91,8 @@ def test_a_rehearsal_says_it_among_the_attacks() -> None:
     notes = attack_table(found).notes
     (told,) = [note for note in notes if note.startswith("Label inference")]
     assert "tells values of its own people" in told and "over 10 pairs of halves" in told
+    page = render_html(found)
+    assert page.index("What attackers got") < page.index("tells values of its own people"), "without any attack too"
 
 
 @pytest.mark.parametrize(
