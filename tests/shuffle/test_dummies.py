@@ -201,23 +201,25 @@ def test_the_smaller_of_both_layers_is_quoted(epsilon0: float, epsilon: float) -
     both = dummies_guarantee(Dummies(16, 1.0, 1e-6), n=100_000, randomizer=KRR(16, epsilon0))
     alone = amplify(KRR(16, epsilon0), n=100_000, delta=1e-6).epsilon
     gamma = KRR(16, epsilon0).channel().contrast
-    assert both.epsilon == pytest.approx(min(alone, log1p(gamma * (exp(1.0) - 1))), rel=1e-2)
+    noise = dummies_epsilon(Dummies(16, 1.0, 1e-6).noise, 1e-6 / gamma)
+    assert both.epsilon == pytest.approx(min(alone, log1p(gamma * (exp(noise) - 1))), rel=1e-7)
     assert both.epsilon == pytest.approx(epsilon, rel=1e-2)
 
 
 def test_a_batch_that_these_dummies_cannot_have_made_is_refused() -> None:
     dummies = Dummies(k=3, epsilon=1.0, delta=1e-6)
-    without = np.zeros(100, dtype=np.int64)
-    assert dummies.people(100, 100) == 100  # all three symbols may get none
-    for batch in (without[:99], np.zeros(100 + 6 * dummies.reach + 1, dtype=np.int64)):
+    assert dummies.people(101, 100) == 100
+    many = Dummies(k=10_000, epsilon=1.0, delta=1e-6)
+    assert many.people(270_100, 100) == 100
+    for given, size in ((dummies, 99), (dummies, 100), (dummies, 101 + 6 * dummies.reach), (many, 265_000)):
         with pytest.raises(DataError, match="its shuffler adds others, or none"):
-            estimate_with_dummies(dummies, batch, n=100)
+            estimate_with_dummies(given, np.zeros(size, dtype=np.int64), n=100)
 
 
 @pytest.mark.parametrize(
     ("bad", "name"),
     [
-        ({"k": 0}, "k"),
+        ({"k": 1}, "k"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": float("inf")}, "epsilon"),
         ({"epsilon": 1e-3}, "epsilon"),

@@ -19,6 +19,7 @@ from .local import (
     local_error as local_error,
 )
 from .median import estimate_median as estimate_median
+from .mixture import estimate_mixture as estimate_mixture
 from .simplex import project_to_simplex as project_to_simplex
 from .with_dummies import estimate_with_dummies as estimate_with_dummies
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import final
 
@@ -32,7 +33,7 @@ class Dummies:
 
     Parameters
     ----------
-    k : int, 1 to 2^24
+    k : int, 2 to 2^24
         Number of symbols; reports are 0..k-1.
     epsilon : float, above 0, nats
         Of one round.
@@ -66,7 +67,7 @@ class Dummies:
     noise: TruncatedGeometric = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole("k", self.k, least=1, most=1 << 24))
+        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", share("delta", self.delta))
         law = TruncatedGeometric.calibrated(epsilon=self.epsilon, delta=self.delta)
@@ -108,11 +109,15 @@ class Dummies:
     def people(self, size: int, n: int) -> int:
         """`n`, where a batch of `size` reports can be that of n people; DataError otherwise.
 
-        Too small or too large a batch means that its shuffler adds other dummies than these, or none.
+        Too small or too large a batch means that its shuffler adds other dummies than these, or none; a good batch is
+        refused with probability below 1e-11 (Bernstein), and one without any dummies always.
         """
-        if not n <= size <= n + 2 * self.k * self.reach:
+        mean, slack = self.k * self.reach, 27.0 * self.reach / 3.0
+        reach = slack + math.sqrt(slack**2 + 54.0 * self.k * self.variance)
+        least, most = max(1, math.floor(mean - reach)), min(2 * mean, math.ceil(mean + reach))
+        if not n + least <= size <= n + most:
             raise DataError(
-                f"a batch of {n:,} people has {n:,} to {n + 2 * self.k * self.reach:,} reports with these dummies, "
-                f"got {size:,}: its shuffler adds others, or none."
+                f"a batch of {n:,} people has {n + least:,} to {n + most:,} reports with these dummies, got "
+                f"{size:,}: its shuffler adds others, or none."
             )
         return n

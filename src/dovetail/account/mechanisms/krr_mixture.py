@@ -1,0 +1,222 @@
+"""k-ary randomized response with different epsilons for different people, shuffled together without their classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dovetail.account.threshold_search import bracket_root, log_ratio
+from dovetail.core.bracket import Bracket
+from dovetail.core.checks import refuse, share, whole
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.guarantee import CentralDP
+from dovetail.randomize.krr import KRR
+
+SOURCE = "Different epsilons behind one shuffle (docs/theory/accuracy.md, section F)"
+MOST_EPSILON = 40.0  # of a person: beyond, doubles lose the others beside her
+MOST_CLASSES = 100
+BLOCKS = 32  # of the number of uniform reports, each counted at its lower end
+UP = 1.0 + 1e-9  # far beyond the rounding of what is summed here
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureLaw:
+    r"""What a person of one class reveals among people of several classes.
+
+    .. math:: \delta(\epsilon) \le k b\, E_M[h(M + 1)], \qquad
+              h(m) = E\left[\left((p - 1) \frac{A - E B}{m} - (E - 1)\right)_+\right], \qquad
+              (A, B) \sim \mathrm{multinomial}(m; \tfrac1k, \tfrac1k)
+
+    M counts the reports of the other honest people that are uniform: each with probability k b_i, b_i = 1 / (p_i +
+    k - 1). h falls in m, so blocks of M are counted at their lower ends, and what is below all blocks at h(1).
+
+    Parameters
+    ----------
+    own : KRR
+        Of the person.
+    others : tuple of (int, KRR)
+        How many other honest people there are of each class.
+    """
+
+    own: KRR
+    others: tuple[tuple[int, KRR], ...]
+
+    @cached_property
+    def ratio(self) -> float:
+        """p, realized."""
+        keep, lie = self.own.device.masses
+        return keep / lie
+
+    @property
+    def uniform(self) -> float:
+        """k b: how often a report of the person herself is uniform."""
+        return _uniform(self.own)
+
+    @property
+    def mean(self) -> float:
+        """Of M."""
+        return sum(count * _uniform(one) for count, one in self.others)
+
+    def delta(self, epsilon: float) -> float:
+        """Upper end of delta at `epsilon`, at least 0."""
+        factor = math.exp(epsilon)
+        if factor >= self.ratio:
+            return 0.0
+        starts, masses, missing = self._blocks
+        worst = (self.ratio - factor) / self.own.k  # h(1)
+        each = [self._h(int(start) + 1, factor) for start in starts]
+        inside = float(masses @ np.array(each))
+        return min(1.0, self.uniform * (missing * worst + inside) * UP)
+
+    def one_line_delta(self, epsilon: float, *, tail: float) -> float:
+        """A simpler upper bound: with probability `tail` M is below what Chernoff's bound allows."""
+        factor, mean = math.exp(epsilon), self.mean
+        if factor >= self.ratio:
+            return 0.0
+        low = max(0, math.floor(mean - math.sqrt(2.0 * mean * math.log(1.0 / tail))))
+        worst = (self.ratio - factor) / self.own.k
+        return min(1.0, self.uniform * (tail * worst + self._h(low + 1, factor)) * UP)
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon found with `delta` kept; at most the person's own."""
+        most = self.own.epsilon
+        if self.delta(0.0) <= delta:
+            return 0.0
+        slack = math.log(1.0 / delta)
+        guess = (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
+        return bracket_root(
+            lambda e: log_ratio(self.delta(e), delta), min(guess, 0.5 * most),
+            steepness=2.0 * slack + 1.0, most=most, tolerance=1e-5,
+        )[1]  # fmt: skip
+
+    @cached_property
+    def _blocks(self) -> tuple[Reals, Reals, float]:
+        """Lower ends of the blocks of M, their probabilities, and that of what is below all of them."""
+        start, law = 0, np.ones(1)
+        for count, one in self.others:
+            first, part = _binomial(count, _uniform(one))
+            start, law = start + first, np.convolve(law, part)
+        missing = max(0.0, 1.0 - float(law.sum())) + 1e-14 * law.size
+        edges = np.unique(np.linspace(0, law.size, BLOCKS + 1).astype(np.int64))
+        masses = np.add.reduceat(law, edges[:-1])
+        return start + edges[:-1].astype(np.float64), masses, missing
+
+    def _h(self, m: int, factor: float) -> float:
+        k, p = self.own.k, self.ratio
+        first, law = _binomial(m, 1.0 / k)
+        b = first + np.arange(law.size)
+        bar = np.asarray(factor * b + (factor - 1.0) * m / (p - 1.0), dtype=np.float64)  # A above it counts
+        outside = max(0.0, 1.0 - float(law.sum())) + 1e-14 * law.size
+        gain = np.maximum(m - b - bar, 0.0) if k == 2 else _excess(m - b, 1.0 / (k - 1), bar)
+        return (p - 1.0) / m * float(law @ gain) + outside * (p - factor)
+
+
+def amplify_mixture(
+    k: int, mixture: Sequence[tuple[int, float]], *, delta: float, honest: Sequence[int] | None = None
+) -> tuple[CentralDP, ...]:
+    """One guarantee for each class of people who use k-ary randomized response with an epsilon0 of their own.
+
+    Reports carry no class, and a person's class must not depend on her value. People with a small epsilon0 send
+    many uniform reports, and everybody hides among these: those with a large epsilon0 live on the careful ones, who have
+    to be honest and present. Next to the central epsilon stands the local one: at 12 hardly any promise is left there.
+
+    Parameters
+    ----------
+    k : int, at least 2
+    mixture : several (people, epsilon0)
+        At most 100 classes, epsilon0 above 0 and at most 40; of many epsilons round every other one's up.
+    delta : float, above 0, below 1
+    honest : several int, optional
+        People of each class that are assumed honest; default all.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges.
+    UnsupportedError
+        For a mixture of one person, whom nobody hides.
+
+    Examples
+    --------
+    >>> careful, open = amplify_mixture(4, [(50_000, 1.0), (50_000, 4.0)], delta=1e-6)
+    >>> round(careful.epsilon, 4), round(open.epsilon, 4), open.colluding
+    (0.0136, 0.0463, 4.0)
+
+    Source
+    ------
+    docs/theory/accuracy.md, section F.
+    """
+    if not share("delta", delta) > 0.0:
+        raise refuse("delta", "above 0: at delta 0 shuffling amplifies nothing", delta)
+    classes = _classes(k, mixture)
+    trusted = [count for count, _ in classes] if honest is None else list(honest)
+    if len(trusted) != len(classes):
+        raise refuse("honest", f"one number for each of the {len(classes)} classes", honest)
+    for place, (count, _) in enumerate(classes):
+        trusted[place] = whole("honest", trusted[place], least=1, most=count)
+    everybody = [count for count, _ in classes]
+    return tuple(_guarantee(classes, place, everybody, trusted, delta) for place in range(len(classes)))
+
+
+def _guarantee(
+    classes: list[tuple[int, KRR]], place: int, everybody: list[int], trusted: list[int], delta: float
+) -> CentralDP:
+    own = classes[place][1]
+
+    def among(counts: list[int]) -> float:
+        others = tuple((n - (at == place), one) for at, (n, (_, one)) in enumerate(zip(counts, classes, strict=True)))
+        return MixtureLaw(own, others).epsilon(delta)
+
+    some = among(trusted)
+    every = some if trusted == everybody else min(some, among(everybody))
+    return CentralDP(
+        all=every, honest=some, colluding=own.epsilon, delta=delta, n=sum(everybody), honest_n=sum(trusted),
+        method="k-ary randomized response, several epsilons", source=SOURCE, numeric=Bracket(0.0, some),
+        attack_lower=0.0,
+    )  # fmt: skip
+
+
+def _classes(k: int, mixture: Any) -> list[tuple[int, KRR]]:
+    """The mixture, checked."""
+    wanted = "pairs of people and epsilon0, such as [(50_000, 1.0), (50_000, 4.0)]"
+    try:
+        pairs = [(count, epsilon0) for count, epsilon0 in mixture]
+    except (TypeError, ValueError):
+        raise refuse("mixture", wanted, mixture) from None
+    if not 1 <= len(pairs) <= MOST_CLASSES:
+        raise refuse("mixture", f"1 to {MOST_CLASSES} {wanted}", f"{len(pairs)} of them")
+    found = [(whole("mixture", count, least=1, most=10**9), KRR(k, epsilon0)) for count, epsilon0 in pairs]
+    for _, one in found:
+        if one.epsilon > MOST_EPSILON:
+            raise refuse("epsilon0", f"at most {MOST_EPSILON:g} in a mixture", one.epsilon)
+    if sum(count for count, _ in found) < 2:
+        raise UnsupportedError("a mixture of one person hides nobody: her local guarantee is all there is.")
+    return found
+
+
+def _uniform(randomizer: KRR) -> float:
+    """k b: probability that a report says nothing."""
+    channel = randomizer.channel()
+    return channel.k * channel.lie / channel.total
+
+
+def _binomial(n: int, q: float) -> tuple[int, Reals]:
+    """First point and law of Bin(n, q) on a window that leaves out less than 1e-20 by Bernstein's bound."""
+    reach = math.sqrt(2.0 * 47.0 * n * q * (1.0 - q)) + 32.0
+    first, last = max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach))
+    return first, np.asarray(binom.pmf(np.arange(first, last + 1), n, q))
+
+
+def _excess(n: NDArray[np.int64], q: float, bar: Reals) -> Reals:
+    """E[(A - bar)_+] for A ~ Bin(n, q), elementwise."""
+    above = np.floor(bar)
+    first, plain = binom.sf(above - 1.0, n - 1, q), binom.sf(above, n, q)
+    return np.asarray(np.maximum(np.where(n > 0, n * q * np.where(n > 0, first, 0.0), 0.0) - bar * plain, 0.0))

@@ -1,0 +1,122 @@
+"""Different epsilons behind one shuffle: the promise of each class, against every collection of a few people."""
+
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+from tests.statistics import expect_mean
+
+from dovetail.account.amplify import amplify
+from dovetail.account.mechanisms.krr_mixture import MixtureLaw, amplify_mixture
+from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.estimate.mixture import estimate_mixture
+from dovetail.randomize.krr import KRR
+
+HALF = [(50_000, 1.0), (50_000, 4.0)]
+
+
+def histograms(rows: list[np.ndarray]) -> dict[tuple[int, ...], float]:
+    """The law of the histogram of reports with these laws."""
+    found = {(0,) * rows[0].size: 1.0}
+    for row in rows:
+        grown: dict[tuple[int, ...], float] = {}
+        for key, mass in found.items():
+            for report, more in enumerate(row):
+                one = (*key[:report], key[report] + 1, *key[report + 1 :])
+                grown[one] = grown.get(one, 0.0) + mass * float(more)
+        found = grown
+    return found
+
+
+@pytest.mark.parametrize(("k", "epsilons"), [(2, (1.0, 3.0, 0.5, 2.0)), (3, (2.0, 0.4, 4.0)), (4, (3.0, 1.0, 1.0))])
+def test_no_collection_exceeds_the_promise_of_any_class_and_one_reaches_it(
+    k: int, epsilons: tuple[float, ...]
+) -> None:
+    for victim in range(len(epsilons)):
+        own = KRR(k, epsilons[victim])
+        others = [KRR(k, e) for place, e in enumerate(epsilons) if place != victim]
+        law = MixtureLaw(own, tuple((1, one) for one in others))
+        for epsilon in (0.0, 0.3 * own.epsilon, 0.7 * own.epsilon, 0.95 * own.epsilon):
+            bound, worst = law.delta(epsilon), 0.0
+            for held in product(range(k), repeat=len(others)):
+                laws = [one.channel().matrix()[x] for one, x in zip(others, held, strict=True)]
+                p, q = (histograms([own.channel().matrix()[x], *laws]) for x in (0, 1))
+                for one, two in ((p, q), (q, p)):
+                    worst = max(worst, sum(max(0.0, m - exp(epsilon) * two[key]) for key, m in one.items()))
+            assert worst <= bound
+            assert bound <= law.one_line_delta(epsilon, tail=1e-3)
+            assert worst > (0.5 if k == 2 else 0.2) * bound  # others that are truthful hide a little too
+
+
+def test_equal_classes_are_one_mechanism() -> None:
+    [alone] = amplify_mixture(4, [(100_000, 4.0)], delta=1e-6)
+    split = amplify_mixture(4, [(40_000, 4.0), (60_000, 4.0)], delta=1e-6)
+    one = amplify(KRR(4, 4.0), n=100_000, delta=1e-6).epsilon
+    assert one <= alone.epsilon <= 1.003 * one
+    assert [part.epsilon for part in split] == pytest.approx([alone.epsilon] * 2, rel=1e-3)
+
+
+def test_mixed_promises_are_those_of_the_theory() -> None:
+    careful, open_ = amplify_mixture(4, HALF, delta=1e-6)
+    assert (careful.epsilon, open_.epsilon) == pytest.approx((0.0136, 0.0463), rel=5e-3)
+    assert (careful.colluding, open_.colluding) == (1.0, 4.0)
+    assert amplify(KRR(4, 4.0), n=50_000, delta=1e-6).epsilon > 3 * open_.epsilon
+    law = MixtureLaw(KRR(4, 4.0), ((50_000, KRR(4, 1.0)), (49_999, KRR(4, 4.0))))
+    assert law.one_line_delta(0.0471, tail=1e-8) <= 1e-6 < law.one_line_delta(0.0468, tail=1e-8)
+    assert law.delta(0.0463) <= 1e-6
+
+
+def test_another_person_and_an_honest_one_lower_delta() -> None:
+    def delta(*others: tuple[int, float]) -> float:
+        return MixtureLaw(KRR(4, 3.0), tuple((n, KRR(4, e)) for n, e in others)).delta(0.5)
+
+    assert delta((200, 1.0), (50, 3.0)) < delta((199, 1.0), (50, 3.0)) < delta((199, 1.1), (50, 3.0))
+    few = amplify_mixture(4, [(2000, 1.0), (2000, 4.0)], delta=1e-6, honest=[500, 2000])
+    assert all(one.honest > one.all and one.honest_n == 2500 for one in few)
+
+
+def test_the_weighted_shares_are_unbiased_and_the_error_is_an_upper_bound(rng: Entropy) -> None:
+    classes = [(300, KRR(3, 0.5)), (200, KRR(3, 3.0))]
+    held = [np.arange(300) % 3, np.zeros(200, dtype=np.int64)]  # class and value are related
+    gamma = [one.channel().contrast for _, one in classes]
+    counts = np.array([np.bincount(values, minlength=3) for values in held])
+    weighted = gamma @ counts / (300 * gamma[0] + 200 * gamma[1])
+    found = [
+        estimate_mixture(
+            classes, np.concatenate([one.randomize(v, rng) for (_, one), v in zip(classes, held, strict=True)])
+        )
+        for _ in range(1500)
+    ]
+    expect_mean(np.array([one.value for one in found]), weighted)
+    spread = np.std([one.value for one in found], axis=0)
+    assert np.all(spread <= 1.08 * found[0].standard_error)
+    assert np.all(found[0].standard_error <= 1.3 * spread)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mixture": [(1, 1.0)]}, "one person"),
+        ({"mixture": []}, "`mixture` must be 1 to 100"),
+        ({"mixture": [3]}, "`mixture` must be pairs"),
+        ({"mixture": [(0, 1.0)]}, "`mixture` must be"),
+        ({"mixture": [(10, 50.0)]}, "`epsilon0` must be at most 40"),
+        ({"mixture": [(10, -1.0)]}, "`epsilon` must be"),
+        ({"delta": 0.0}, "`delta` must be above 0"),
+        ({"honest": [1]}, "`honest` must be one number for each"),
+        ({"honest": [60_000, 1]}, "`honest` must be"),
+    ],
+)
+def test_bad_mixtures_are_refused_in_one_line(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises((ParameterError, UnsupportedError), match=message) as refused:
+        amplify_mixture(4, **{"mixture": HALF, "delta": 1e-6, **arguments})  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
+
+
+def test_batches_of_other_people_are_refused() -> None:
+    with pytest.raises(DataError, match="of all classes"):
+        estimate_mixture([(3, KRR(2, 1.0))], np.array([0, 1]))
+    with pytest.raises(ParameterError, match="of one k"):
+        estimate_mixture([(1, KRR(2, 1.0)), (1, KRR(3, 1.0))], np.array([0, 1]))
