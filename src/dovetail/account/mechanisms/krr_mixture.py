@@ -125,8 +125,8 @@ def amplify_mixture(
     """One guarantee for each class of people who use k-ary randomized response with an epsilon0 of their own.
 
     Reports carry no class, and a person's class must not depend on her value. People with a small epsilon0 send
-    many uniform reports, and everybody hides among these: those with a large epsilon0 live on the careful ones, who have
-    to be honest and present. Next to the central epsilon stands the local one: at 12 hardly any promise is left there.
+    many uniform reports, and everybody hides among these: those with a large epsilon0 live on the careful ones, who
+    have to be honest and present. Next to the central epsilon stands the local one: at 12 it is hardly a promise.
 
     Parameters
     ----------
