@@ -16,9 +16,11 @@ import polars as pl
 from dovetail.core.checks import probability, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ParameterError
-from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Shuffler
+from dovetail.core.guarantee import CentralDP
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
+from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.files.table import Survey, as_text, read_survey
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.groups.groups import Groups
@@ -34,6 +36,8 @@ class Origin:
     terms: bytes
     randomizer: FrequencyRandomizer | NumericRandomizer
     fit: Fit
+    dummies: Dummies | None = None
+    classes: EpsilonClasses | None = None
 
 
 @final
@@ -56,6 +60,8 @@ class Collection:
         Of the central guarantee.
     dummies : Dummies, optional
         What the shuffler adds, where it is trusted with the noise.
+    classes : EpsilonClasses, optional
+        Who has which epsilon, where a public column says so; `randomizer` is that of the largest one then.
     honest : int, optional
         People assumed honest; all by default.
     private : str
@@ -91,6 +97,7 @@ class Collection:
     groups: GroupsSection | None = None
     delta: float = 1e-6
     dummies: Dummies | None = None
+    classes: EpsilonClasses | None = None
     honest: int | None = None
     private: str = "value"
     title: str = ""
@@ -171,6 +178,19 @@ class Collection:
         """Number of people."""
         return self.survey.n
 
+    def randomized(self, rng: Entropy) -> Reports:
+        """Everybody's report, in the order of the rows."""
+        if self.classes is None:
+            return self.randomizer.randomize(self.survey.values, rng)
+        return self.classes.randomize(self.survey.values, self.survey.public, rng)
+
+    @cached_property
+    def class_promises(self) -> tuple[tuple[float, int, CentralDP], ...]:
+        """Epsilon0, people and guarantee of each class of epsilons; none where everybody has the same."""
+        if self.classes is None:
+            return ()
+        return self.classes.promises(self.survey.public, delta=self.delta, honest=self.honest)
+
     @cached_property
     def shuffler(self) -> Shuffler:
         """The shuffler fitted to the public columns."""
@@ -185,7 +205,9 @@ class Collection:
     def as_configured(self) -> bool:
         """Whether a configuration asked for this randomizer and this shuffler."""
         origin = self.origin
-        return origin is not None and origin.randomizer == self.randomizer and origin.fit is self.fit
+        if origin is None or (origin.dummies, origin.classes) != (self.dummies, self.classes):
+            return False
+        return origin.randomizer == self.randomizer and origin.fit is self.fit
 
     def terms(self) -> bytes:
         """Everything that shapes the reports besides people, values and public columns: the ledger compares it.
@@ -196,7 +218,8 @@ class Collection:
         if self.origin is not None and self.as_configured:
             return self.origin.terms
         made = {one.name: repr(getattr(self.randomizer, one.name)) for one in fields(self.randomizer)}  # type: ignore[arg-type]
-        added = {} if self.dummies is None else {"dummies": repr(self.dummies)}
+        own = {"dummies": self.dummies, "classes": self.classes}
+        added = {name: repr(one) for name, one in own.items() if one is not None}
         document = {
             **added,
             "private": self.private,

@@ -12,7 +12,7 @@ from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
 from dovetail.pipeline.evaluate.copying import released_copies
-from dovetail.pipeline.evaluate.evaluate import NOT_WITH_DUMMIES, evaluate, privacy_report
+from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report, unmeasured_of
 from dovetail.pipeline.evaluate.label_inference import released_labels
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
@@ -62,10 +62,11 @@ def rehearse(
     """
     need_collection(collection)
     rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
-    reports = collection.randomizer.randomize(collection.survey.values, rng)
+    reports = collection.randomized(rng)
     every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
-    learned: dict[str, Any] = dict.fromkeys(every, NOT_WITH_DUMMIES)
-    if collection.dummies is None:
+    unmeasured = unmeasured_of(collection)
+    learned: dict[str, Any] = dict.fromkeys(every, unmeasured)
+    if unmeasured is None:
         learned = learnability(
             wanted, collection.survey, collection.randomizer, [one.shuffler for one in every.values()], rng
         )
@@ -76,11 +77,10 @@ def rehearse(
         )
         for one in every.values()
     ]
-    dummies = collection.dummies is not None
     progress("copying", 0, 2)
-    copying = NOT_WITH_DUMMIES if dummies else released_copies(collection, rng)
+    copying = unmeasured or released_copies(collection, rng)
     progress("copying", 1, 2)
-    labels = NOT_WITH_DUMMIES if dummies else released_labels(collection, rng)
+    labels = unmeasured or released_labels(collection, rng)
     found[0] = replace(found[0], copying=copying, label_inference=labels)
     progress("copying", 2, 2)
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
@@ -107,6 +107,4 @@ def _one(
     evaluation = evaluate(
         collection, batch, estimate=estimate, truth=collection.survey.values, provenance=rng.provenance
     )
-    if collection.dummies is not None:
-        return replace(evaluation, attacks=NOT_WITH_DUMMIES)
-    return replace(evaluation, attacks=attacks(collection, attack, rng, progress))
+    return replace(evaluation, attacks=unmeasured_of(collection) or attacks(collection, attack, rng, progress))

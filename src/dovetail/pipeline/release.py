@@ -144,7 +144,7 @@ def draw_release(collection: Collection, rng: Entropy, ledger: ReleaseLedger, *,
     survey, randomizer, shuffler = collection.survey, collection.randomizer, collection.shuffler
 
     def draw() -> pl.DataFrame:
-        batch = shuffler.shuffle(randomizer.randomize(survey.values, rng), rng)
+        batch = shuffler.shuffle(collection.randomized(rng), rng)
         if collection.dummies is not None:  # once: a repeated run reads the recorded batch
             batch = collection.dummies.add(batch, rng)
         columns = to_columns(randomizer, batch, collection.categories)

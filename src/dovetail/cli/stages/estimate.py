@@ -84,8 +84,9 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = _made(reports, options.told(settings))
-    if made.get("dummies"):
-        raise DataError(f"{reports}: holds dummies of the shuffler; its estimates are those of the report beside it.")
+    for key, what in (("dummies", "dummies of the shuffler"), ("classes", "reports of different epsilons")):
+        if made.get(key):
+            raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")
     known, randomizer = made.get("categories"), _randomizer(made)
     public, wanted = table.drop(report_columns(table)), split_names(by)
     for name in wanted:

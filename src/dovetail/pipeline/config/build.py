@@ -26,6 +26,7 @@ from dovetail.pipeline.config.sections import (
     ShuffleSection,
     Spellings,
 )
+from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies
@@ -46,13 +47,16 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got {honest:,}.")
     randomizer = build_randomizer(settings.randomize, settings.data, survey.categories)
     fit = fit_of(settings.shuffle, survey.n)
+    dummies = build_dummies(settings, survey.categories)
+    classes = build_classes(settings.randomize, survey.categories)
     return Collection(
         survey,
         randomizer,
         fit,
         settings.shuffle.groups,
         delta=settings.promise.delta,
-        dummies=build_dummies(settings, survey.categories),
+        dummies=dummies,
+        classes=classes,
         honest=honest,
         private=settings.data.private,
         title=settings.title or "",
@@ -60,7 +64,7 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         or (survey.categories is not None and settings.data.categories is None),
         asked=settings.model_dump(mode="json", exclude={"data": UNPUBLISHED, "seed": True}),
         provenance=rng.provenance,
-        origin=Origin(terms(settings), randomizer, fit),
+        origin=Origin(terms(settings), randomizer, fit, dummies, classes),
     )
 
 
@@ -88,6 +92,13 @@ def build_dummies(settings: RunConfig, categories: tuple[str, ...] | None) -> Du
         raise ConfigError(f"[promise] {error}") from None
 
 
+def build_classes(asked: RandomizeSection | None, categories: tuple[str, ...] | None) -> EpsilonClasses | None:
+    """Who has which epsilon, where a public column says so."""
+    if asked is None or asked.by is None:
+        return None
+    return EpsilonClasses(len(categories or ()), asked.by, asked.epsilons, asked.epsilon)
+
+
 def build_randomizer(
     asked: RandomizeSection | None, data: DataSection, categories: tuple[str, ...] | None
 ) -> FrequencyRandomizer | NumericRandomizer:
@@ -102,7 +113,7 @@ def build_randomizer(
         raise ConfigError(f"randomizer {kind.name!r} is for the question {kind.question}, not for a {question}.")
     try:
         randomizer: FrequencyRandomizer | NumericRandomizer = kind(
-            **domain, epsilon=asked.epsilon, **asked.settings_of(kind)
+            **domain, epsilon=max(asked.epsilon, *asked.epsilons.values(), 0.0), **asked.settings_of(kind)
         )
     except ParameterError as error:
         raise ConfigError(f"[randomize] {error}") from None

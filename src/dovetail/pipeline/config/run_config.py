@@ -66,6 +66,7 @@ class RunConfig(Section):
         if release and "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
         self._trusted()
+        self._by_class()
         question = "mean" if self.data.numeric else "frequency"
         if self.randomize is not None and question != self.randomize.kind.question:
             *most, last = [kind.name for kind in RANDOMIZERS if kind.question == question]
@@ -80,6 +81,7 @@ class RunConfig(Section):
         wanted_columns = {
             "[shuffle] groups": self.shuffle.groups.columns if self.shuffle.groups else [],
             "[estimate] by": self.estimate.by,
+            "[randomize] by": [self.randomize.by] if self.randomize is not None and self.randomize.by else [],
             "[attack] similar": self.attack.similar,
         }
         for place, names in wanted_columns.items():
@@ -109,6 +111,21 @@ class RunConfig(Section):
         }.items():
             if given:
                 raise ValueError(f"{place} does not go with {needs}; remove it")
+
+    def _by_class(self) -> None:
+        """Whether what is asked for goes with epsilons that differ: reports are mixed and carry no class."""
+        if self.randomize is None or self.randomize.by is None:
+            return
+        for place, given in {
+            '[promise] trust = "shuffler"': self.promise.trust == "shuffler",
+            "[data] time": self.data.time is not None,
+            f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform",
+            "[shuffle] compare": bool(self.shuffle.compare),
+            "[estimate] by": bool(self.estimate.by),
+            "[attack]": "attack" in self.model_fields_set,
+        }.items():
+            if given:
+                raise ValueError(f"{place} does not go with [randomize] by; remove one of them")
 
     def _stream_or_table(self) -> None:
         if self.data.time is None:

@@ -20,6 +20,8 @@ from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
 from dovetail.core.registry import Declared, Registry
 from dovetail.core.stages import Randomizer
 
+MOST_MIXED = 40.0  # epsilon of a person among others with other epsilons
+
 Chosen = TypeVar("Chosen", bound="Section")
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -228,11 +230,16 @@ class DataSection(FileFormat, Spellings):
 
 
 class RandomizeSection(_MechanismSection):
-    """What happens on the device."""
+    """What happens on the device.
+
+    With `by`, a public column, `epsilons` sets the epsilon of people by its texts; all others have `epsilon`.
+    """
 
     registry: ClassVar[Registry[Any]] = RANDOMIZERS
     randomizer: str = "krr"
     epsilon: Annotated[float, Field(gt=0, le=700, allow_inf_nan=False)]
+    by: str | None = None
+    epsilons: dict[str, Annotated[float, Field(gt=0, le=MOST_MIXED, allow_inf_nan=False)]] = {}
 
     @classmethod
     def named(cls, raw: dict[str, Any]) -> list[type[Declared]]:
@@ -242,6 +249,16 @@ class RandomizeSection(_MechanismSection):
     def kind(self) -> type[Randomizer]:
         """The class of the randomizer."""
         return RANDOMIZERS[self.randomizer]
+
+    @model_validator(mode="after")
+    def _classes(self) -> Self:
+        if (self.by is None) != (not self.epsilons):
+            raise ValueError("`by` names the public column whose texts `epsilons` lists: give both or neither")
+        if self.by is not None and self.randomizer != "krr":
+            raise ValueError('`by` goes with randomizer "krr"')
+        if self.by is not None and self.epsilon > MOST_MIXED:
+            raise ValueError(f"`epsilon` must be at most {MOST_MIXED:g} beside `by`, got {self.epsilon!r}")
+        return self
 
 
 class GroupsSection(Section):

@@ -11,9 +11,11 @@ import polars as pl
 from dovetail import __version__
 from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.core.stages import Reports
+from dovetail.estimate.mixture import estimate_mixture
 from dovetail.estimate.with_dummies import estimate_with_dummies
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.sections import EstimateSection
+from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
 from dovetail.pipeline.evaluate.estimates import LEVEL, estimates, shares_of
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
@@ -25,6 +27,13 @@ from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyRepo
 from dovetail.shuffle.dummies.dummies import Dummies
 
 NOT_WITH_DUMMIES = Missing("not measured where the shuffler adds dummies: its promise holds against any knowledge")
+NOT_WITH_CLASSES = Missing("not measured where people have different epsilons")
+WEIGHTED = {
+    "name": "weighted",
+    "best": "weighted",
+    "reason": "reports carry no class: people with a larger epsilon weigh more, so these are the shares of everybody "
+    "only where class and answer are unrelated",
+}
 NO_ORDER = "a uniform shuffle keeps no order, so no report belongs to a group"
 
 
@@ -36,6 +45,8 @@ def evaluate(
     public: pl.DataFrame | Missing = collection.survey.public if shuffler.keeps_places else Missing(NO_ORDER)
     if collection.dummies is not None:
         return _with_dummies(collection, collection.dummies, batch, truth=truth, provenance=provenance)
+    if collection.classes is not None:
+        return _with_classes(collection, collection.classes, batch, truth=truth, provenance=provenance)
     found = estimates(
         randomizer, batch, public, shuffler, wanted=estimate, labels=collection.categories or ["mean"], truth=truth
     )
@@ -58,9 +69,39 @@ def evaluate(
     )
 
 
+def unmeasured_of(collection: Collection) -> Missing | None:
+    """Why attacks and local estimates are not measured for a collection; None where they are."""
+    if collection.dummies is not None:
+        return NOT_WITH_DUMMIES
+    return None if collection.classes is None else NOT_WITH_CLASSES
+
+
+def _with_classes(
+    collection: Collection, classes: EpsilonClasses, batch: Reports, *, truth: Any, provenance: str
+) -> Evaluation:
+    """Of people with different epsilons: what the most exposed class is promised, and weighted shares."""
+    randomizer, public = collection.randomizer, collection.survey.public
+    _, _, worst = max(collection.class_promises, key=lambda one: one[2].epsilon)
+    shares = estimate_mixture(classes.classes(public), batch)
+    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=classes.k) / len(truth)]
+    everybody = shares_of(shares, collection.categories or [], true)
+    return Evaluation(
+        shuffler=collection.shuffler.name,
+        local=randomizer.guarantee.drawn_from(provenance),
+        central=worst.drawn_from(provenance),
+        order=order_evaluation(collection.shuffler, provenance=provenance),
+        leakage=NOT_WITH_CLASSES,
+        estimates=Estimates(
+            "share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], estimator=WEIGHTED, better=NOT_WITH_CLASSES
+        ),
+    )
+
+
 def _described(collection: Collection) -> dict[str, Any]:
     """What a later stage must know of dummies among the released reports."""
-    dummies = collection.dummies
+    dummies, classes = collection.dummies, collection.classes
+    if classes is not None:
+        return {"classes": {"by": classes.column, "epsilons": dict(classes.epsilons)}}
     if dummies is None:
         return {}
     return {"dummies": {"epsilon": dummies.epsilon, "delta": dummies.delta, "people": collection.n}}

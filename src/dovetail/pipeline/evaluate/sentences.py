@@ -39,7 +39,9 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
 def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
-        "Each person sends exactly one report, and everybody uses the same randomizer independently.",
+        "Each person sends exactly one report, and everybody uses the same randomizer independently."
+        if collection.classes is None
+        else "Each person sends exactly one report, randomized independently with the epsilon of her class.",
         "Categories, bounds, grids and groups are public knowledge, not read off the private column.",
     ]
     if collection.inferred:
@@ -58,6 +60,7 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
             f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people that are "
             "shuffled together follow the protocol; otherwise the local guarantee is all that remains."
         )
+    lines += _classes(collection)
     alone = evaluation.order.summary.get("ungrouped", 0)
     if alone:
         lines.append(f"{alone:,} of {collection.n:,} people are in no group: their reports stay at their places.")
@@ -69,6 +72,24 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         lines.append("The number of reports and the public columns are no secrets.")
         lines.append("A later release about the same people adds its budget to this one.")
     return tuple(lines)
+
+
+def _classes(collection: Collection) -> list[str]:
+    """What people with different epsilons are promised, class by class."""
+    if collection.classes is None:
+        return []
+    each = [
+        f"{people:,} people with epsilon0 {upward(own)} in their own report: central epsilon {upward(one.epsilon)}."
+        for own, people, one in collection.class_promises
+    ]
+    return [
+        f"The epsilon of a person is set by {collection.classes.column}, which does not depend on the answer; "
+        "reports do not carry it. Quoted above is the largest; people with a large one hide behind the careful ones, "
+        "who have to be honest and present.",
+        *each,
+        "Shares weigh people by how truthful they are: they are those of everybody only where class and answer are "
+        "unrelated.",
+    ]
 
 
 def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
