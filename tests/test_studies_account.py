@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studies.accuracy import run as accuracy
 from studies.fig1a import run as fig1a
 from studies.fig1b import run as fig1b
 from studies.frequency import run as frequency
@@ -15,7 +16,9 @@ from studies.transposition import run as transposition
 
 @pytest.mark.exhaust
 @pytest.mark.parametrize(
-    "study", [fig1a, fig1b, frequency, peers, tightness, transposition], ids=lambda study: str(study.__name__)
+    "study",
+    [accuracy, fig1a, fig1b, frequency, peers, tightness, transposition],
+    ids=lambda study: str(study.__name__),
 )
 def test_a_study_leaves_a_table_and_its_verdict_holds(study: Any, tmp_path: Path) -> None:
     table = study.main(False, tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,17 +85,35 @@ class MixtureLaw:
         worst = (self.ratio - factor) / self.own.k
         return min(1.0, self.uniform * (tail * worst + self._h(low + 1, factor)) * UP)
 
+    def delta_lower(self, epsilon: float) -> float:
+        """The same from below: blocks of M count at their upper ends, and what is missing not at all."""
+        factor = math.exp(epsilon)
+        if factor >= self.ratio:
+            return 0.0
+        starts, masses, _ = self._blocks
+        most = sum(count for count, _ in self.others)
+        upto = np.append(starts[1:] - 1.0, min(most, starts[-1] + 2.0 * (starts[-1] - starts[0]) + 1.0))
+        each = [self._h(int(end) + 1, factor) for end in upto]
+        return self.uniform * float(masses @ np.array(each)) / UP
+
     def epsilon(self, delta: float) -> float:
         """The least epsilon found with `delta` kept; at most the person's own."""
+        return self._solve(self.delta, delta)[1]
+
+    def epsilon_lower(self, delta: float) -> float:
+        """An epsilon that the theorem's own value is not below."""
+        return self._solve(self.delta_lower, delta)[0]
+
+    def _solve(self, curve: Callable[[float], float], delta: float) -> tuple[float, float]:
         most = self.own.epsilon
-        if self.delta(0.0) <= delta:
-            return 0.0
+        if curve(0.0) <= delta:
+            return 0.0, 0.0
         slack = math.log(1.0 / delta)
         guess = (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
         return bracket_root(
-            lambda e: log_ratio(self.delta(e), delta), min(guess, 0.5 * most),
+            lambda e: log_ratio(curve(e), delta), min(guess, 0.5 * most),
             steepness=2.0 * slack + 1.0, most=most, tolerance=1e-5,
-        )[1]  # fmt: skip
+        )  # fmt: skip
 
     @cached_property
     def _blocks(self) -> tuple[Reals, Reals, float]:
@@ -171,15 +189,15 @@ def _guarantee(
 ) -> CentralDP:
     own = classes[place][1]
 
-    def among(counts: list[int]) -> float:
+    def among(counts: list[int]) -> MixtureLaw:
         others = tuple((n - (at == place), one) for at, (n, (_, one)) in enumerate(zip(counts, classes, strict=True)))
-        return MixtureLaw(own, others).epsilon(delta)
+        return MixtureLaw(own, others)
 
-    some = among(trusted)
-    every = some if trusted == everybody else min(some, among(everybody))
+    some = among(trusted).epsilon(delta)
+    every = some if trusted == everybody else min(some, among(everybody).epsilon(delta))
     return CentralDP(
         all=every, honest=some, colluding=own.epsilon, delta=delta, n=sum(everybody), honest_n=sum(trusted),
-        method="k-ary randomized response, several epsilons", source=SOURCE, numeric=Bracket(0.0, some),
+        method="k-ary randomized response, several epsilons", source=SOURCE, numeric=Bracket(min(some, among(trusted).epsilon_lower(delta)), some),
         attack_lower=0.0,
     )  # fmt: skip
 

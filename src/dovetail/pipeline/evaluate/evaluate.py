@@ -26,8 +26,8 @@ from dovetail.randomize.krr import KRR
 from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
 from dovetail.shuffle.dummies.dummies import Dummies
 
-NOT_WITH_DUMMIES = Missing("not measured where the shuffler adds dummies: its promise holds against any knowledge")
-NOT_WITH_CLASSES = Missing("not measured where people have different epsilons")
+NOT_WITH_DUMMIES = Missing("the shuffler adds dummies, whose promise holds against any knowledge")
+NOT_WITH_CLASSES = Missing("people have different epsilons")
 WEIGHTED = {
     "name": "weighted",
     "best": "weighted",
