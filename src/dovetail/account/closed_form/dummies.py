@@ -181,5 +181,6 @@ def dummies_guarantee(
         source = SOURCE if both <= local.honest else f"{local.source}; dummies are post-processing"
     return CentralDP(
         all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=trusted,
-        method=METHOD, source=source, numeric=Bracket(min(least, lines[1]), lines[1]), attack_lower=0.0, trust="shuffler",
+        method=METHOD, source=source, numeric=Bracket(min(least, lines[1]), lines[1]), attack_lower=0.0,
+        trust="shuffler",
     )  # fmt: skip

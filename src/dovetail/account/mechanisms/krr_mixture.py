@@ -197,8 +197,8 @@ def _guarantee(
     every = some if trusted == everybody else min(some, among(everybody).epsilon(delta))
     return CentralDP(
         all=every, honest=some, colluding=own.epsilon, delta=delta, n=sum(everybody), honest_n=sum(trusted),
-        method="k-ary randomized response, several epsilons", source=SOURCE, numeric=Bracket(min(some, among(trusted).epsilon_lower(delta)), some),
-        attack_lower=0.0,
+        method="k-ary randomized response, several epsilons", source=SOURCE,
+        numeric=Bracket(min(some, among(trusted).epsilon_lower(delta)), some), attack_lower=0.0,
     )  # fmt: skip
 
 
