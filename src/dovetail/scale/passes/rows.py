@@ -80,7 +80,7 @@ class Reader:
             grouped = frame[self.group].is_not_null().to_numpy()
             wrong[MISSING_GROUP] += int((~grouped).sum())
             good &= grouped
-        if not good.all():
+        if not good.all():  # the job will end: what is left is counted only
             frame, values = frame.filter(pl.Series(good)), values[good]
         groups = None if self.group is None else frame[self.group].cast(pl.String)
         people = frame[self.data.person]
@@ -105,7 +105,7 @@ class Reader:
             names = rows.groups.unique()
             digests = [int.from_bytes(purpose_key(key, f"group {name}")[:8], "big") for name in names]
             codes = rows.groups.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
-            blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes]
+            blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes.astype(np.int64)]
         quarters = encrypt_blocks(key, blocks).view(np.uint32).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
         return sum(int(total) << (32 * place) for place, total in enumerate(quarters)) % (1 << 128)
 
