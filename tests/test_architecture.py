@@ -50,6 +50,7 @@ OPTIONAL = {
     "torch",
     "cvxpy",
     "charset_normalizer",
+    "pyspark",
 }
 SERVE = {
     "pythonjsonlogger",

@@ -16,13 +16,12 @@ from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.pipeline.config.run_config import parse_config
 from dovetail.pipeline.files.report_columns import from_columns
 from dovetail.pipeline.progress import silent
-from dovetail.scale.engines.engine import Engine, Exchanged
+from dovetail.scale.engines.engine import Engine, Exchanged, Source
 from dovetail.scale.engines.processes import Processes
 from dovetail.scale.job import Job
 from dovetail.scale.passes.census import Census, PackPeople, UnpackPeople
 from dovetail.scale.passes.draw import Layout, PackReports, UnpackReports, sorted_order
 from dovetail.scale.secrets import Sealer, Secret
-from dovetail.scale.source import Source
 
 
 def census_of(job: Job, source: Source, staging: Path, engine: Engine, *, parts: int = 3, rows: int = 100) -> Census:
@@ -38,7 +37,7 @@ def draw(
 ) -> tuple[Job, Census, Exchanged]:
     """The first and the second pass of a job, under known keys."""
     job, runs = Job(parse_config(settings), KEY), engine or Processes(1)
-    source = Source.of(job.config.data)
+    source = runs.source(job.config.data)
     census = census_of(job, source, staging, runs)
     layout, secret = Layout(census.n, parts, census.groups), Secret(SECRET)
     (staging / "sanitized").mkdir()

@@ -29,9 +29,13 @@ def _run(
         Path | None, typer.Option(help="Private release ledger; default: DOVETAIL_LEDGER or your application folder.")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="processes: a table in many Parquet files, drawn by several processes.")
+        str | None, typer.Option(help="processes or spark: a table in many files, drawn by several tasks at once.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="With --engine processes; default: all cores.")] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="With --engine spark: local[4], spark://host:7077 or sc://host; default: local[*]."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """A table goes in; a sanitized table, estimates with errors and a privacy report come out.
@@ -46,8 +50,8 @@ def _run(
     from dovetail.core.errors import UnsupportedError
     from dovetail.pipeline.run import run
 
-    if engine is None and workers is not None:
-        raise UnsupportedError("--workers goes with --engine processes.")
+    if engine is None and (workers is not None or master is not None):
+        raise UnsupportedError("--workers goes with --engine processes, and --master with --engine spark.")
     if engine is not None and force:
         raise UnsupportedError("--engine never replaces a release: name another place with --out.")
     target = out if out is not None else Path(f"{config.stem}-report")
@@ -56,8 +60,8 @@ def _run(
             report = run(config, out=target, force=force, new_release=new_release, ledger=ledger, progress=progress)
         else:
             report = scale.run(
-                config, out=target, engine=engine, workers=workers, new_release=new_release, ledger=ledger,
-                progress=progress,
+                config, out=target, engine=engine, workers=workers, master=master, new_release=new_release,
+                ledger=ledger, progress=progress,
             )  # fmt: skip
     document = report.document()
     with after_writing(target):

@@ -19,8 +19,9 @@ from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.run import keep_apart, settings_of
 from dovetail.report.document import PrivacyReport
 from dovetail.report.render.html import render_html
-from dovetail.scale.engines.engine import Engine
+from dovetail.scale.engines.engine import Engine, Source
 from dovetail.scale.engines.processes import Processes, default_workers, need_workers
+from dovetail.scale.engines.spark import Spark, session_of, start
 from dovetail.scale.job import Job
 from dovetail.scale.passes.census import PEOPLE, Census, PackPeople, UnpackPeople
 from dovetail.scale.passes.draw import Layout, PackReports, UnpackReports, report_bytes
@@ -28,7 +29,6 @@ from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_mani
 from dovetail.scale.publish.publication import Staging, staged
 from dovetail.scale.report import scale_report
 from dovetail.scale.secrets import Sealer, Secret
-from dovetail.scale.source import Source
 from dovetail.scale.storage import need_space
 from dovetail.scale.supported import refuse_large, refuse_unsupported
 
@@ -39,8 +39,10 @@ def run(
     config: str | Path | dict[str, Any] | RunConfig,
     *,
     out: str | Path,
-    engine: str = "processes",
+    table: Any = None,
+    engine: str | None = None,
     workers: int | None = None,
+    master: str | None = None,
     new_release: bool = False,
     ledger: str | Path | None = None,
     progress: Progress = silent,
@@ -53,9 +55,14 @@ def run(
         `[data] path` is a Parquet file, a folder of them, or a glob; `person` names a column.
     out : folder
         Receives report.json, report.html, the folder `sanitized` and the list `_DOVETAIL`: all of them or none.
-    engine : "processes"
+    table : Spark data frame, optional
+        Of a session that you have, classic or Connect; instead of the configured path.
+    engine : "processes" or "spark", optional
+        Default: Spark for a Spark data frame, and processes otherwise.
     workers : int, at least 1, optional
         Processes; default: the cores that this process may use. With 1 it works by itself.
+    master : text, optional
+        Where Spark is, such as "local[4]" (the default, with all cores), "spark://host:7077" or "sc://host:15002".
     new_release : bool
         Draw afresh although this table has been released before; budgets add.
     ledger : folder, optional
@@ -81,15 +88,22 @@ def run(
     private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     keep_apart(target, private)
     job = Job(settings, private.people_key())
-    with closing(make_engine(engine, workers)) as runs, staged(target, private) as staging:
-        return _Run(job, runs, staging, private, progress).release(new_release=new_release)
+    with closing(make_engine(engine, workers, master, table)) as runs, staged(target, private) as staging:
+        return _Run(job, runs, staging, private, progress).release(table, new_release=new_release)
 
 
-def make_engine(engine: str, workers: int | None) -> Engine:
-    """The engine of this name."""
-    if engine != Processes.name:
-        raise UnsupportedError(f"`engine` must be {Processes.name!r}, got {engine!r}.")
-    return Processes(default_workers() if workers is None else need_workers(workers))
+def make_engine(engine: str | None, workers: int | None, master: str | None, table: Any) -> Engine:
+    """The engine of this name; a Spark data frame brings its own."""
+    kind = engine or (Processes.name if table is None else Spark.name)
+    if kind not in (Processes.name, Spark.name):
+        raise UnsupportedError(f"`engine` must be {Processes.name!r} or {Spark.name!r}, got {kind!r}.")
+    if kind == Processes.name:
+        if master is not None:
+            raise UnsupportedError("`master` goes with engine 'spark'.")
+        return Processes(default_workers() if workers is None else need_workers(workers))
+    if workers is not None:
+        raise UnsupportedError("`workers` goes with engine 'processes'; Spark's are those of its master.")
+    return start(master or "local[*]") if table is None else Spark(session_of(table))
 
 
 @dataclass(frozen=True)
@@ -102,10 +116,10 @@ class _Run:
     ledger: ReleaseLedger
     progress: Progress
 
-    def release(self, *, new_release: bool) -> PrivacyReport:
+    def release(self, table: Any, *, new_release: bool) -> PrivacyReport:
         """The recorded release of this table under these terms, or a fresh one."""
         check_folder(self.staging.target)
-        source = Source.of(self.job.config.data)
+        source = self.engine.source(self.job.config.data, table)
         size = report_bytes(self.job.randomizer)
         need_space(self.staging.folder.parent, source.n * (2 * 16 + 8 + 2 * size))
         refuse_large(self.job.randomizer, n=source.n, groups=1)

@@ -10,8 +10,18 @@ from typing import Any, Protocol, TypeVar
 
 import polars as pl
 
+from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.progress import Progress
-from dovetail.scale.source import Source
+
+
+class Source(Protocol):
+    """A table as an engine reads it."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        ...
+
 
 Blobs = list[tuple[int, bytes]]  # (partition, sealed rows)
 Summary = dict[str, Any]  # JSON-ready, the same in every attempt
@@ -50,8 +60,12 @@ class Engine(ABC):
     name: str
 
     @abstractmethod
+    def source(self, data: DataSection, table: Any = None) -> Source:
+        """The table that [data] names, or the one that is given, looked at but not read."""
+
+    @abstractmethod
     def exchange(
-        self, source: Source, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress
+        self, source: Any, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress
     ) -> Exchanged:
         """Pack all batches of at most `rows` rows and unpack what was sent to each of 0..parts-1."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from dovetail.core.errors import StorageError, UnsupportedError
+from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.progress import Progress
 from dovetail.scale.engines.engine import Counted, Engine, Exchanged, Pack, Summary, Unpack
 from dovetail.scale.source import Batch, Source
@@ -41,8 +42,13 @@ class Processes(Engine):
     _pool: ProcessPoolExecutor | None = field(default=None, init=False, repr=False)
     _retried: int = field(default=0, init=False, repr=False)
 
+    def source(self, data: DataSection, table: Any = None) -> Source:
+        if table is not None:
+            raise UnsupportedError("`table` must be a Spark data frame; processes read files, [data] `path`.")
+        return Source.of(data)
+
     def exchange(
-        self, source: Source, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress
+        self, source: Any, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress
     ) -> Exchanged:
         before, folder = self._retried, staging / EXCHANGE
         folder.mkdir(exist_ok=True)

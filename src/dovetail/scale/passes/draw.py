@@ -140,7 +140,7 @@ class UnpackReports:
 def sorted_order(codes: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The order of (group, key); DataError where two keys are equal, because one person stands in two rows."""
     several = bool(codes.size) and int(codes.max()) != int(codes.min())
-    order = np.lexsort((keys[:, 0], codes)) if several else np.argsort(keys[:, 0])
+    order = np.lexsort((keys[:, 0], codes)) if several else np.argsort(np.ascontiguousarray(keys[:, 0]))
     first = keys[order, 0]
     if (first[1:] == first[:-1]).any():  # of 2^64, so hardly ever
         order = np.lexsort((keys[:, 1], keys[:, 0], codes))

@@ -65,7 +65,10 @@ class Staging:
         sync(place)
 
     def seal(self, manifest: Manifest) -> None:
-        """Step 3: all files are on disk, then the manifest is."""
+        """Step 3: all files are on disk, then the manifest is; what attempts that died left behind is gone."""
+        listed = set(manifest.files(self.release))
+        for stray in [file for file in self.parts.iterdir() if file not in listed]:
+            stray.unlink()
         for file in (*manifest.files(self.release), self.parts):
             sync(file)
         self.write(MANIFEST, manifest.content)
