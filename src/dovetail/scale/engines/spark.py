@@ -87,9 +87,9 @@ class Spark(Engine):
     ) -> Exchanged:
         self.session.conf.set(_BATCH_SETTING, str(min(rows, _BATCH)))
         with quiet():
-            packed = source.frame.mapInArrow(_checked(_PackBatches(pack)), "part int, blob binary")
+            packed = source.frame.mapInArrow(checked(_PackBatches(pack)), "part int, blob binary")
             moved = packed.repartitionById(parts, packed["part"])
-            done = moved.mapInArrow(_checked(_UnpackBlobs(unpack)), "part int, summary string")
+            done = moved.mapInArrow(checked(_UnpackBlobs(unpack)), "part int, summary string")
         progress("randomize and exchange", 0, 1)
         failed = self._failed()
         found: dict[int, Summary] = {row[0]: json.loads(row[1]) for row in self._try(done.collect)}
@@ -105,7 +105,7 @@ class Spark(Engine):
             [(place, str(file)) for place, file in enumerate(files)], "part int, file string"
         )
         spread = paths.repartitionById(len(files), paths["part"])
-        found = self._try(lambda: spread.mapInArrow(_checked(_CountFiles(tally)), "counted binary").collect())
+        found = self._try(lambda: spread.mapInArrow(checked(_CountFiles(tally)), "counted binary").collect())
         total: Counted = reduce(add, [pickle.loads(bytes(row[0])) for row in found])
         progress("count the reports", len(files), len(files))
         return total
@@ -267,7 +267,7 @@ class _CountFiles:
             yield arrow.RecordBatch.from_arrays([arrow.array(counted, arrow.binary())], names=["counted"])
 
 
-def _checked(task: Any) -> Any:
+def checked(task: Any) -> Any:
     """A task that is small enough to travel in a closure."""
     if len(pickle.dumps(task)) > MOST_CLOSURE:
         raise UnsupportedError(
