@@ -3,8 +3,8 @@
 python benchmarks/peers_accuracy.py [--peers DIR], where DIR is the site-packages folder of another environment that
 has multi-freq-ldpy and pure-ldp; missing ones are skipped. Everything is (1, 1e-6)-private after a uniform shuffle
 of n people; peers get the epsilon0 that k-ary randomized response may use. Counts of 16 symbols: root mean squared
-error over symbols and collections. The naive version of a mean is one bit per person in four lines of NumPy; the limit is
-central noise, added by somebody who has all values.
+error over symbols and collections. The naive version of a mean is one bit per person in four lines of NumPy; the
+limit is central noise, added by somebody who has all values.
 """
 
 import argparse
