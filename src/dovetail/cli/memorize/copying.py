@@ -46,7 +46,7 @@ def _copying(
         str | None, typer.Option(help="HEIGHTxWIDTH of flat rows that are pictures; x3 for colours.")
     ] = None,
     overlap: Annotated[
-        str, typer.Option(help="Fresh rows that stand in TRAIN: refuse, drop or keep them.")
+        str, typer.Option(help="Fresh rows that stand in TRAIN: refuse more than chance explains, drop or keep them.")
     ] = "refuse",
     search: Annotated[
         str, typer.Option(help="Of training rows near GENERATED: auto, exact or approximate (auto: from a million).")
