@@ -123,7 +123,9 @@ def test_what_a_task_sends_is_the_same_in_every_attempt_and_shows_nobody() -> No
     first, second = pack(columns), pack(columns)
     assert first == second
     everything = b"".join(blob for _, blob in first)
+    keys = keyed_prints(Secret(SECRET).of("order"), people["id"].to_numpy())
     assert not any(int(one).to_bytes(8, "little") in everything for one in people["id"])
+    assert not any(key.tobytes() in everything for key in keys)
     assert SECRET not in everything and SECRET.hex() not in repr(pack) and str(list(SECRET)) not in repr(pack)
     part, blob = first[0]
     with pytest.raises(StorageError, match="altered"):
