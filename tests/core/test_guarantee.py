@@ -101,8 +101,8 @@ def test_releases_of_different_people_do_not_compose() -> None:
 
 def test_printed_promises_are_rounded_up() -> None:
     promise = replace(CENTRAL, all=0.123401, honest=0.123401, colluding=2.00001)
-    assert [line.split("(")[-1][:6] for line in promise.lines()[:2]] == ["0.1235", "0.1235"]
-    assert promise.lines()[2].endswith("2.001") and str(promise).count("\n") == 2
+    assert [line.split("(")[-1][:6] for line in promise.lines()[:2]] == ["0.124,", "0.124,"]
+    assert promise.lines()[2].endswith("2.01") and str(promise).count("\n") == 2
 
 
 @pytest.mark.parametrize("wrong", [lambda: LocalDP(-1.0), lambda: LocalDP(1.0, 2.0), lambda: OrderPrivacy(-1.0),

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.written import read
 
 from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import (
@@ -18,15 +19,6 @@ from dovetail.report.number_format import (
     round_up,
     upward,
 )
-
-POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-
-
-def read(text: str) -> float:
-    """The number that a reader sees."""
-    mantissa, _, power = text.replace(",", "").rpartition("10") if "10" in text and not text[-1].isascii() else (
-        text.replace(",", ""), "", "0")  # fmt: skip
-    return float(f"{mantissa.replace('×', '').strip() or '1'}e{power.translate(POWERS)}")
 
 
 @given(st.floats(-1e9, 1e9), st.integers(0, 8))

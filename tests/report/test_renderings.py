@@ -286,13 +286,13 @@ def test_an_upper_bound_on_the_leakage_is_called_one() -> None:
     assert "in one try is right with probability at most 52.59%" in summarize_metrics(document)[3].meaning
     assert "at most 52.59%" not in text_of(render_html(rehearsal()))
     document["leakage"]["at_hand"] |= {"method": "bracket"}
-    assert "is right with probability at most 67.76%: a gain of at most 0.01" in text_of(render_html(document))
+    assert "is right with probability at most 67.752%: a gain of at most 0.002" in text_of(render_html(document))
 
 
 def test_a_guess_is_told_beside_the_blind_guess_for_the_same_prior() -> None:
     shown = text_of(render_html(rehearsal()))
     assert "without any data, is right for 67.75% of these people" in shown
-    assert "is right with probability 67.76%: a gain of 0.01 percentage points" in shown
+    assert "is right with probability 67.752%: a gain of 0.002 percentage points" in shown
     assert "finds every answer equally likely beforehand" in shown and "without any data it is 50%" in shown
     estimated = release()
     estimated["leakage"]["at_hand"] |= {"prior_law": "estimated"}

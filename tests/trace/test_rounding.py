@@ -95,4 +95,4 @@ def test_the_largest_mu_keeps_its_delta_however_small_both_are(epsilon: float, d
 
 def test_what_is_printed_of_mu_is_rounded_up() -> None:
     made = TraceGuarantee(0.123401, 1.0, (), {"other": 0.100001}, 1.0, "full")
-    assert "0.1235-Gaussian" in made.lines()[0] and made.lines()[1] == "other: mu 0.1001"
+    assert "0.124-Gaussian" in made.lines()[0] and made.lines()[1] == "other: mu 0.101"

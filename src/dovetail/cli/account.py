@@ -350,11 +350,13 @@ def _value(bound: Bound | Composition) -> Any:
 
 
 def _print(document: dict[str, Any]) -> None:
+    from dovetail.report.number_format import downward
+
     rows = {"epsilon": _words(document["epsilon"]), **_central_rows(document), "method": document["method"]}
     if document["numeric_lower"] is not None:
-        rows["numerics"] = f"this method's own epsilon is at least {document['numeric_lower']:.6g}"
+        rows["numerics"] = f"this method's own epsilon is at least {downward(document['numeric_lower'])}"
     if not isinstance(document["attack_lower"], dict):
-        rows["attack"] = f"an attack reaches epsilon {document['attack_lower']:.6g}: a floor"
+        rows["attack"] = f"an attack reaches epsilon {downward(document['attack_lower'])}: a floor"
     rows["source"] = document["source"]
     for note in document["notes"]:
         rows["note"] = note

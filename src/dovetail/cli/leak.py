@@ -11,6 +11,7 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows
 from dovetail.cli.console.progress import progress_bar
+from dovetail.core.display.losses import guess_in_words
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -166,6 +167,10 @@ def _curve_table(answers: dict[int, Vulnerability]) -> dict[str, Any]:
 
 def _print(answer: Vulnerability, gain: str | None) -> None:
     rows = {name: f"{getattr(answer, name):.12g}" for name in _NAMES}
+    if not gain:
+        blind = guess_in_words(answer.randomized_shuffled, answer.prior).blind
+        words = {name: guess_in_words(getattr(answer, name), answer.prior).best for name in _NAMES} | {"prior": blind}
+        rows = {name: f"{words[name]}  ({exact})" for name, exact in rows.items()}
     if answer.method in ("sampled", "bracket"):
         ends = answer.randomized_shuffled_bracket
         rows["randomized_shuffled"] += f" (between {ends.lower:.6g} and {ends.upper:.6g})"

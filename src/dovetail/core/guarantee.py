@@ -6,12 +6,12 @@ A guarantee is never a bare float. It knows what it implies and composes only wh
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
 from math import exp, inf, nextafter
 from typing import Literal, Protocol
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.display.display import Display, Grid, displayed_by
+from dovetail.core.display.losses import upward
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 Trust = Literal["local", "shuffler", "users"]  # who makes the noise that the central epsilon rests on
@@ -29,13 +29,6 @@ class Grouping(Protocol):
 _NOISE = {"local": "nobody", "shuffler": "the shuffler", "users": "the other people"}
 
 
-def rounded_up(value: float) -> str:
-    """Four significant digits, rounded up: a promise never looks better than it is."""
-    if value == inf:
-        return "infinity"
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):g}"
-
-
 def _check(epsilon: float, delta: float) -> None:
     if not epsilon >= 0.0:
         raise ParameterError(f"`epsilon` must be at least 0, got {epsilon!r}.")
@@ -48,9 +41,9 @@ def _brief(line: str, caveats: tuple[str, ...]) -> str:
 
 
 def _show_local(guarantee: LocalDP) -> Display:
-    epsilon, delta = rounded_up(guarantee.epsilon), rounded_up(guarantee.delta)
+    epsilon, delta = upward(guarantee.epsilon), upward(guarantee.delta)
     odds = inf if guarantee.epsilon > 700.0 else nextafter(exp(guarantee.epsilon), inf)
-    factor = (("odds of any two values shift by", f"a factor of at most {rounded_up(odds)}"),)
+    factor = (("odds of any two values shift by", f"a factor of at most {upward(odds)}"),)
     return Display(
         brief=_brief(f"LocalDP: epsilon {epsilon}, delta {delta}", guarantee.caveats),
         title="What one report tells of its owner, whoever sees it",
@@ -128,18 +121,18 @@ class LocalDP:
 
 
 def _show_central(guarantee: CentralDP) -> Display:
-    delta, everybody = rounded_up(guarantee.delta), f"all {guarantee.n:,} people"
+    delta, everybody = upward(guarantee.delta), f"all {guarantee.n:,} people"
     some = everybody if guarantee.honest_n == guarantee.n else f"{guarantee.honest_n:,} of {guarantee.n:,} people"
     rows = (
-        ("shuffler and " + everybody, rounded_up(guarantee.all), delta),
-        ("shuffler and " + some, rounded_up(guarantee.honest), delta),
-        ("nobody: the shuffler tells the order", rounded_up(guarantee.colluding), delta),
+        ("shuffler and " + everybody, upward(guarantee.all), delta),
+        ("shuffler and " + some, upward(guarantee.honest), delta),
+        ("nobody: the shuffler tells the order", upward(guarantee.colluding), delta),
     )
-    quoted = f"epsilon {rounded_up(guarantee.honest)} at delta {delta}"
+    quoted = f"epsilon {upward(guarantee.honest)} at delta {delta}"
     return Display(
         brief=_brief(
             f"CentralDP: {quoted}, shuffler and {some} honest ({guarantee.method})\n"
-            f"everybody honest: {rounded_up(guarantee.all)}; shuffler colludes: {rounded_up(guarantee.colluding)}",
+            f"everybody honest: {upward(guarantee.all)}; shuffler colludes: {upward(guarantee.colluding)}",
             guarantee.caveats,
         ),
         title=f"What the shuffled batch tells of one person: {quoted}",
@@ -193,7 +186,7 @@ class CentralDP:
     ...     all=0.1, honest=0.2, colluding=1.0, delta=1e-6, n=1000, honest_n=900,
     ...     method="blanket", source="", numeric=Bracket(0.1, 0.2), attack_lower=0.0,
     ... )
-    CentralDP: epsilon 0.2 at delta 1e-06, shuffler and 900 of 1,000 people honest (blanket)
+    CentralDP: epsilon 0.2 at delta 10⁻⁶, shuffler and 900 of 1,000 people honest (blanket)
     everybody honest: 0.1; shuffler colludes: 1
     """
 
@@ -261,22 +254,22 @@ class CentralDP:
 
     def lines(self) -> tuple[str, str, str]:
         """The three lines that every central guarantee prints."""
-        delta = rounded_up(self.delta)
+        delta = upward(self.delta)
         if self.trust == "shuffler":
             return self._lines_of_dummies(delta)
         people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
-            f"honest shuffler, all {self.n:,} people honest: ({rounded_up(self.all)}, {delta})-differential privacy",
-            f"honest shuffler, {people} assumed honest: ({rounded_up(self.honest)}, {delta})-differential privacy",
-            f"shuffler colludes: the local guarantee remains, epsilon {rounded_up(self.colluding)}",
+            f"honest shuffler, all {self.n:,} people honest: ({upward(self.all)}, {delta})-differential privacy",
+            f"honest shuffler, {people} assumed honest: ({upward(self.honest)}, {delta})-differential privacy",
+            f"shuffler colludes: the local guarantee remains, epsilon {upward(self.colluding)}",
         )
 
     def _lines_of_dummies(self, delta: str) -> tuple[str, str, str]:
         left = "every answer; there is no local promise"
         if self.colluding < inf:
-            left = f"what the local guarantee leaves, epsilon {rounded_up(self.colluding)}"
+            left = f"what the local guarantee leaves, epsilon {upward(self.colluding)}"
         return (
-            f"the shuffler adds the noise: ({rounded_up(self.honest)}, {delta})-differential privacy against the "
+            f"the shuffler adds the noise: ({upward(self.honest)}, {delta})-differential privacy against the "
             f"analyst{'' if self.honest_n < self.n else ' with any number of participants'}",
             "if the shuffler adds dummies once and as specified and keeps their numbers and its randomness secret",
             f"shuffler and analyst together read {left}",
@@ -287,7 +280,7 @@ class CentralDP:
 
 
 def _show_order(guarantee: OrderPrivacy) -> Display:
-    alpha, inside = rounded_up(guarantee.alpha), "everybody" if guarantee.groups is None else repr(guarantee.groups)
+    alpha, inside = upward(guarantee.alpha), "everybody" if guarantee.groups is None else repr(guarantee.groups)
     known = {0.0: "the order inside a group tells nothing", inf: "nothing is promised about the order"}
     factor = "reordering inside a group shifts odds by a factor of at most "
     odds = inf if guarantee.alpha > 700.0 else nextafter(exp(guarantee.alpha), inf)
@@ -296,7 +289,7 @@ def _show_order(guarantee: OrderPrivacy) -> Display:
         title="What the order of the released reports tells",
         facts=(
             ("alpha", f"at most {alpha}" if guarantee.alpha < inf else alpha),
-            ("meaning", known.get(guarantee.alpha, factor + rounded_up(odds))),
+            ("meaning", known.get(guarantee.alpha, factor + upward(odds))),
             ("groups", inside),
         ),
         notes=(guarantee.source,),

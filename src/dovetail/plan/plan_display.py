@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.core.display.decimals import decimals_of, toward
 from dovetail.core.display.display import Display, Grid
-from dovetail.core.guarantee import rounded_up
+from dovetail.core.display.losses import error_in_words, upward
 
 
 def show_plan(plan: Any) -> Display:
     """A `CollectionPlan` in words."""
     name, people = plan.randomizer.name, f"{plan.requirements.n:,} people"
-    error = _error(plan.error95)
+    error = _error(plan, plan.error95)
     what = "one share" if plan.requirements.question == "frequency" else "the mean"
-    promised = f"epsilon {rounded_up(plan.epsilon)} at delta {rounded_up(plan.central.delta)}"
+    promised = f"epsilon {upward(plan.epsilon)} at delta {upward(plan.central.delta)}"
     return Display(
-        brief=f"CollectionPlan for {people}: {name}, epsilon0 {rounded_up(plan.epsilon0)}\n"
+        brief=f"CollectionPlan for {people}: {name}, epsilon0 {upward(plan.epsilon0)}\n"
         f"{promised}; {what} to within {error} with 95 % probability",
         title=f"Plan for {people}: {plan.randomizer.label}",
         facts=(
-            ("one report promises", f"epsilon0 {rounded_up(plan.epsilon0)}, whatever the shuffler does"),
+            ("one report promises", f"epsilon0 {upward(plan.epsilon0)}, whatever the shuffler does"),
             ("the shuffled batch promises", promised),
             ("who has to be honest", plan.central.lines()[1].rpartition(": ")[0]),
             ("error", f"{what} is within {error} of the truth with 95 % probability"),
         ),
         grid=Grid(
             ("epsilon0", "epsilon", "95 % error"),
-            [(rounded_up(one.epsilon0), rounded_up(one.epsilon), _error(one.error95)) for one in plan.tradeoff],
+            [(upward(one.epsilon0), upward(one.epsilon), _error(plan, one.error95)) for one in plan.tradeoff],
         ),
         notes=("The table is the trade-off: the same randomizer with more and with less noise.", *plan.notes),
     )
 
 
-def _error(value: float) -> str:
-    return toward(value, decimals_of(value) + 1, "ROUND_CEILING")
+def _error(plan: Any, value: float) -> str:
+    return error_in_words(value, share=plan.requirements.question == "frequency")

@@ -1,15 +1,16 @@
 """Numbers as people read them: a promise is rounded up, what nothing can beat down, an interval outwards."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
+from dovetail.core.display import losses
+from dovetail.core.display.losses import quantize, strip
 from dovetail.core.errors import ParameterError
 
 Document = dict[str, Any]  # report.json as loaded
 
 ABSENT = "–"
-EXACT = Context(prec=800)  # holds every double
 
 
 def round_up(value: float, digits: int) -> float:
@@ -24,24 +25,24 @@ def round_up(value: float, digits: int) -> float:
     """
     if math.isnan(value):
         raise ParameterError("`value` must be a number, got nan.")
-    return value if math.isinf(value) else float(_quantize(Decimal(repr(float(value))), digits, ROUND_CEILING))
+    return value if math.isinf(value) else float(quantize(Decimal(repr(float(value))), digits, ROUND_CEILING))
 
 
 def upward(value: Any) -> str:
     """A privacy loss, to be read as "at most": three significant digits, rounded up."""
-    return _significant(value, ROUND_CEILING)
+    return ABSENT if missing_reason(value) is not None else losses.upward(value)
 
 
 def downward(value: Any) -> str:
     """What nothing can beat, to be read as "at least": three significant digits, rounded down."""
-    return _significant(value, ROUND_FLOOR)
+    return ABSENT if missing_reason(value) is not None else losses.downward(value)
 
 
 def percent(value: Any, rounding: str = ROUND_HALF_EVEN) -> str:
     """A probability in percent with at most two decimals."""
     if missing_reason(value) is not None or not math.isfinite(float(value)):
         return ABSENT
-    return _strip(_quantize(Decimal(repr(float(value))).scaleb(2), 2, rounding)) + "%"
+    return strip(quantize(Decimal(repr(float(value))).scaleb(2), 2, rounding)) + "%"
 
 
 def percent_up(value: Any) -> str:
@@ -64,34 +65,6 @@ def missing_reason(block: Any) -> str | None:
     return None
 
 
-def _quantize(value: Decimal, digits: int, rounding: str) -> Decimal:
-    return value.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=EXACT)
-
-
-def _strip(value: Decimal) -> str:
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _significant(value: Any, rounding: str) -> str:
-    if missing_reason(value) is not None:
-        return ABSENT
-    number = float(value)
-    if math.isinf(number):
-        return "∞"
-    exact = Decimal(repr(number))
-    if not exact:
-        return "0"
-    power = exact.adjusted()
-    if -4 <= power < 6:
-        return _strip(_quantize(exact, max(0, 2 - power), rounding))
-    mantissa = _quantize(exact.scaleb(-power), 2, rounding)
-    if mantissa == 10:
-        mantissa, power = Decimal(1), power + 1
-    exponent = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{exponent}" if mantissa == 1 else f"{_strip(mantissa)} × 10{exponent}"
-
-
 class Unit(NamedTuple):
     """How estimates are written: shares in percent, means as they are; the error decides the decimals."""
 
@@ -109,7 +82,7 @@ class Unit(NamedTuple):
         scale = 0.0 if missing_reason(error) is not None else float(error)
         power = Decimal(repr(scale)).adjusted() + self.shift if 0.0 < scale < math.inf else -1
         number = Decimal(repr(float(value))).scaleb(self.shift)
-        return f"{_quantize(number, max(0, 1 - power), rounding):,f}{self.sign}"
+        return f"{quantize(number, max(0, 1 - power), rounding):,f}{self.sign}"
 
     def interval(self, ends: Any, error: Any) -> str:
         """Both ends, rounded outwards."""

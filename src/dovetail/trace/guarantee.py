@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dovetail.core.guarantee import SIMULATED, rounded_up
+from dovetail.core.display.losses import upward
+from dovetail.core.guarantee import SIMULATED
 from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, posterior_odds, renyi_loss
 
 SOURCE = (
@@ -121,9 +122,9 @@ class TraceGuarantee:
         count = len(self.secrets)
         what = "the secret" if count == 1 else f"each of {count:,} secrets"
         return (
-            f"{what}: {rounded_up(self.mu)}-Gaussian differential privacy for places within {self.radius:g} m "
+            f"{what}: {upward(self.mu)}-Gaussian differential privacy for places within {self.radius:g} m "
             f"({self.releases} release{'s' if self.releases > 1 else ''} counted)",
-            *(f"{name}: mu {rounded_up(value)}" for name, value in self.by_adversary.items()),
+            *(f"{name}: mu {upward(value)}" for name, value in self.by_adversary.items()),
             *self.conditions,
             *self.caveats,
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dovetail.cli.console.output import Json, Seed, entropy_of, print_json
 from dovetail.cli.console.progress import tell
-from dovetail.report.number_format import ABSENT, Unit, round_up, upward
+from dovetail.core.display.losses import guess_in_words, upward
+from dovetail.report.number_format import ABSENT, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,7 @@ def _print(found: MechanismComparison, console: Console) -> None:
 def _question(found: MechanismComparison) -> Iterator[str]:
     people = f"{found.n:,} people" + ("" if found.honest == found.n else f" ({found.honest:,} honest)")
     yield f"{people}, {found.k:,} values, 95 % error of a share {found.error:g}, delta {found.delta:.3g}."
-    yield f"Uniform prior: a blind guess is right with probability {Unit.of('share')(1 / found.k, 0.01)}."
+    yield f"Uniform prior: a blind guess is right with probability {percent(1 / found.k)}."
     yield ""
 
 
@@ -116,10 +116,8 @@ def _cells(leak: AdversaryLeakage | str) -> tuple[str, str]:
     if isinstance(leak, str):
         return ABSENT, ABSENT
     most = leak.ends.upper if leak.method in _UPPER else leak.additive
-    chance = Unit.of("share")(min(1.0, leak.prior + most), most, ROUND_CEILING)
-    limit = "≤ " if leak.method in _UPPER else ""
-    factor = min(1.0 / leak.prior, 1.0 + most / leak.prior)
-    return f"{limit}{chance}", f"{round_up(factor, 3):g}"
+    guess = guess_in_words(min(1.0, leak.prior + most), leak.prior)
+    return f"{'≤ ' if leak.method in _UPPER else ''}{guess.best}", guess.times
 
 
 def _notes(found: MechanismComparison) -> Iterator[str]:

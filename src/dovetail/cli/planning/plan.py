@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +13,9 @@ from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.planning.plan_dummies import plan_for_the_shuffler
+from dovetail.core.display.losses import error_in_words, guess_in_words, upward
 from dovetail.core.errors import UnsupportedError
-from dovetail.report.number_format import ABSENT, Unit, percent, percent_up, round_up, upward
+from dovetail.report.number_format import ABSENT
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -216,7 +216,7 @@ def _rows(plan: CollectionPlan) -> dict[str, str]:
     return {
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
         "report": f"{plan.report_bits:,} bits",
-        "epsilon0": f"{plan.epsilon0!r} (one report)",
+        "epsilon0": f"{upward(plan.epsilon0)} (one report); to configure a randomizer: {plan.epsilon0!r}",
         "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {plan.central.delta:g}",
         "shuffle": _shuffle(plan),
         "all honest": everybody,
@@ -253,18 +253,18 @@ def _shuffle(plan: CollectionPlan) -> str:
 
 
 def _error(plan: CollectionPlan, value: float) -> str:
-    return Unit.of("share" if plan.requirements.question == "frequency" else "mean")(value, value, ROUND_CEILING)
+    return error_in_words(value, share=plan.requirements.question == "frequency")
 
 
 def _guess(plan: CollectionPlan) -> str:
     seen = plan.risk.exact
     if seen is None:
         return f"not known: {plan.risk.reason}"
+    guess = guess_in_words(seen.randomized_shuffled, seen.prior)
     return (
         f"who finds all {plan.requirements.k:,} values equally likely guesses one person's in one try with "
-        f"probability {percent_up(seen.randomized_shuffled)}, "
-        f"{round_up(seen.randomized_shuffled / seen.prior, 4):g} times the {percent(seen.prior)} without any data; "
-        f"from the report itself, if the shuffler colludes: {percent_up(seen.randomized)}"
+        f"probability {guess.best}, {guess.times} times the {guess.blind} without any data; from the report itself, "
+        f"if the shuffler colludes: {guess_in_words(seen.randomized, seen.prior).best}"
     )
 
 
@@ -278,15 +278,15 @@ def _tradeoff(plan: CollectionPlan) -> Table:
 
 
 def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
-    assert plan.risk.exact is not None and step.vulnerability is not None and step.gain is not None
-    leaked = step.vulnerability - plan.risk.exact.prior  # decides the decimals
-    return Unit.of("share")(step.vulnerability, leaked, ROUND_CEILING), f"{round_up(step.gain, 4):.4f}"
+    assert plan.risk.exact is not None and step.vulnerability is not None
+    guess = guess_in_words(step.vulnerability, plan.risk.exact.prior)
+    return guess.best, guess.times
 
 
 def _alternatives(plan: CollectionPlan) -> Table:
     table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits", "but"))
     for row in plan.alternatives:
-        if row.epsilon0 is None or row.error95 is None or row.report_bits is None:
+        if row.epsilon0 is None or row.epsilon is None or row.error95 is None or row.report_bits is None:
             table.add_row(row.randomizer, *(ABSENT,) * 4, row.reason)
             continue
         numbers = (upward(row.epsilon0), upward(row.epsilon), _error(plan, row.error95), f"{row.report_bits:,}")

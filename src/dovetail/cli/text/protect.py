@@ -32,8 +32,8 @@ from dovetail.cli.text.options import (
     write_report,
 )
 from dovetail.core.checks import share
+from dovetail.core.display.losses import upward
 from dovetail.core.errors import OutputError
-from dovetail.core.guarantee import rounded_up
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,9 +168,9 @@ def _lines(document: dict[str, Any]) -> dict[str, str]:
     whole = document["whole_document_epsilon"]
     rows = {
         "documents": f"{document['documents']:,} in {document['files']['released']}",
-        "guarantee": f"epsilon {rounded_up(document['epsilon'])} for {document['unit']}",
+        "guarantee": f"epsilon {upward(document['epsilon'])} for {document['unit']}",
         "of a whole document": whole.get("reason")
-        or f"epsilon {rounded_up(whole['value'])}, also where a shuffle starts from",
+        or f"epsilon {upward(whole['value'])}, also where a shuffle starts from",
         "not protected": "; ".join(document["not_protected"]),
         "selection": f"{document['selection']} by {document['utility']} among {document['candidates']:,} candidates",
     }
@@ -191,10 +191,10 @@ def _shuffle_line(made: dict[str, Any]) -> str:
     if not made["gains"]:
         return (
             "rows have no names and a uniform order; as usual this adds nothing to epsilon "
-            f"{rounded_up(made['local'])} of whole documents, which differ in many sentences"
+            f"{upward(made['local'])} of whole documents, which differ in many sentences"
         )
     return (
-        f"epsilon {rounded_up(made['central'])} instead of {rounded_up(made['local'])} for {made['unit']}, at delta "
+        f"epsilon {upward(made['central'])} instead of {upward(made['local'])} for {made['unit']}, at delta "
         f"{made['delta']:g}"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dovetail.cli.console.output import print_rows
-from dovetail.core.guarantee import rounded_up
+from dovetail.core.display.losses import upward
 
 if TYPE_CHECKING:
     from dovetail.trace.guarantee import TraceGuarantee
@@ -49,7 +49,7 @@ def show_guarantee(title: str, document: dict[str, Any]) -> None:
     """The same for people."""
 
     def text(value: Any) -> str:
-        return value if isinstance(value, str) else rounded_up(value)
+        return value if isinstance(value, str) else upward(value)
 
     odds = document["odds"]
     rows = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.console.output import Json, print_json, print_rows
+from dovetail.core.display.losses import upward
 from dovetail.core.errors import ParameterError
-from dovetail.core.guarantee import rounded_up
 
 if TYPE_CHECKING:
     from dovetail.core.bracket import Bracket
@@ -198,7 +198,7 @@ def _show(document: dict[str, Any]) -> None:
     rows = {
         "loss, J": f"{document['loss']['lower']:.5g} to {document['loss']['upper']:.5g}",
         "worst move of the secret": f"{document['box_loss']:.5g}",
-        "mu, radius 1": rounded_up(document["mu"]),
+        "mu, radius 1": upward(document["mu"]),
         "posterior width": f"{document['posterior_width']:.4f}",
     }
     for name, row in document["by_adversary"].items():

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.core.display.losses import upward
 from dovetail.core.entropy import Entropy
-from dovetail.core.guarantee import rounded_up
 from dovetail.pipeline.trace.protect import ProtectedTrace
 from dovetail.shuffle.uniform import Uniform
 from dovetail.trace.kernels.kernel import Floats
@@ -48,7 +48,7 @@ class CentralTraces:
 
     def lines(self) -> tuple[str, ...]:
         """With an honest shuffler what it adds and what it does not, and what remains if it colludes."""
-        mu = rounded_up(self.mu)
+        mu = upward(self.mu)
         return (
             f"the order tells nothing of whose a trace is: by time stamps alone its owner is one of at least "
             f"{self.crowd:,} ({self.alike:,} of {self.traces:,} traces share their time stamps with another one)",

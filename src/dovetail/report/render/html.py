@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dovetail.core.display.losses import guess_in_words
 from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
 from dovetail.report.charts.reference_line import ReferenceLine
 from dovetail.report.charts.row_charts import ChangeRow, IntervalRow, change_chart, interval_chart
 from dovetail.report.charts.time_series import TimePoint, time_series_chart
-from dovetail.report.number_format import Document, Unit, display_name, missing_reason, percent, percent_up, upward
+from dovetail.report.number_format import Document, Unit, display_name, missing_reason, percent, upward
 from dovetail.report.sections import sentences as words
 from dovetail.report.sections import tables
 from dovetail.report.sections.attacks import attack_rows, attack_table, learnability_table
@@ -192,6 +193,7 @@ def _vulnerability(document: Document) -> CaptionedChart | None:
         return None
     curve = block["curve"]
     mixed, n = _mixed(document), document["collection"]["n"]
+    guess = guess_in_words(block["randomized_shuffled"], block["prior"])
     label = f"n = {mixed:,}" if mixed == n else f"n = {mixed:,} honest people shuffled together"
     title = "How often the best guess is right, by number of people, if all answers are equally likely beforehand"
     chart = curve_chart(
@@ -202,14 +204,16 @@ def _vulnerability(document: Document) -> CaptionedChart | None:
             NamedCurve("shuffle without noise", "curve-other", curve["n"], [float(y) for y in curve["shuffled"]]),
         ],
         title=title,
-        description=f"It falls towards the blind guess, {percent(block['prior'])}, as more people take part; "
-        f"at n = {mixed:,} it is {percent_up(block['randomized_shuffled'])}.",
+        description=f"It falls towards the blind guess, {guess.blind}, as more people take part; "
+        f"at n = {mixed:,} it is {guess.best}.",
         tick=_share,
         levels=[
             ReferenceLine(
-                f"noise, not shuffled: {percent_up(block['randomized'])}", "level-other", float(block["randomized"])
+                f"noise, not shuffled: {guess_in_words(block['randomized'], block['prior']).best}",
+                "level-other",
+                float(block["randomized"]),
             ),
-            ReferenceLine(f"without any data: {percent(block['prior'])}", "level-main", float(block["prior"])),
+            ReferenceLine(f"without any data: {guess.blind}", "level-main", float(block["prior"])),
         ],
         mark=ReferenceLine(label, "mark", float(mixed)),
     )

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.core.guarantee import rounded_up
+from dovetail.core.display.losses import upward
 from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
 from dovetail.report.charts.reference_line import ReferenceLine
 from dovetail.report.sections.text_verdict import text_verdict
@@ -29,7 +29,7 @@ def render_text(document: dict[str, Any]) -> str:
     environment = Environment(
         loader=PackageLoader("dovetail.report.render"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["up"] = rounded_up
+    environment.filters["up"] = upward
     charts = [made for made in (_scores(document.get("rows", [])), _attacks(document.get("attacks", []))) if made]
     return environment.get_template("text.html.j2").render(
         document=document, charts=charts, verdict=text_verdict(document)

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.core.guarantee import rounded_up
+from dovetail.core.display.losses import upward
 from dovetail.report.charts.trace_map import common_frame, trace_map
 
 
@@ -24,7 +24,7 @@ def render_traces(document: dict[str, Any], picture: dict[str, Any]) -> str:
     environment = Environment(
         loader=PackageLoader("dovetail.report.render"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["up"] = rounded_up
+    environment.filters["up"] = upward
     return environment.get_template("trace.html.j2").render(document=document, maps=_maps(picture))
 
 

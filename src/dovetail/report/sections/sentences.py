@@ -1,10 +1,11 @@
 """The metrics of the privacy report in plain words, shared by the page and the terminal."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
 from dovetail.attack.experiment.result import ATTACK
+from dovetail.core.display.losses import guess_in_words
 from dovetail.report.number_format import (
     Document,
     display_name,
@@ -162,13 +163,14 @@ def _leakage(document: Document) -> MetricSummary:
     if missing_reason(block) is not None:
         return _absent(name, question, block)
     shuffled = missing_reason(block["randomized_shuffled"]) is None
-    best = percent_up(block["randomized_shuffled"] if shuffled else block["randomized"])
+    guess = guess_in_words(_best_guess(block), block["prior"])
+    best = guess.best
     most = "at most " if block["method"] == "bracket" else ""
     even = (
         "Somebody who finds every answer equally likely beforehand, sees "
         f"{'the shuffled batch' if shuffled else 'the report of one person'} and guesses "
         f"{'one' if shuffled else 'that'} person's answer in one try is right with probability {most}{best}; "
-        f"without any data it is {percent(block['prior'])}."
+        f"without any data it is {guess.blind}."
     )
     hand = block["at_hand"]
     known = missing_reason(hand) is None
@@ -178,10 +180,11 @@ def _leakage(document: Document) -> MetricSummary:
         [] if shuffled else [f"no number for the released order: {missing_reason(block['randomized_shuffled'])}"]
     )
     if shuffled:
-        own = f"one report with its noise, not shuffled: {percent_up(block['randomized'])} if all are equally likely"
-        details.append(f"{own}, {percent_up(hand['randomized'])} for the shares at hand" if known else own)
+        own = f"one report with its noise, not shuffled: {_alone(block)} if all are equally likely"
+        details.append(f"{own}, {_alone(hand)} for the shares at hand" if known else own)
     if missing_reason(block["shuffled"]) is None:
-        details.append(f"shuffled without noise: {percent_up(block['shuffled'])} if all are equally likely")
+        apart = guess_in_words(block["shuffled"], block["prior"]).best
+        details.append(f"shuffled without noise: {apart} if all are equally likely")
     for key, label in (("method", "method"), ("error_bound", "error at most"), ("rounding", "rounding")):
         if missing_reason(block.get(key)) is None:
             details.append(f"{label}: {format_brief(block[key])}")
@@ -190,7 +193,7 @@ def _leakage(document: Document) -> MetricSummary:
 
 def guess_sentence(hand: Document) -> str:
     """What the data add to the blind guess of the commonest answer, for the shares at hand."""
-    blind, best = percent(hand["prior"]), percent_up(_best_guess(hand))
+    best, blind, points, _ = guess_in_words(_best_guess(hand), hand["prior"])
     whose = (
         f"is right for {blind} of these people"
         if hand["prior_law"] == "empirical"
@@ -202,14 +205,18 @@ def guess_sentence(hand: Document) -> str:
     return (
         f"Naming the commonest answer, without any data, {whose}; the best possible guess from {seen}, by somebody "
         f"who knows nothing else, is right with probability {most}{best}: a gain of "
-        f"{most}{guess_gain(hand)} percentage points."
+        f"{most}{points} percentage points."
     )
 
 
 def guess_gain(hand: Document) -> str:
     """The gain over the blind guess in percentage points, rounded up."""
-    gain = Decimal(repr(_best_guess(hand))) - Decimal(repr(float(hand["prior"])))
-    return percent_up(float(max(gain, Decimal(0)))).removesuffix("%")
+    return guess_in_words(_best_guess(hand), hand["prior"]).points
+
+
+def _alone(leakage: Document) -> str:
+    """The chance of the best guess from one report that was not shuffled."""
+    return guess_in_words(leakage["randomized"], leakage["prior"]).best
 
 
 def _best_guess(hand: Document) -> float:

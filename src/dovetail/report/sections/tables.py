@@ -7,6 +7,7 @@ from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
+from dovetail.core.display.losses import guess_in_words
 from dovetail.report.number_format import (
     ABSENT,
     Document,
@@ -14,7 +15,6 @@ from dovetail.report.number_format import (
     display_name,
     missing_reason,
     percent,
-    percent_up,
     upward,
 )
 from dovetail.report.sections.sentences import attacks_of, learnability_of
@@ -185,9 +185,10 @@ def comparison_table(document: Document) -> Table:
         ("local ε", "local", "epsilon", upward),
         ("central ε", "central", "epsilon", upward),
         ("order α", "order", "alpha", upward),
-        ("best guess right, if all answers are equally likely", "leakage", "randomized_shuffled", percent_up),
     ]
     rows = [(words, *(cell(entry[part], key, write) for entry in entries)) for words, part, key, write in lines]
+    even = (cell(_guessed(entry["leakage"]), "randomized_shuffled", str) for entry in entries)
+    rows.append(("best guess right, if all answers are equally likely", *even))
     for place, attack in enumerate(attacks_of(entries[0]) if entries else ()):
         found = (attacks_of(entry)[place] for entry in entries)
         rows.append((f"{attack['name']} right", *(cell(each, "success", percent) for each in found)))
@@ -240,3 +241,10 @@ def _group_error(estimates: Any) -> str | None:
     ]
     mean = sum(gaps) / len(gaps) if gaps else math.nan
     return Unit.of(estimates["measure"])(mean, mean) if gaps else None
+
+
+def _guessed(leakage: Document) -> Document:
+    """The chance of the best guess from the shuffled batch in words, or why there is none."""
+    if missing_reason(leakage) is not None or missing_reason(leakage["randomized_shuffled"]) is not None:
+        return leakage
+    return {"randomized_shuffled": guess_in_words(leakage["randomized_shuffled"], leakage["prior"]).best}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import block_diag
 
+from dovetail.core.display.losses import upward
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.guarantee import rounded_up
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.adversaries import OWN, adversary_kernels
 from dovetail.trace.loss.rounding import least_variance, rounding_charge
@@ -51,7 +51,7 @@ def design_windows(plan: TracePlan, times: Floats) -> WindowedDesign:
     added = plan.radius * float((np.sqrt(moves[OWN]) - alone).max())
     cut_in = (
         f"the trace is cut into {len(windows):,} windows of independent noise at public times; each secret's loss "
-        f"counts the windows beside its own, and all others as adding at most {rounded_up(max(0.0, added))} to mu"
+        f"counts the windows beside its own, and all others as adding at most {upward(max(0.0, added))} to mu"
     )
     guarantee = replace(guarantee, caveats=(*guarantee.caveats, cut_in))
     return WindowedDesign(times, axes, variances, guarantee, tuple(windows), tuple(blocks))
