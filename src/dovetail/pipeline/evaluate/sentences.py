@@ -36,17 +36,25 @@ def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> 
     }
 
 
+def _known_beforehand(collection: Collection) -> str:
+    """Where categories or bounds come from: one sentence, that says of each part what is true of it."""
+    if not collection.inferred:
+        return "Categories, bounds, grids and groups are public knowledge, not read off the private column."
+    what = "bounds" if collection.categories is None else "categories"
+    return (
+        f"Groups are public knowledge, but the {what} were inferred from the private column and may tell who is in it: "
+        "the promises hold only if they are public knowledge too. A release must declare them."
+    )
+
+
 def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     lines = [
         "Each person sends exactly one report, and everybody uses the same randomizer independently."
         if collection.classes is None
         else "Each person sends exactly one report, randomized independently with the epsilon of her class.",
-        "Categories, bounds, grids and groups are public knowledge, not read off the private column.",
+        _known_beforehand(collection),
     ]
-    if collection.inferred:
-        what = "bounds" if collection.categories is None else "categories"
-        lines.append(f"Here the {what} were inferred from the private column: a release must declare them.")
     if collection.dummies is not None:
         lines[0] = "Each person sends exactly one report."
         lines.append(

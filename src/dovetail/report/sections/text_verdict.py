@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.core.guarantee import rounded_up
-from dovetail.report.number_format import percent, percent_up
+from dovetail.report.number_format import percent, percent_up, upward
 
 SURE = 2.0  # standard deviations over the mechanism's randomness by which a release has to beat guessing
 _DOES = {"inversion": "names a sentence of a document", "membership": "tells whether a sentence was in a document"}
@@ -30,20 +29,20 @@ def _usefulness(rows: list[Row]) -> str:
     scale = f"{full:.2f} without privacy and {guess:.2f} by guessing"
     useful = [row for row in private if row["score"]["macro_f1"] - SURE * row["score"]["macro_f1_deviation"] > guess]
     if not useful:
-        tried = rounded_up(max(row["epsilon"] for row in private))
+        tried = upward(max(row["epsilon"] for row in private))
         return f"No release is more useful than guessing up to epsilon {tried}, the largest that was tried: {scale}."
     first = min(useful, key=lambda row: (row["epsilon"], -row["score"]["macro_f1"]))
     best = max(private, key=lambda row: float(row["score"]["macro_f1"]))
     more = "" if best is first else f" The best of all: {_scored(best)}."
     return (
-        f"Releases are more useful than guessing from epsilon {rounded_up(first['epsilon'])} on: {_scored(first)}, "
+        f"Releases are more useful than guessing from epsilon {upward(first['epsilon'])} on: {_scored(first)}, "
         f"against {scale}.{more}"
     )
 
 
 def _scored(row: Row) -> str:
     return (
-        f"{row['release']} at epsilon {rounded_up(row['epsilon'])} has a macro-F1 of {row['score']['macro_f1']:.2f}"
+        f"{row['release']} at epsilon {upward(row['epsilon'])} has a macro-F1 of {row['score']['macro_f1']:.2f}"
     )
 
 
@@ -51,9 +50,9 @@ def _given_away(rows: list[Row]) -> str:
     """The attack that gains most over chance, and what it gains at the smallest epsilon."""
     worst = max(rows, key=lambda row: float(row["best"] - row["chance"]))
     least = min((row for row in rows if row["attack"] == worst["attack"]), key=lambda row: float(row["epsilon"]))
-    more = "" if least is worst else f" At epsilon {rounded_up(least['epsilon'])} it is {percent_up(least['best'])}."
+    more = "" if least is worst else f" At epsilon {upward(least['epsilon'])} it is {percent_up(least['best'])}."
     return (
-        f"The most that is given away: at epsilon {rounded_up(worst['epsilon'])} the best possible attacker "
+        f"The most that is given away: at epsilon {upward(worst['epsilon'])} the best possible attacker "
         f"{_DOES[worst['attack']]} in {percent_up(worst['best'])} of the cases, by chance in "
         f"{percent(worst['chance'])}; epsilon allows {percent_up(worst['bound'])} at most.{more}"
     )
