@@ -18,9 +18,9 @@ from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
+from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
-from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.files.table import Survey, as_text, read_survey
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.groups.groups import Groups

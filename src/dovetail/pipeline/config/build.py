@@ -16,6 +16,7 @@ from dovetail.core.errors import ConfigError, DataError, ParameterError
 from dovetail.core.registries import SHUFFLERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, PublicData, Shuffler
 from dovetail.pipeline.collection import Collection, Fit, Origin
+from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.run_config import RunConfig, files_of
 from dovetail.pipeline.config.sections import (
     DataSection,
@@ -26,7 +27,6 @@ from dovetail.pipeline.config.sections import (
     ShuffleSection,
     Spellings,
 )
-from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies

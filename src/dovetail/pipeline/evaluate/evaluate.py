@@ -14,8 +14,8 @@ from dovetail.core.stages import Reports
 from dovetail.estimate.mixture import estimate_mixture
 from dovetail.estimate.with_dummies import estimate_with_dummies
 from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.sections import EstimateSection
-from dovetail.pipeline.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
 from dovetail.pipeline.evaluate.estimates import LEVEL, estimates, shares_of
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
