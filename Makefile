@@ -35,7 +35,7 @@ $(VENV)/serve.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable './device[mqtt]' --editable '.[demo,test,check]'
+	$(PIP) --editable './device[mqtt]' --editable '.[demo,test,check$(MORE)]'
 	@touch $@
 
 demo: $(VENV)/demo.stamp

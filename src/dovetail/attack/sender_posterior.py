@@ -115,9 +115,8 @@ class SenderPosterior(Attack):
         if drawn is None:
             return "it knows exactly how likely each report is whose"
         alike = self.agreement(reports, rng)
-        return (
-            f"it learned the order's law from {drawn:,} draws; halves of them guess alike for {alike:.0%} of targets"
-        )
+        told = f"{drawn:,} draws; halves of them guess alike for {alike:.0%} of the targets"
+        return f"it learned the law of the order from {told}"
 
     def agreement(self, reports: Reports, rng: Entropy | None = None) -> float:
         """Share of the targets whom two halves of the draws guess alike: near 1, more draws would change little."""

@@ -42,10 +42,8 @@ class Randomizer(Declared):
 
     Raises
     ------
-    ParameterError
-        For parameters outside their ranges.
-    DataError
-        From `randomize`, for values outside the domain.
+    ParameterError, DataError
+        For parameters outside their ranges, and from `randomize` for values outside the domain.
     """
 
     question: ClassVar[Literal["frequency", "mean"]]
@@ -107,10 +105,8 @@ class FrequencyRandomizer(Randomizer):
 
     Raises
     ------
-    ParameterError
-        For parameters outside their ranges.
-    DataError
-        For values and reports outside their domains.
+    ParameterError, DataError
+        For parameters outside their ranges; for values and reports outside their domains.
     UnsupportedError
         From `channel`, `support` and what needs them, where they would be too large to hold.
     """
@@ -317,10 +313,8 @@ class Shuffler(ShufflerKind):
 
     Raises
     ------
-    ParameterError
-        For parameters outside their ranges.
-    DataError
-        From `shuffle`, for another number of reports.
+    ParameterError, DataError
+        For parameters outside their ranges; from `shuffle` for another number of reports.
     UnsupportedError
         From `exact_alpha` and `restrict`, where a shuffler cannot answer.
     """

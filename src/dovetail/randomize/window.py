@@ -72,7 +72,7 @@ class Window(NumericRandomizer):
     --------
     >>> ages = Window(lower=0.0, upper=100.0, epsilon=7.7, grid=1.0, window=9)
     >>> ages.outputs, round(ages.truthful, 4), round(ages.noise_variance ** 0.5, 2)
-    (109, 0.9946, 5.06)
+    (109, 0.9945, 5.09)
 
     Source
     ------

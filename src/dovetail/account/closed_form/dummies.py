@@ -39,7 +39,7 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
     --------
     >>> law = TruncatedGeometric.calibrated(epsilon=1.0, delta=1e-6)
     >>> f"{dummies_delta(law, law.epsilon):.3g}", f"{dummies_delta(law, 0.0):.2f}"
-    ('6.73e-07', '0.43')
+    ('6.72e-07', '0.24')
     """
     t = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
     missed = float(noise.least)
@@ -63,7 +63,7 @@ def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1)
     --------
     >>> law = TruncatedGeometric.calibrated(epsilon=0.1, delta=1e-8)
     >>> round(dummies_epsilon(law, 1e-6, rounds=12), 2)
-    0.97
+    0.98
     """
     target, high = share("delta", delta), rounds * noise.epsilon
     if dummies_delta(noise, high, rounds=rounds) > target:

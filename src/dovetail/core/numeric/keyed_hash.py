@@ -1,8 +1,9 @@
 """BLAKE2b with a key (RFC 7693) of many short texts at once, which a loop over `hashlib` would take a second for."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dovetail.core.numeric.compiled import njit
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]

@@ -41,9 +41,7 @@ def _usefulness(rows: list[Row]) -> str:
 
 
 def _scored(row: Row) -> str:
-    return (
-        f"{row['release']} at epsilon {upward(row['epsilon'])} has a macro-F1 of {row['score']['macro_f1']:.2f}"
-    )
+    return f"{row['release']} at epsilon {upward(row['epsilon'])} has a macro-F1 of {row['score']['macro_f1']:.2f}"
 
 
 def _given_away(rows: list[Row]) -> str:

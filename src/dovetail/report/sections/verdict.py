@@ -14,7 +14,8 @@ SCALE = (
     "Scale for ε, a convention and no theorem: up to 1 strong, up to 10 moderate, above weak, after the three tiers "
     "that Ponomareva and others (2023, How to DP-fy ML, Journal of Artificial Intelligence Research 77) propose for "
     "models trained with central differential privacy, “strong formal” up to 1, “reasonable” up to 10, “weak to no "
-    "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
+    "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same "
+    "scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
     "Privacy, section 2.3). λ runs from 0, the order tells a group's share as if nothing were shuffled, to that of a "
     "uniform shuffle, which tells nothing."
 )

@@ -54,7 +54,7 @@ class Dummies:
     >>> dummies = Dummies(k=3, epsilon=1.0, delta=1e-6)
     >>> batch = dummies.add([0] * 500 + [2] * 40, rng=simulation(1))
     >>> dummies.reach, dummies.counts(batch).round().tolist()
-    (27, [502.0, -1.0, 40.0])
+    (27, [499.0, -1.0, 40.0])
 
     Source
     ------

@@ -52,7 +52,7 @@ class TruncatedGeometric:
 
         >>> law = TruncatedGeometric.calibrated(epsilon=1.0, delta=1e-6)
         >>> law.reach, round(float(law.variance), 2), f"{float(law.delta):.3g}"
-        (27, 7.83, '6.73e-07')
+        (27, 7.83, '6.72e-07')
         """
         return _calibrated(positive("epsilon", epsilon), share("delta", delta))
 
