@@ -1,4 +1,4 @@
-"""Claim: keyed randomness costs at most 2.5 times the operating system's; releases in files seconds per million.
+"""Claim: keyed randomness costs at most 2.5 times the operating system's; a release in files, microseconds a row.
 
 Yardsticks in the same run: the same randomizers with `system_entropy()`; polars' `sort(hash).sink_parquet`, which
 protects nobody; with --spark, Spark's own `orderBy(rand())` write of the same rows. `draw` is the exchange alone,
@@ -187,7 +187,7 @@ def reckoned(start: float) -> tuple[float, float, float]:
 
 
 def tree() -> tuple[float, float]:
-    """Processor seconds of this process and all below it, ended ones included, and the peak of the largest one."""
+    """Processor seconds of this process and all below it, ended ones included, and the peak of the largest."""
     ticks = os.sysconf("SC_CLK_TCK")
     parents: dict[int, int] = {}
     used: dict[int, float] = {}

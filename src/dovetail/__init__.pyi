@@ -7,6 +7,7 @@ from . import (
     estimate as estimate,
     leak as leak,
     plan as plan,
+    scale as scale,
     shuffle as shuffle,
 )
 from .account.amplify import amplify as amplify

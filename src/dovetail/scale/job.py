@@ -25,7 +25,7 @@ from dovetail.scale.passes.rows import Reader
 from dovetail.scale.passes.tally import TallyFile
 
 _ROWS = 1 << 20  # of a batch at most, so that a process stays small
-_BYTES = 1 << 26  # of reports in a batch, and of keys and reports in a partition
+_BYTES = 1 << 25  # of reports in a batch, and of keys and reports in a partition
 _PEOPLE = 1 << 22  # of a partition of the census
 
 

@@ -82,6 +82,19 @@ def run(
     Notes
     -----
     A program of yours that asks for several workers starts below `if __name__ == "__main__":`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tempfile import TemporaryDirectory
+    >>> table = pl.DataFrame({"id": range(200), "answer": ["no", "yes"] * 100})
+    >>> with TemporaryDirectory() as folder:
+    ...     table.write_parquet(f"{folder}/table.parquet")
+    ...     data = {"path": f"{folder}/*.parquet", "person": "id", "private": "answer", "categories": ["no", "yes"]}
+    ...     asked = {"schema_version": 1, "mode": "release", "data": data, "randomize": {"epsilon": 2.0}}
+    ...     report = run(asked, out=f"{folder}/out", ledger=f"{folder}/ledger", workers=1)
+    >>> report.engine["name"], report.evaluation.estimates.overall.n
+    ('processes', 200)
     """
     settings, target = settings_of(config), Path(out)
     refuse_unsupported(settings)

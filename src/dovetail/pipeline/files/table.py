@@ -152,7 +152,9 @@ def _kind_of(path: str | None) -> tuple[str, Path]:
     place = Path(path)
     try:
         if place.is_dir():
-            raise DataError(f"{place}: is a directory; name a CSV or Parquet file.")
+            raise DataError(
+                f"{place}: is a directory; name a CSV or Parquet file, or draw from its files with --engine."
+            )
         if not place.exists():
             raise DataError(f"{place}: no such file.")
     except OSError as error:
