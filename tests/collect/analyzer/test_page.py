@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.browser import needs_chromium, violations
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
 from tests.waiting import PATIENCE
 
@@ -117,3 +118,10 @@ def test_a_browser_shows_the_page_on_a_phone_without_sideways_scrolling(html: st
         [*command, (tmp_path / "phone.html").as_uri()], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stdout
     assert re.findall(r"<title>(.*)</title>", found) == ["0"]
+
+
+@needs_chromium
+@pytest.mark.exhaust
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_in_the_live_page(html: str, dark: bool, tmp_path: Path) -> None:
+    assert violations(html, tmp_path, dark=dark) == []

@@ -1,7 +1,7 @@
 """What people lose, in digits: rounded up, the same digits in terminal, notebook, report and plan.
 
 Losses have three significant digits. A guess is shown in percent with as many decimals as two digits of its gain over
-the blind guess need, from two to six, so that a gain of a thousandth of a point does not look like none.
+the blind guess need, from two to four, so that a gain of a thousandth of a point does not look like none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 DIGITS = 3
 EXACT = Context(prec=800)  # holds every double
-_FEWEST, _MOST = 2, 6
+_FEWEST, _MOST = 2, 4
 
 
 def upward(value: float) -> str:

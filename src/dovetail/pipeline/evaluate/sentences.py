@@ -42,8 +42,8 @@ def _known_beforehand(collection: Collection) -> str:
         return "Categories, bounds, grids and groups are public knowledge, not read off the private column."
     what = "bounds" if collection.categories is None else "categories"
     return (
-        f"Groups are public knowledge, but the {what} were inferred from the private column and may tell who is in "
-        "it: the promises hold only if they are public knowledge too. A release must declare them."
+        f"Groups are public knowledge, but the {what} were inferred from the private column and may tell who is "
+        "in it; the promises hold only if they are public knowledge too. A release must declare them."
     )
 
 
