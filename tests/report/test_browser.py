@@ -1,4 +1,4 @@
-"""The report in a browser: nothing beyond a phone's edge, no violation of axe-core, colours that all can tell apart."""
+"""The report in a browser: no wider than a phone, no violation of axe-core, colours that all can tell apart."""
 
 from itertools import combinations
 from pathlib import Path
