@@ -1,15 +1,18 @@
 """How many people a question needs, and what the shuffle of a plan makes of its guarantee."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from tests.tiers import EXHAUST
 
+import dovetail as dt
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.plan.people import default_delta, honest_people, smallest_group_of
 from dovetail.plan.planner import CollectionPlan, plan_collection
-from dovetail.plan.shuffles import check_shuffle
+from dovetail.plan.shuffles import check_shuffle, name_of_shuffle
 
 SHARE: dict[str, Any] = {"question": "frequency", "k": 4, "randomizer": "krr"}
 
@@ -104,3 +107,12 @@ def test_only_uniform_shuffles_are_planned_with() -> None:
     for name in ("mallows", "identity"):
         with pytest.raises(UnsupportedError, match="no central guarantee to plan with"):
             check_shuffle(name, grouped=False)
+
+
+def test_the_shuffles_that_are_planned_have_their_own_names() -> None:
+    assert (name_of_shuffle(grouped=False), name_of_shuffle(grouped=True)) == (dt.Uniform.name, dt.WithinGroups.name)
+
+
+def test_planning_imports_no_shuffler() -> None:
+    program = "import sys, dovetail.plan.planner; sys.exit('dovetail.shuffle.uniform' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.registries import SHUFFLERS
-from dovetail.shuffle.uniform import Uniform
-from dovetail.shuffle.within_groups import WithinGroups
+
+_EVERYBODY, _IN_GROUPS = "uniform", "within_groups"  # by name: importing shufflers costs more than planning
 
 
 def name_of_shuffle(*, grouped: bool) -> str:
     """The shuffler whose guarantee is planned."""
-    return WithinGroups.name if grouped else Uniform.name
+    return _IN_GROUPS if grouped else _EVERYBODY
 
 
 def check_shuffle(name: str, *, grouped: bool) -> None:
