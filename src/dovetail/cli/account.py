@@ -14,6 +14,7 @@ from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
+from dovetail.core.display.losses import downward
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -350,8 +351,6 @@ def _value(bound: Bound | Composition) -> Any:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from dovetail.report.number_format import downward
-
     rows = {"epsilon": _words(document["epsilon"]), **_central_rows(document), "method": document["method"]}
     if document["numeric_lower"] is not None:
         rows["numerics"] = f"this method's own epsilon is at least {downward(document['numeric_lower'])}"

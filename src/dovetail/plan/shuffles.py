@@ -5,7 +5,8 @@ from __future__ import annotations
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.registries import SHUFFLERS
 
-_EVERYBODY, _IN_GROUPS = "uniform", "within_groups"  # by name: importing shufflers costs more than planning
+_EVERYBODY = "uniform"  # by name: importing shufflers costs more than planning
+_IN_GROUPS = "within_groups"
 
 
 def name_of_shuffle(*, grouped: bool) -> str:
