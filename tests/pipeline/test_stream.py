@@ -112,12 +112,14 @@ def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose()
     rounds = report.document()["rounds"]
     assert rounds["central_of_a_round"]["epsilon"] == dt.amplify(device, n=20, delta=1e-6).epsilon
     assert rounds["smallest_batch"] == 20 and rounds["alone"] == 0
-    expected = compose([ShuffledRound(2.0, 16, times=20)], delta=1e-6)  # sizes are rounded down to powers of two
+    expected = compose(
+        [ShuffledRound.of(device, 16, times=20)], delta=1e-6
+    )  # sizes are rounded down to powers of two
     assert not isinstance(report.evaluation.central, Missing)
     assert report.evaluation.central.epsilon == expected.epsilon < report.evaluation.central.colluding == 40.0
     fewer = go(rehearsal(randomize={"epsilon": 2.0}, promise={"honest": 55}), table).evaluation.central
     assert not isinstance(fewer, Missing) and (fewer.n, fewer.honest_n) == (60, 55)
-    assert fewer.epsilon == compose([ShuffledRound(2.0, 11, times=20)], delta=1e-6).epsilon
+    assert fewer.epsilon == compose([ShuffledRound.of(device, 11, times=20)], delta=1e-6).epsilon
 
 
 def test_no_device_is_promised_more_than_its_own_rounds_compose_to() -> None:
@@ -133,7 +135,7 @@ def test_no_device_is_promised_more_than_its_own_rounds_compose_to() -> None:
     assert not isinstance(promised, Missing)
     for device in (0, 5, 20):
         mine = [present[t, labels == labels[device]].sum() for t in np.flatnonzero(present[:, device])]
-        own = compose([ShuffledRound(1.0, int(n)) for n in mine], delta=1e-6)
+        own = compose([ShuffledRound.of(randomizer, int(n)) for n in mine], delta=1e-6)
         assert own.epsilon is not None and own.epsilon <= promised.epsilon + 1e-9
 
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.account.amplify import SOURCES
 from dovetail.account.bound import Bound
 from dovetail.account.clones.approximate import LOCAL, smallest_epsilon, too_large_reason
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.basic_advanced_renyi import advanced, basic, renyi
 from dovetail.account.composition.pld_convolution import ComposedPLD, Terms, convolve_near, shift_quantile
 from dovetail.account.composition.privacy_loss import optimistic_pld, pessimistic_pld
-from dovetail.account.composition.shuffled_round import Pairs, ShuffledRound, distinct_pairs, local_total, total_slack
+from dovetail.account.composition.shuffled_round import (
+    Laws,
+    Pairs,
+    ShuffledRound,
+    distinct_laws,
+    distinct_pairs,
+    local_total,
+    total_slack,
+)
+from dovetail.account.mechanism_law import mechanism_attack
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, refuse, share
 
 METHOD = "privacy loss of the clone pairs"
+MECHANISM_METHOD = "privacy loss of the mechanisms"
 COMPOSITION = (
     "Zhu, Dong, Wang (2022), Optimal Accounting of Differential Privacy, Theorem 10 (dominating pairs compose)"
 )
@@ -34,7 +45,8 @@ class Composition:
     epsilon : float or None, nats
         Upper bound; None where no theorem says anything, with the `reason`.
     lower : float or None, nats
-        Numerical lower end of the same theorem's own value: how exact the numerics are.
+        Numerical lower end of the same theorem's own value: how exact the numerics are. Where rounds name their
+        mechanism, what an attack on one round reaches.
     delta : float
     rounds : int
     method, source : str
@@ -76,7 +88,8 @@ def compose(
     .. math:: \delta(\epsilon) = E\left[ (1 - e^{\epsilon - L_1 - \dots - L_T})_+ \right]
               + (e^{\epsilon} + 1) \sum_t (1 + e^{-\epsilon_{0,t}})\, n_t\, \delta_{0,t}
 
-    L_t is the privacy loss, under P_t, of the pair (P_t, Q_t) that dominates round t. The smallest of this, basic
+    L_t is the privacy loss, under P_t, of the pair (P_t, Q_t) that dominates round t: the clone pair, or where the
+    round names its mechanism the convex envelope of the smallest certified delta. The smallest of this, basic
     composition and the sum of the local promises is returned.
 
     Parameters
@@ -118,8 +131,11 @@ def compose(
     bounds = [simple] if local[1] > target else [Bound("local", local[0], LOCAL), simple]
     found = _numeric_epsilon(parts, target) if target > 0.0 else None
     if found is not None:
-        pairs = "; ".join(dict.fromkeys(SOURCES[part.pair.kind] for part in parts))
-        bounds.append(Bound(METHOD, found.upper, f"{COMPOSITION}; {pairs}", lower=found.lower))
+        bounds.append(_composed_bound(parts, found))
+        if _of_mechanisms(parts):  # their envelopes are coarser than the losses of clone pairs
+            pairs = [replace(part, mechanism=None) for part in parts]
+            clones = _numeric_epsilon(pairs, target)
+            bounds += [] if clones is None else [_composed_bound(pairs, clones)]
     best = min(bounds, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
     return Composition(
         epsilon=best.epsilon,
@@ -157,24 +173,26 @@ def composed_delta(
     local = local_total(parts)
     if epsilon >= local[0]:
         return Bracket(0.0, min(1.0, local[1]))
-    pairs, cut = distinct_pairs(parts), 1e-20
+    laws, cut = distinct_laws(parts), 1e-20
     while True:  # until what was cut off weighs nothing
-        total = convolve_near(_pessimistic_terms(pairs, cut), delta=cut, epsilon=epsilon)
+        total = convolve_near(_pessimistic_terms(laws, cut), delta=cut, epsilon=epsilon)
         upper = total.upper(epsilon)
-        if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA:
+        if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA or _of_mechanisms(parts):
             break
         cut = max(min(1e-9 * upper, 1e-20 * cut), LEAST_DELTA)
-    below, allowance = _optimistic_terms(pairs, cut, beta=1e-3 * upper)
-    moved = epsilon + allowance
-    lower = max(0.0, convolve_near(below, delta=cut, epsilon=moved).lower(moved) - 1e-3 * upper)
+    lower = 0.0
+    if not _of_mechanisms(parts):
+        below, allowance = _optimistic_terms(distinct_pairs(parts), cut, beta=1e-3 * upper)
+        moved = epsilon + allowance
+        lower = max(0.0, convolve_near(below, delta=cut, epsilon=moved).lower(moved) - 1e-3 * upper)
     added = (math.exp(epsilon) + 1.0) * total_slack(parts) if epsilon < 700.0 else math.inf
     return Bracket(min(1.0, lower + added), min(1.0, upper + added))
 
 
 def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> Bracket | None:
     """Ends of the smallest epsilon that the losses and delta0 leave; None when delta0 leaves none."""
-    pairs, slack, most = distinct_pairs(parts), total_slack(parts), local_total(parts)[0]
-    terms = _pessimistic_terms(pairs, 1e-9 * delta)
+    slack, most = total_slack(parts), local_total(parts)[0]
+    terms = _pessimistic_terms(distinct_laws(parts), 1e-9 * delta)
 
     def smallest(total: ComposedPLD) -> tuple[float, float] | None:
         guess = max(total.middle, total.step)
@@ -188,7 +206,9 @@ def _numeric_epsilon(parts: Sequence[ShuffledRound], delta: float) -> Bracket | 
     high = (smallest(convolve_near(terms, delta=delta, epsilon=first[1])) or first)[
         1
     ]  # the tilt for the epsilon found
-    below, allowance = _optimistic_terms(pairs, 1e-9 * delta, beta=1e-3 * delta)
+    if _of_mechanisms(parts):
+        return Bracket(min(high, _reached_once(parts, delta)), high)
+    below, allowance = _optimistic_terms(distinct_pairs(parts), 1e-9 * delta, beta=1e-3 * delta)
     sunk = convolve_near(below, delta=delta, epsilon=high + allowance)
 
     def beyond(epsilon: float) -> bool:
@@ -211,10 +231,35 @@ def _lower_end(beyond: Callable[[float], bool], high: float, *, stride: float) -
     return high - stride
 
 
-def _pessimistic_terms(pairs: Pairs, cut: float) -> Terms:
+def _composed_bound(parts: Sequence[ShuffledRound], found: Bracket) -> Bound:
+    """The bound of composed losses, by the laws that they are of."""
+    own = "the smallest certified delta of each mechanism (docs/theory/hidden-among-everybody.md)"
+    laws = "; ".join(dict.fromkeys(own if part.mechanism else SOURCES[part.pair.kind] for part in parts))
+    name = MECHANISM_METHOD if _of_mechanisms(parts) else METHOD
+    return Bound(name, found.upper, f"{COMPOSITION}; {laws}", lower=found.lower)
+
+
+def _of_mechanisms(parts: Sequence[ShuffledRound]) -> bool:
+    """Whether some round is judged by a mechanism's own law."""
+    return any(part.mechanism is not None for part in parts)
+
+
+def _reached_once(parts: Sequence[ShuffledRound], delta: float) -> float:
+    """What an attack on the worst of the rounds alone reaches: all of them together reveal no less."""
+    own = [part for part in parts if part.mechanism is not None]
+    return max(mechanism_attack(part.mechanism, n=part.n, delta=delta) for part in own if part.mechanism is not None)
+
+
+def _pessimistic_terms(laws: Laws, cut: float) -> Terms:
     """Laws of losses that dominate, on one grid, with about `cut` cut off from all rounds together."""
-    step, rounds = _step(pairs), sum(times for _, times in pairs)
-    return [(pessimistic_pld(pair, step=step, cut=cut / rounds), times) for pair, times in pairs]
+    step, share = _step(laws), cut / sum(times for _, times in laws)
+    terms = []
+    for law, times in laws:
+        if isinstance(law, ClonePair):
+            terms.append((pessimistic_pld(law, step=step, cut=share), times))
+        else:
+            terms.append((law.pessimistic(step=step, cut=share), times))
+    return terms
 
 
 def _optimistic_terms(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, float]:
@@ -225,7 +270,7 @@ def _optimistic_terms(pairs: Pairs, cut: float, *, beta: float) -> tuple[Terms, 
     return terms, shift_quantile(terms, [shifts for _, shifts in made], beta)
 
 
-def _step(pairs: Pairs) -> float:
+def _step(pairs: Laws) -> float:
     """A small share of a typical loss; larger where the sum or a single round would not fit the grid."""
     rounds = sum(times for _, times in pairs)
     scales = [min(pair.gaussian_scale, pair.epsilon0) for pair, _ in pairs]
@@ -248,4 +293,8 @@ def _read_rounds(
         if epsilon0 is None or n is None:
             raise refuse("rounds", "several `ShuffledRound`, where `epsilon0` or `n` is missing", rounds)
         parts = (ShuffledRound(epsilon0, n, times=rounds),)
-    return tuple(sorted(parts, key=lambda part: (part.epsilon0, part.n, part.pair.kind, part.delta0)))
+    return tuple(sorted(parts, key=_order))
+
+
+def _order(part: ShuffledRound) -> tuple[float, int, str, float, str]:
+    return part.epsilon0, part.n, part.pair.kind, part.delta0, repr(part.mechanism)

@@ -110,7 +110,7 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     source = SOURCE
     if isinstance(law, BinaryExact):
         source = BINARY_SOURCE + (FEWER if law.n < n else "")
-    most = _local(mechanism)  # rounding could put the law a hair above it
+    most = local_epsilon(mechanism)  # rounding could put the law a hair above it
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
 
 
@@ -129,7 +129,7 @@ def everybody_law(mechanism: Mechanism, *, n: int, delta: float) -> EverybodyLaw
     0.0399
     """
     subject = _subject(mechanism)
-    return EverybodyLaw(_exposures(subject), n, _local(mechanism), delta)
+    return EverybodyLaw(_exposures(subject), n, local_epsilon(mechanism), delta)
 
 
 def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
@@ -143,7 +143,7 @@ def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
     """
     if share("delta", delta) == 0.0:
         return Bound.inapplicable(EVERYBODY, "needs delta above 0", source=EVERYBODY_SOURCE)
-    most = _local(mechanism)
+    most = local_epsilon(mechanism)
     try:
         found = min(everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta), most)
     except UnsupportedError as error:
@@ -193,7 +193,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float) -> float:
             dataset = declared.dataset(subject)
         else:
             dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
-        return min(ShuffledLaw(dataset, n).epsilon_lower(delta), _local(mechanism))
+        return min(ShuffledLaw(dataset, n).epsilon_lower(delta), local_epsilon(mechanism))
     except UnsupportedError:
         return 0.0
 
@@ -206,7 +206,7 @@ def _exposures(subject: Mechanism) -> Sequence[Exposure]:
     return channel_exposures(_channel(subject).matrix())
 
 
-def _local(mechanism: Mechanism) -> float:
+def local_epsilon(mechanism: Mechanism) -> float:
     """The epsilon of one report."""
     return mechanism.epsilon if isinstance(mechanism, Channel) else mechanism.guarantee.epsilon
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dovetail.cli.console.account_table import print_account
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
-from dovetail.core.display.losses import downward
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -114,6 +113,7 @@ def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = F
     dovetail account --epsilon0 2 --n 1e6 --delta 1e-8;
     dovetail account --epsilon0 2 --n 1e6 --delta 1e-8 --randomizer krr --k 16;
     dovetail account --epsilon0 1 --n 1e4 --delta 1e-6 --rounds 100;
+    dovetail account --epsilon0 4 --n 1e5 --delta 1e-6 --rounds 16 --randomizer krr --k 1024;
     dovetail account --invert --epsilon 1 --n 1e5 --delta 1e-6;
     dovetail account --epsilon0 1 --n 1e5 --delta 1e-6 --curve n --plot curve.png --csv curve.csv
     """
@@ -127,7 +127,7 @@ def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = F
     if shuffle.epsilon0 is None or inverse.epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
     document = forward_document(shuffle, shuffle.epsilon0, curve)
-    print_json(document) if as_json else _print(document)
+    print_json(document) if as_json else print_account(document)
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[st
     if whole("rounds", as_whole(shuffle.rounds), least=1) == 1:
         document = round_document(subject, epsilon0, **batch)
     else:
-        document = composition_document(epsilon0, rounds=int(shuffle.rounds), **batch)
+        document = composition_document(subject, epsilon0, rounds=int(shuffle.rounds), **batch)
     if curve.along is not None:
         document |= curve_document(shuffle, epsilon0, curve.along, curve)
     document["notes"] = list(delta_notes(shuffle.delta, document["n"]))
@@ -198,16 +198,27 @@ def round_document(
 
 
 def composition_document(
-    epsilon0: float, *, rounds: int, n: Any, delta: float, honest: Any, adaptive: bool, delta0: float
+    subject: Subject,
+    epsilon0: float,
+    *,
+    rounds: int,
+    n: Any,
+    delta: float,
+    honest: Any,
+    adaptive: bool,
+    delta0: float,
 ) -> dict[str, Any]:
-    """The JSON document of several rounds: the clone pairs compose, whatever the mechanism."""
+    """The JSON document of several rounds: a mechanism's own law composes, or the clone pairs."""
     from dovetail.account.compose import compose
     from dovetail.account.composition.shuffled_round import ShuffledRound
 
     kind: Any = "clones" if adaptive else None
 
     def compose_rounds(people: int) -> Composition:
-        return compose([ShuffledRound(epsilon0, people, times=rounds, kind=kind, delta0=delta0)], delta=delta)
+        part = ShuffledRound(epsilon0, people, times=rounds, kind=kind, delta0=delta0)
+        if not (isinstance(subject, float) or adaptive or delta0 > 0.0):
+            part = ShuffledRound.of(subject, people, times=rounds)
+        return compose([part], delta=delta)
 
     quoted = compose_rounds(honest)
     everybody = quoted if honest == n else compose_rounds(n)
@@ -348,53 +359,3 @@ def _title(along: Axis, *, epsilon0: float, n: int, delta: float) -> str:
 
 def _value(bound: Bound | Composition) -> Any:
     return bound.epsilon if bound.epsilon is not None else {"value": None, "reason": bound.reason}
-
-
-def _print(document: dict[str, Any]) -> None:
-    rows = {"epsilon": _words(document["epsilon"]), **_central_rows(document), "method": document["method"]}
-    if document["numeric_lower"] is not None:
-        rows["numerics"] = f"this method's own epsilon is at least {downward(document['numeric_lower'])}"
-    if not isinstance(document["attack_lower"], dict):
-        rows["attack"] = f"an attack reaches epsilon {downward(document['attack_lower'])}: a floor"
-    rows["source"] = document["source"]
-    for note in document["notes"]:
-        rows["note"] = note
-    print_rows("After shuffling", rows)
-    _print_bounds(document["bounds"])
-    for kind, place in document.get("files", {}).items():
-        typer.echo(f"{kind}: {Path(place)}")
-
-
-def _central_rows(document: dict[str, Any]) -> dict[str, str]:
-    central = document["central"]
-    if "lines" in central:
-        return dict(zip(("all honest", "some honest", "colluding"), central["lines"], strict=True))
-    return {
-        f"{document['rounds']} rounds": f"all {central['n']:,} honest: {_words(central['all'])}",
-        "some honest": f"{central['honest_n']:,} of them: {_words(central['honest'])}",
-        "colluding": f"the local guarantees add to epsilon {_words(central['colluding'])}",
-    }
-
-
-def _print_bounds(bounds: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from dovetail.report.number_format import ABSENT
-
-    table = Table(title="All bounds, side by side", title_justify="left", title_style="bold", box=None)
-    table.add_column("bound", no_wrap=True)
-    table.add_column("epsilon", justify="right")
-    for name, value in bounds.items():
-        table.add_row(name, ABSENT if isinstance(value, dict) else _words(value))
-    console = Console()
-    console.print(table)
-    for name, value in bounds.items():
-        if isinstance(value, dict):
-            console.print(f"{ABSENT} {name}: {value['reason']}", markup=False, highlight=False)
-
-
-def _words(value: Any) -> str:
-    from dovetail.report.number_format import upward
-
-    return f"nothing: {value['reason']}" if isinstance(value, dict) else upward(value)

@@ -21,6 +21,11 @@ def full(n: int, *, t: int = 1) -> ReleasedBatch:
     return ReleasedBatch(t, n, n, n)
 
 
+def rounds(*sizes: int, epsilon: float = 1.0) -> list[dt.account.ShuffledRound]:
+    """Rounds of the campaign's randomizer."""
+    return [dt.account.ShuffledRound.of(dt.KRR(4, epsilon), n) for n in sizes]
+
+
 def words(world: World) -> dict[str, Any]:
     return {line["name"]: line for line in world.answers.guarantee()["words"]}
 
@@ -89,13 +94,13 @@ def test_without_authentication_distinct_people_are_not_assured_and_the_local_pr
 def test_rounds_compose_as_the_library_composes_them() -> None:
     asked, sizes = campaign(), (120, 100, 110)
     found = campaign_guarantees(asked, [full(n, t=t) for t, n in enumerate(sizes)])
-    assert found.composed.epsilon == dt.compose([dt.account.ShuffledRound(1.0, n) for n in sizes], delta=1e-6).epsilon  # type: ignore[union-attr]
+    assert found.composed.epsilon == dt.compose(rounds(*sizes), delta=1e-6).epsilon  # type: ignore[union-attr]
     assert (found.most_reports, found.all_local) == (3, 3.0)
 
 
 def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_weakest() -> None:
     found = campaign_guarantees(campaign(budget=2.5), [full(n, t=t) for t, n in enumerate((120, 100, 110, 400))])
-    wanted = dt.compose([dt.account.ShuffledRound(1.0, 100), dt.account.ShuffledRound(1.0, 110)], delta=1e-6)
+    wanted = dt.compose(rounds(100, 110), delta=1e-6)
     assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
     assert (found.most_reports, found.all_local, found.rounds) == (2, 2.0, 4)
 
@@ -104,7 +109,7 @@ def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it()
     tenth = campaign('name = "krr"\nk = 4\nepsilon = 0.1', budget=0.3)
     found = campaign_guarantees(tenth, [full(100, t=t) for t in range(1, 9)])
     assert (found.most_reports, found.all_local) == (3, 0.30000000000000004)  # the double above 3/10
-    wanted = dt.compose([dt.account.ShuffledRound(0.1, 100, times=3)], delta=1e-6)
+    wanted = dt.compose(rounds(100, 100, 100, epsilon=0.1), delta=1e-6)
     assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
 
 
@@ -112,7 +117,7 @@ def test_many_different_sizes_are_rounded_against_the_promise(monkeypatch: pytes
     monkeypatch.setattr(guarantee, "FEW", 2)
     sizes = [1000, 1017, 1034]
     found = campaign_guarantees(campaign(), [full(n, t=t) for t, n in enumerate(sizes)]).composed
-    exact = dt.compose([dt.account.ShuffledRound(1.0, n) for n in sizes], delta=1e-6)
+    exact = dt.compose(rounds(*sizes), delta=1e-6)
     assert exact.epsilon is not None and found.epsilon is not None  # type: ignore[union-attr]
     assert exact.epsilon <= found.epsilon <= 1.05 * exact.epsilon  # type: ignore[union-attr]
 

@@ -11,6 +11,7 @@ from dovetail.account.bound import Bound
 from dovetail.account.clones.approximate import amplify_approximate
 from dovetail.account.composition.renyi import add_divergences, renyi_epsilon
 from dovetail.account.composition.shuffled_round import ShuffledRound, distinct_pairs, total_slack
+from dovetail.account.mechanism_law import law_epsilon
 
 
 def basic(parts: Sequence[ShuffledRound], delta: float) -> Bound:
@@ -50,7 +51,8 @@ def renyi(parts: Sequence[ShuffledRound], delta: float) -> Bound:
 def _single(part: ShuffledRound, delta: float) -> float:
     """Central epsilon of one round, infinite where no theorem says anything."""
     if part.delta0 == 0.0:
-        return part.pair.epsilon(delta).upper
+        own = math.inf if part.mechanism is None else law_epsilon(part.mechanism, n=part.n, delta=delta)
+        return min(part.pair.epsilon(delta).upper, own)
     found = amplify_approximate(part.epsilon0, part.delta0, n=part.n, delta=delta).epsilon
     return math.inf if found is None else found
 

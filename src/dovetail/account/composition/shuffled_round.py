@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 
 from dovetail.account.clones.approximate import total_variation
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.composition.mechanism_curve import MechanismCurve
+from dovetail.account.mechanism_law import Mechanism, local_epsilon
 from dovetail.core.checks import share, whole
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import Randomizer
 
 MOST_ROUNDS = 10**9
 
 Pairs = Sequence[tuple[ClonePair, int]]
+Laws = Sequence[tuple[ClonePair | MechanismCurve, int]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class ShuffledRound:
         Default "stronger clones" for pure randomizers; with delta0 only "clones" is proved, and is the default.
     delta0 : float, at least 0, below 1
         What one report's pure guarantee may fail by.
+    mechanism : Randomizer or Channel, optional
+        What everybody runs, where that is known when the guarantee is stated: its own law may promise more. Which
+        mechanism, n and how many rounds must not depend on earlier outputs then; what people are asked may. See `of`.
 
     Raises
     ------
@@ -53,6 +60,7 @@ class ShuffledRound:
     times: int = field(default=1, kw_only=True)
     kind: Kind | None = field(default=None, kw_only=True)
     delta0: float = field(default=0.0, kw_only=True)
+    mechanism: Mechanism | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", whole("times", self.times, least=1, most=MOST_ROUNDS))
@@ -61,7 +69,42 @@ class ShuffledRound:
                 "Stronger clones are proved for pure local privacy (docs/theory/stronger-clones.md); "
                 'with `delta0` above 0 use kind="clones".'
             )
+        if self.mechanism is not None and not self._plain:
+            raise UnsupportedError(
+                "A mechanism's own law is proved for pure local privacy and one fixed randomizer in a round, with "
+                "its own epsilon0; leave `mechanism` out for every other round."
+            )
         object.__setattr__(self, "n", self.pair.n)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, n: int, *, times: int = 1) -> ShuffledRound:
+        """Rounds of this mechanism, judged by its own law where it has one.
+
+        Examples
+        --------
+        >>> from dovetail.randomize.krr import KRR
+        >>> ShuffledRound.of(KRR(k=10, epsilon=1.0), 10_000, times=5).epsilon0
+        1.0
+        """
+        if isinstance(mechanism, Randomizer) and mechanism.guarantee.delta > 0.0:
+            return cls(mechanism.guarantee.epsilon, n, times=times, delta0=mechanism.guarantee.delta)
+        return cls(local_epsilon(mechanism), n, times=times, mechanism=mechanism)
+
+    @property
+    def dominating(self) -> ClonePair | MechanismCurve:
+        """What dominates one such round, but for delta0."""
+        return self.pair if self.mechanism is None else MechanismCurve(self.mechanism, self.n)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether nothing but the mechanism and n was said."""
+        return (
+            self.mechanism is not None
+            and self.kind != "clones"
+            and self.delta0 == 0.0
+            and self.epsilon0 == local_epsilon(self.mechanism)
+            and not (isinstance(self.mechanism, Randomizer) and self.mechanism.guarantee.delta > 0.0)
+        )
 
     @property
     def pair(self) -> ClonePair:
@@ -74,6 +117,14 @@ def distinct_pairs(parts: Sequence[ShuffledRound]) -> Pairs:
     count: Counter[ClonePair] = Counter()
     for part in parts:
         count[part.pair] += part.times
+    return list(count.items())
+
+
+def distinct_laws(parts: Sequence[ShuffledRound]) -> Laws:
+    """What dominates each kind of round, once, with the number of its rounds."""
+    count: Counter[ClonePair | MechanismCurve] = Counter()
+    for part in parts:
+        count[part.dominating] += part.times
     return list(count.items())
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.laguerre_nodes import HidingNodes
-from dovetail.account.everybody.tilt import best_tilt
+from dovetail.account.everybody.tilt import best_tilt, steepest_tilt
 from dovetail.core.numeric.special import Reals
 
 FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
@@ -64,17 +64,26 @@ class FourierBound:
     epsilon: float
     nodes: HidingNodes
 
-    def value(self, *, enough: float = 0.0) -> float:
-        """At least delta - rho, infinite where no tilt is found; by the tilt alone where that gives `enough`."""
+    def value(self, *, enough: float = 0.0, tilt: float | None = None) -> float:
+        """At least delta - rho, infinite where no tilt is found; by a tilt alone where that gives `enough`.
+
+        `tilt` is one to try first: any is valid.
+        """
+        if tilt is not None and tilt <= steepest_tilt(self.exposure, self.epsilon):
+            quick, _, _ = self._quick(tilt)
+            if quick <= enough:
+                return quick
         theta = best_tilt(self.exposure, self.n, self.epsilon)
         if theta is None:
             return math.inf
+        quick, tilted, logs = self._quick(theta)
+        return quick if quick <= enough else _total(self._worst(tilted, logs, self._prefactors(theta)))
+
+    def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
+        """What M(0)^(n-1) alone gives, and its logs by nodes and types."""
         tilted = self._tilted(theta)
         logs = self._prefactors(theta)[:, None] + self._top(tilted) + math.log(math.pi)
-        quick = _total(logs.max(axis=1))
-        if quick <= enough:
-            return quick
-        return _total(self._worst(tilted, logs, self._prefactors(theta)))
+        return _total(logs.max(axis=1)), tilted, logs
 
     def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals) -> Reals:
         """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.fourier_bound import FourierBound
 from dovetail.account.everybody.laguerre_nodes import HidingNodes, hiding_nodes
+from dovetail.account.everybody.tilt import best_tilt
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import real, share, whole
 from dovetail.core.errors import UnsupportedError
@@ -69,8 +70,9 @@ class EverybodyLaw:
         if real("epsilon", epsilon) >= self.epsilon0:
             return 0.0
         worst = 0.0
+        tilt = best_tilt(self.exposures[0], self.n, epsilon)
         for exposure in self.exposures:
-            worst = max(worst, self._one(exposure, epsilon, enough=worst))
+            worst = max(worst, self._one(exposure, epsilon, enough=worst, tilt=tilt))
         return min(1.0, worst)
 
     def epsilon_upper(self, delta: float) -> float:
@@ -80,10 +82,11 @@ class EverybodyLaw:
         """
         if share("delta", delta) == 0.0:
             return self.epsilon0
-        found = 0.0
+        found, tilt = 0.0, None
         for exposure in self.exposures:
-            if found == 0.0 or self._one(exposure, found, enough=delta) > delta:
+            if found == 0.0 or self._one(exposure, found, enough=delta, tilt=tilt) > delta:
                 found = max(found, self._solved(exposure, delta, guess=found))
+                tilt = best_tilt(exposure, self.n, found)
         return found
 
     def _solved(self, exposure: Exposure, delta: float, *, guess: float) -> float:
@@ -96,9 +99,10 @@ class EverybodyLaw:
             tolerance=SEARCH,
         )[1]
 
-    def _one(self, exposure: Exposure, epsilon: float, *, enough: float = 0.0) -> float:
+    def _one(self, exposure: Exposure, epsilon: float, *, enough: float = 0.0, tilt: float | None = None) -> float:
         nodes = self._nodes(exposure.g)
-        found = FourierBound(exposure, self.n, epsilon, nodes).value(enough=max(0.0, enough - nodes.rho))
+        bound = FourierBound(exposure, self.n, epsilon, nodes)
+        found = bound.value(enough=max(0.0, enough - nodes.rho), tilt=tilt)
         return found + nodes.rho
 
     def _nodes(self, g: float) -> HidingNodes:

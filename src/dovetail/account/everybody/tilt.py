@@ -18,12 +18,8 @@ def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
 
     Started from a normal law of the sum: v theta^2 + m theta - 2/n is least for the largest variance v.
     """
-    e = math.exp(epsilon)
-    h = exposure.first - e * exposure.second
-    used = exposure.own > 0.0
-    x = np.divide(h, exposure.own, out=np.zeros_like(h), where=used)
-    at_mu = np.divide(h[0], exposure.mu[0], out=np.zeros_like(h[0]), where=exposure.mu[0] > 0.0)
-    most = STEEPEST / float(max(np.abs(x).max(), np.abs(at_mu).max()))
+    x, at_mu = _ratios(exposure, epsilon)
+    most = steepest_tilt(exposure, epsilon)
     drift, spread = -math.expm1(epsilon), float((exposure.own * x**2).sum(axis=1).max())
     others = n - 1.0
     guess = (-drift + math.sqrt(drift**2 + 8.0 * spread / others)) / (2.0 * spread)
@@ -31,6 +27,18 @@ def best_tilt(exposure: Exposure, n: int, epsilon: float) -> float | None:
         grid = np.minimum(guess * np.exp(np.linspace(-width, width, 15)), most)
         guess = _lowest(grid, _cost(grid, x, at_mu, exposure, others))
     return None if guess > 0.99 * most else guess
+
+
+def steepest_tilt(exposure: Exposure, epsilon: float) -> float:
+    """The tilt at which an exponent reaches `STEEPEST`."""
+    return STEEPEST / float(max(np.abs(ratio).max() for ratio in _ratios(exposure, epsilon)))
+
+
+def _ratios(exposure: Exposure, epsilon: float) -> tuple[Reals, Reals]:
+    """dH/dR_t for each type, and dH/dmu; 0 where there is no mass."""
+    h = exposure.first - math.exp(epsilon) * exposure.second
+    x = np.divide(h, exposure.own, out=np.zeros_like(h), where=exposure.own > 0.0)
+    return x, np.divide(h[0], exposure.mu[0], out=np.zeros_like(h[0]), where=exposure.mu[0] > 0.0)
 
 
 def _cost(theta: Reals, x: Reals, at_mu: Reals, exposure: Exposure, others: float) -> Reals:

@@ -164,9 +164,8 @@ def compose_batches(
         return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central
     if len(set(sizes)) > FEW:
         sizes = _fewer(sizes)
-    epsilon = from_device(campaign.mechanism).guarantee.epsilon
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))
-    return _compose(epsilon, times, campaign.promise.delta)
+    return _compose(from_device(campaign.mechanism), times, campaign.promise.delta)
 
 
 def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float | Missing:
@@ -186,8 +185,8 @@ def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> Centr
 
 
 @lru_cache(maxsize=256)
-def _compose(epsilon: float, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
-    return compose([ShuffledRound(epsilon, n, times=count) for n, count in times], delta=delta)
+def _compose(randomizer: Randomizer, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
+    return compose([ShuffledRound.of(randomizer, n, times=count) for n, count in times], delta=delta)
 
 
 def _fewer(sizes: Sequence[int]) -> list[int]:

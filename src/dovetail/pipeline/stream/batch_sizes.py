@@ -14,7 +14,7 @@ from dovetail.account.compose import Composition, compose
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.guarantee import CentralDP, LocalDP
+from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.report.document import Missing
@@ -80,8 +80,8 @@ class Batches:
     def of_all_rounds(self, randomizer: Randomizer, *, most: int, delta: float) -> CentralDP | Missing:
         """(epsilon, delta) about all values of one device that sent at most `most` reports: the rounds compose."""
         one, profile = randomizer.guarantee, self._profile(most)
-        everybody = _composed(one, profile, delta)
-        honest = _composed(one, np.maximum(1, profile - self.absent), delta) if self.absent else everybody
+        everybody = _composed(randomizer, profile, delta)
+        honest = _composed(randomizer, np.maximum(1, profile - self.absent), delta) if self.absent else everybody
         if everybody.epsilon is None or honest.epsilon is None:
             return Missing(honest.reason or everybody.reason)
         return CentralDP(
@@ -110,9 +110,9 @@ class Batches:
         return 2 ** np.floor(np.log2(sizes)).astype(np.int64)
 
 
-def _composed(one: LocalDP, sizes: NDArray[np.int64], delta: float) -> Composition:
+def _composed(randomizer: Randomizer, sizes: NDArray[np.int64], delta: float) -> Composition:
     def rounds(n: int, times: int) -> ShuffledRound:
-        return ShuffledRound(one.epsilon, n, times=times, delta0=one.delta)
+        return ShuffledRound.of(randomizer, n, times=times)
 
     try:
         return compose([rounds(n, times) for n, times in Counter(sizes.tolist()).items()], delta=delta)

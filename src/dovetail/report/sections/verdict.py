@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dovetail.report.number_format import Document, display_name, missing_reason, odds, percent, upward
-from dovetail.report.sections.sentences import amplifies, guess_gain, guess_sentence, is_stream
+from dovetail.report.number_format import Document, display_name, missing_reason, odds, upward
+from dovetail.report.sections.sentences import amplifies, attack_sentence, guess_gain, guess_sentence, is_stream
 
 STRONG, REASONABLE = 1.0, 10.0  # largest epsilon of each grade
 SCALE = (
     "Scale for ε, a convention and no theorem: up to 1 strong, up to 10 moderate, above weak, after the three tiers "
     "that Ponomareva and others (2023, How to DP-fy ML, Journal of Artificial Intelligence Research 77) propose for "
     "models trained with central differential privacy, “strong formal” up to 1, “reasonable” up to 10, “weak to no "
-    "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same scale. "
-    "δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
+    "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same "
+    "scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
     "Privacy, section 2.3). λ runs from 0, the order tells a group's share as if nothing were shuffled, to that of a "
     "uniform shuffle, which tells nothing."
 )
@@ -52,6 +52,8 @@ def grade(epsilon: float) -> str:
 def _promised(document: Document) -> VerdictLine:
     central, local = document["central"], _local(document)
     alone = f"ε = {upward(local)} for {_single(document)}, whoever cheats"
+    if missing_reason(central) is None and central.get("trust") == "shuffler":
+        return _promised_by_dummies(document, local)
     lead = "A release with these settings would promise " if document["mode"] == "rehearsal" else ""
     if missing_reason(central) is not None or not amplifies(central):
         return VerdictLine("Promised", grade(local), f"{lead}{alone}; shuffling adds nothing to that.")
@@ -62,6 +64,18 @@ def _promised(document: Document) -> VerdictLine:
         f"and {central['honest_n']:,} of {central['n']:,} people are honest; {alone}."
     )
     return VerdictLine("Promised", grade(epsilon) if small else "weak", text)
+
+
+def _promised_by_dummies(document: Document, local: float) -> VerdictLine:
+    central = document["central"]
+    left = "read every answer: no local promise" if math.isinf(local) else f"are left with ε = {upward(local)}"
+    would = " would hold" if document["mode"] == "rehearsal" else ""
+    text = (
+        f"The shuffler adds the noise: ε = {upward(central['epsilon'])} with δ = {upward(central['delta'])}{would} "
+        "against the analyst with any number of participants, if the shuffler adds its dummies once and as specified "
+        f"and keeps their numbers secret. Shuffler and analyst together {left}."
+    )
+    return VerdictLine("Promised", grade(float(central["epsilon"])), text)
 
 
 def _local(document: Document) -> float:
@@ -96,10 +110,7 @@ def _risk(document: Document) -> VerdictLine:
         texts, gain = [guess_sentence(hand)], float(guess_gain(hand)) / 100.0
     if missing_reason(attack) is None:
         gain = max(gain, float(attack["success"]) - float(attack["chance"]))
-        texts.append(
-            f"The attack “{attack['name']}”, which knows public columns as well, was right in "
-            f"{percent(attack['success'])}."
-        )
+        texts.append(f"{attack_sentence(attack)}; it knows public columns as well.")
     if not texts:
         return VerdictLine("Risk for one person", "", f"Not measured: {missing_reason(leakage)}.")
     word = "strong" if gain < _WORTH else "moderate" if gain < 10.0 * _WORTH else "weak"
@@ -113,7 +124,7 @@ def _advice(document: Document) -> str:
 
 def _steps(document: Document) -> Iterator[str]:
     central, local, estimates = document["central"], _local(document), document["estimates"]
-    if local > REASONABLE:
+    if local > REASONABLE and (missing_reason(central) is not None or central.get("trust") != "shuffler"):
         yield f"Lower the ε of one report: with {upward(local)} it is all but an open answer."
     if missing_reason(central) is None and float(central["delta"]) * central["n"] >= 1.0:
         yield f"Lower δ: it is not below 1/n = {upward(1.0 / central['n'])}."
