@@ -21,6 +21,7 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.entropy import system_entropy
 
+WINDOW = 'name = "window"\nlower = 0.0\nupper = 10.0\nepsilon = 4.0\ngrid = 0.5\nwindow = 3'
 UNARY = 'name = "unary"\nk = 20\nepsilon = 2.0'
 HADAMARD = 'name = "hadamard"\nk = 40\nepsilon = 2.0'
 HASHING = 'name = "local_hashing"\nk = 40\nepsilon = 2.0'
@@ -73,6 +74,14 @@ def test_means_medians_and_quantiles_are_those_of_the_library_exactly(randomizer
         wanted = estimate.estimate_quantile(analyst, reports, share=each["share"])
         assert (each["value"], each["low"], each["high"]) == (wanted.value, wanted.low, wanted.high)
     assert [each["share"] for each in found["quantiles"]] == [0.1, 0.25, 0.5, 0.75, 0.9]
+
+
+def test_means_of_windows_are_those_of_the_library_and_have_no_quantiles() -> None:
+    world = World((campaign(WINDOW),))
+    reports = arrays(world, world.run(1, [2.0] * 30 + [8.3] * 50))
+    found = world.answers.document(world.answers.latest(), detail=True)
+    same(found["groups"][0], dt.estimate_mean(from_device(world.campaign.mechanism), reports))
+    assert "quantiles" not in found and "median_of_reports" not in found
 
 
 @pytest.mark.parametrize("randomizer", [KRR, LAPLACE])

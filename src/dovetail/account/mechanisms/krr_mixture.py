@@ -112,7 +112,7 @@ class MixtureLaw:
         guess = (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
         return bracket_root(
             lambda e: log_ratio(curve(e), delta), min(guess, 0.5 * most),
-            steepness=2.0 * slack + 1.0, most=most, tolerance=1e-5,
+            steepness=2.0 * slack + 1.0, most=most, tolerance=1e-4,
         )  # fmt: skip
 
     @cached_property
