@@ -44,7 +44,7 @@ def test_what_does_not_apply_is_null_with_the_reason(capsys: pytest.CaptureFixtu
     for block in (told["vulnerability"], told["gain"], told["leakage"], told["flat_error95"], told["smallest_n"]):
         assert block["value"] is None and block["reason"]
     assert told["tradeoff"][0]["vulnerability"]["reason"]
-    assert {row["randomizer"] for row in told["alternatives"]} == {"laplace"}
+    assert [row["randomizer"] for row in told["alternatives"]] == ["laplace"]
     few = document(capsys, *SHARE, "--error", "0.005", "--n", "20000")
     unable = [row for row in few["alternatives"] if isinstance(row["epsilon0"], dict)]
     assert unable and all("no epsilon0" in row["epsilon0"]["reason"] for row in unable)

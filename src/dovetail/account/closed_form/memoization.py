@@ -26,8 +26,8 @@ def memoized_guarantee(
 
     Each person draws y = permanent(x) once and keeps it; in every round she sends y, or a fresh randomization of y.
     Even if her reports are linked over the rounds by a random pseudonym, all of them are post-processing of the
-    shuffled y. Holds if values are constant, everybody takes part in the same rounds and no memory is lost: a new device draws a
-    second answer, and the claim ends.
+    shuffled y. Holds if values are constant, everybody takes part in the same rounds and no memory is lost: a new
+    device draws a second answer, and the claim ends.
 
     Parameters
     ----------
