@@ -217,7 +217,7 @@ def _rows(plan: CollectionPlan) -> dict[str, str]:
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
         "report": f"{plan.report_bits:,} bits",
         "epsilon0": f"{upward(plan.epsilon0)} (one report); to configure a randomizer: {plan.epsilon0!r}",
-        "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {plan.central.delta:g}",
+        "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {upward(plan.central.delta)}",
         "shuffle": _shuffle(plan),
         "all honest": everybody,
         "some honest": some,
@@ -303,6 +303,7 @@ def _grid(title: str, columns: tuple[str, ...]) -> Table:
     )
     for column in table.columns:
         column.overflow = "fold"
+    table.columns[0].no_wrap = True
     return table
 
 
