@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.scale.faults import DyingPack
 from tests.scale.oracle import KEY, SECRET, config, released, table, write_table
 from tests.statistics import expect_broken, expect_law
 
@@ -154,11 +155,20 @@ def test_files_say_how_their_reports_were_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaust
-def test_several_processes_give_the_files_of_one(tmp_path: Path) -> None:
+def test_several_processes_give_the_files_of_one_even_when_one_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = config(write_table(tmp_path / "in", table(400, text=True)), randomizer="unary")
-    several = Processes(2)
+    several, plain = Processes(2), Processes.exchange
+
+    def dying(engine: Processes, source: Source, pack: Any, unpack: Any, **rest: Any) -> Exchanged:
+        return plain(engine, source, DyingPack(pack, str(tmp_path / "died")), unpack, **rest)
+
+    monkeypatch.setattr(Processes, "exchange", dying)
     draw(settings, tmp_path / "two", engine=several)
     several.close()
+    monkeypatch.undo()
+    assert (tmp_path / "died").exists() and several._retried > 0
     draw(settings, tmp_path / "one")
     assert [file.read_bytes() for file in files(tmp_path / "one")] == [
         file.read_bytes() for file in files(tmp_path / "two")

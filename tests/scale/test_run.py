@@ -53,6 +53,7 @@ def test_a_release_is_whole_recorded_and_reproduced(place: Path) -> None:
     assert [group["group"] for group in document["estimates"]["groups"]] == ["north", "south", "west", "x"]
     assert any("whoever runs it" in line for line in document["assumptions"])
     assert any("computational: reports" in line for line in document["assumptions"])
+    assert any("Drawn by processes in 1 partitions" in line for line in document["assumptions"])
     assert sorted(path.name for path in (place / "out").iterdir()) == [
         "_DOVETAIL", "report.html", "report.json", "sanitized",
     ]  # fmt: skip
@@ -251,6 +252,15 @@ def test_what_does_not_fit_is_refused(place: Path) -> None:
     with pytest.raises(ConfigError, match="at most the 600 people"):
         settings = {**config(place / "in"), "promise": {"honest": 601}}
         run(settings, out=place / "out", ledger=place / "ledger", workers=1)
+    catalogued = altered(place, data={"path": None, "table": "db.t"})
+    with pytest.raises(UnsupportedError, match=r"'db.t' is of Spark's catalogue: use --engine spark"):
+        run(catalogued, out=place / "out", ledger=place / "ledger", workers=1)
+    with pytest.raises(DataError, match=r"'db.t' is of Spark's catalogue: use --engine spark"):
+        dt.run(catalogued, ledger=place / "ledger")
+    with pytest.raises(ConfigError, match="name either `path` or"):
+        dt.run(altered(place, data={"table": "db.t"}), ledger=place / "ledger")
+    with pytest.raises(UnsupportedError, match="`master` goes with engine 'spark'"):
+        run(config(place / "in"), out=place / "out", ledger=place / "ledger", master="local")
     (place / "out").mkdir()
     (place / "out" / "mine.txt").write_text("keep me")
     with pytest.raises(OutputError, match="is not empty, and holds no release in files"):

@@ -15,6 +15,7 @@ from tests.scale.oracle import SECRET, config, table, write_table
 from tests.scale.test_draw import draw, files
 
 from dovetail.core.errors import DataError, StorageError, UnsupportedError
+from dovetail.pipeline.config.run_config import parse_config
 from dovetail.scale import run
 from dovetail.scale.engines import spark
 from dovetail.scale.secrets import Secret
@@ -151,6 +152,12 @@ def test_what_a_task_refuses_is_one_line_without_a_value(engine: spark.Spark, tm
         run(config(tmp_path), table=frame, **options)
     with pytest.raises(DataError, match="has no column 'answer'"):
         run(config(tmp_path), table=frame.drop("answer"), **options)
+    people.write_parquet(tmp_path / "people.parquet")
+    engine.session.read.parquet(str(tmp_path / "people.parquet")).createOrReplaceTempView("people")
+    asked = {**config(tmp_path), "data": {**config(tmp_path)["data"], "path": None, "table": "people"}}
+    assert engine.source(parse_config(asked).data).n == 300
+    with pytest.raises(DataError, match="Spark's catalogue has no table 'nobody'"):
+        engine.source(parse_config({**asked, "data": {**asked["data"], "table": "nobody"}}).data)
     with pytest.raises(UnsupportedError, match="`table` must be a Spark data frame, got a value of type DataFrame"):
         run(config(tmp_path), table=people, **options)
     assert not (tmp_path / "out").exists()

@@ -23,6 +23,7 @@ from dovetail.scale.passes.census import Census
 from dovetail.scale.supported import estimator_of
 
 TRUST = (
+    "Drawn by {name} in {partitions} partitions; tasks that were tried again, {retried} here, draw the same reports.",
     "Randomization and shuffle ran in one place, {where}: whoever runs it, or reads its memory during the job, can "
     "undo both, and is a party that must be trusted until the job has ended.",
     "The promise is computational: reports and their order are AES-256 of a secret that was drawn for this release, "
@@ -73,7 +74,7 @@ def scale_report(
         made, released.compose(evaluation), mode="release", provenance="device", seed=None, comparison=(),
         release=released.document(), sanitized=IN_FILES, engine=engine,
     )  # fmt: skip
-    trust = tuple(line.format(where=engine["where"]) for line in TRUST)
+    trust = tuple(line.format(**engine) for line in TRUST)
     return replace(report, assumptions=(*report.assumptions, *trust))
 
 

@@ -36,7 +36,7 @@ Points = NDArray[np.float64]  # (n, d)
 
 # what [data] says about the file itself: the ledger knows tables by what is read from them, and no report repeats
 # spellings, which can tell who wrote what
-UNPUBLISHED = {"path", "duplicates", "unconfirmed", *FileFormat.model_fields, *Spellings.model_fields}
+UNPUBLISHED = {"path", "table", "duplicates", "unconfirmed", *FileFormat.model_fields, *Spellings.model_fields}
 
 
 def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:

@@ -154,9 +154,11 @@ class DataSection(FileFormat, Spellings):
 
     With `time`, a column of whole-number stamps, the table is a stream: a row for each person (device) and round.
     `unconfirmed` names the keys that were read off the table and not yet confirmed by a person: a release refuses it.
+    `table` names a table of Spark's catalogue instead of a `path`.
     """
 
     path: str | None = None
+    table: str | None = None
     person: str | None = None
     time: str | None = None
     private: str
@@ -176,6 +178,8 @@ class DataSection(FileFormat, Spellings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.path is not None and self.table is not None:
+            raise ValueError("name either `path` or, of Spark's catalogue, `table`, not both")
         if (self.lower is None) != (self.upper is None):
             raise ValueError("`lower` and `upper` are declared together or not at all")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:

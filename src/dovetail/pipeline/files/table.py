@@ -121,6 +121,8 @@ def as_text(column: pl.Series) -> pl.Series:
 
 def table_of(data: DataSection, table: Any = None) -> pl.DataFrame:
     """The table that a section names, or the data frame that is given instead."""
+    if table is None and data.table is not None:
+        raise DataError(f"[data] `table` {data.table!r} is of Spark's catalogue: use --engine spark.")
     return read_table(data.path, written=data) if table is None else as_frame(table)
 
 

@@ -45,6 +45,8 @@ class Processes(Engine):
     def source(self, data: DataSection, table: Any = None) -> Source:
         if table is not None:
             raise UnsupportedError("`table` must be a Spark data frame; processes read files, [data] `path`.")
+        if data.table is not None:
+            raise UnsupportedError(f"[data] `table` {data.table!r} is of Spark's catalogue: use --engine spark.")
         return Source.of(data)
 
     def exchange(

@@ -68,6 +68,8 @@ class Spark(Engine):
 
     def source(self, data: DataSection, table: Any = None) -> SparkSource:
         wanted = [name for name in (data.person, data.private, *data.public) if name]
+        if table is None and data.table is not None:
+            table = self._table(data.table)
         if table is None and "://" not in (data.path or ""):
             files = Source.of(data)
             frame, n = self.session.read.parquet(*[str(Path(file).absolute()) for file, _ in files.files]), files.n
@@ -117,6 +119,18 @@ class Spark(Engine):
     def close(self) -> None:
         if self.own:
             self.session.stop()
+
+    def _table(self, name: str) -> Any:
+        """A table of the catalogue; DataError where there is none."""
+        try:
+            with quiet():
+                frame = self.session.table(name)
+                _ = frame.schema  # Connect asks for it only now
+            return frame
+        except Exception as error:
+            if "NOT_FOUND" in str(error) or "PARSE_SYNTAX_ERROR" in str(error):
+                raise DataError(f"Spark's catalogue has no table {name!r}.") from None
+            raise told(error) from None
 
     def _refuse_plain_network(self) -> None:
         """Closures carry the secret: beyond one host only through an encrypted network."""
