@@ -75,6 +75,8 @@ def test_two_releases_are_drawn_afresh_and_add(place: Path) -> None:
     assert second.document()["release"] == {"number": 2, "releases": 2, "total_epsilon": 4.0}
     assert second.document()["central"]["reason"].startswith("these people took part in 2 releases")
     assert not reports(place, "second").equals(reports(place))
+    for out, number in (("out", 1), ("second", 2)):
+        assert release(place, out=out).document()["release"]["number"] == number
 
 
 def test_releases_in_memory_and_in_files_know_each_other(place: Path) -> None:

@@ -136,6 +136,7 @@ def test_a_notebook_releases_a_data_frame_and_spark_keeps_no_secret(
     wanted = [SECRET, base64.b64encode(SECRET), *(one.encode() for one in spelled)]
     wanted += [int(one).to_bytes(8, "little") for one in people["id"]]
     wanted += [int(one).to_bytes(8, "big") for one in people["id"]]
+    wanted.append((tmp_path / "ledger" / "key").read_bytes())
     seen = [
         file.read_bytes() for folder in ("local", "events") for file in (home / folder).rglob("*") if file.is_file()
     ]

@@ -146,7 +146,7 @@ class _Run:
         people = self._people()
         related = [one for one in entries if one in same or self.ledger.meets(one, people)]
         if exact and not new_release:
-            return self._again(census, exact[-1], related)
+            return self._again(census, exact, related)
         if not new_release:
             self._refuse_repeats(same, related, people)
         return self._draw(source, census, entry, related, numbers)
@@ -240,14 +240,15 @@ class _Run:
         self.progress("publish", 1, 1)
         return report
 
-    def _again(self, census: Census, entry: LedgerEntry, related: list[LedgerEntry]) -> PrivacyReport:
+    def _again(self, census: Census, exact: list[LedgerEntry], related: list[LedgerEntry]) -> PrivacyReport:
         """The report of the recorded release, whose files are what they were."""
         target = self.staging.target
         self.staging.clear(self.ledger)
         manifest = read_manifest(target)
-        if manifest is None or manifest.digest != entry.manifest:
+        entry = next((one for one in exact if manifest is not None and one.manifest == manifest.digest), None)
+        if manifest is None or entry is None:
             raise OutputError(
-                f"{target}: release {entry.number} of this table was published to another place; name that with "
+                f"{target}: release {exact[-1].number} of this table was published to another place; name that with "
                 "--out, or draw afresh with --new-release: budgets add."
             )
         verify(manifest, target)
