@@ -1,10 +1,19 @@
 """How many people are enough; the other inverse question is tested with `amplify`."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from tests.tiers import tiered
+
+from dovetail.account.amplify import amplify
 from dovetail.account.calibrate import MARGIN, max_epsilon, min_people
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
+from dovetail.account.compose import compose
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.stages import Randomizer
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.krr import KRR
 
 QUESTIONS = [(e0, share * e0, d) for e0 in (1e-3, 0.5, 2.0, 8.0) for share in (0.01, 0.3, 0.9) for d in (1e-12, 1e-5)]
 
@@ -59,3 +68,39 @@ def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
         question = {"epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, name: wrong}
         with pytest.raises(ParameterError, match=f"`{name}` must be"):
             min_people(**question)  # type: ignore[arg-type]
+
+
+MECHANISMS = [(None, 1), (KRR(k=1024, epsilon=1.0), 1), (None, 8), (KRR(k=50, epsilon=1.0), 4), (Hadamard(2, 1.0), 2)]
+
+
+@pytest.mark.parametrize(("randomizer", "rounds"), tiered(MECHANISMS, lambda case: case == (None, 1)), ids=str)
+def test_both_inverses_of_rounds_of_a_mechanism_are_admissible_and_near_the_edge(
+    randomizer: Randomizer | None, rounds: int
+) -> None:
+    def reached(epsilon0: float, n: int) -> float:
+        subject = epsilon0 if randomizer is None else replace(randomizer, epsilon=epsilon0)  # type: ignore[type-var]
+        if rounds == 1:
+            return amplify(subject, n=n, delta=1e-6).epsilon
+        part = ShuffledRound(epsilon0, n, times=rounds)
+        found = compose([part if randomizer is None else ShuffledRound.of(subject, n, times=rounds)], delta=1e-6)
+        assert found.epsilon is not None
+        return found.epsilon
+
+    most = max_epsilon(epsilon=0.3, n=20_000, delta=1e-6, randomizer=randomizer, rounds=rounds)
+    assert reached(most, 20_000) <= 0.3 < reached(most * 1.01, 20_000)
+    fewest = min_people(epsilon0=2.0, epsilon=0.3, delta=1e-6, randomizer=randomizer, rounds=rounds)
+    assert reached(2.0, fewest) <= 0.3 < reached(2.0, int(fewest * 0.98))
+
+
+def test_rounds_that_cannot_be_kept_are_refused_and_without_delta_epsilons_add() -> None:
+    assert max_epsilon(epsilon=1.0, n=100, delta=0.0, rounds=4) == 0.25
+    assert min_people(epsilon0=0.1, epsilon=1.0, delta=1e-6, rounds=10) == 1
+    with pytest.raises(UnsupportedError, match="from 1000 rounds"):
+        min_people(epsilon0=30.0, epsilon=1e-3, delta=1e-6, rounds=1000)
+
+
+def test_the_largest_epsilon0_of_rounds_is_admissible() -> None:
+    most = max_epsilon(epsilon=0.5, n=1000, delta=1e-6, rounds=3)
+    assert most > 0.5 / 3
+    found = compose([ShuffledRound(most, 1000, times=3)], delta=1e-6).epsilon
+    assert found is not None and found <= 0.5

@@ -196,3 +196,10 @@ def test_reports_that_no_device_sends_are_refused(randomizer: Any) -> None:
     for bad in ([[-1]], [-1], [10**9], [[0, 1]], ["a"]):
         with pytest.raises(DataError, match="`reports` must be"):
             randomizer.check_reports(np.array(bad))
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_a_symbol_s_variance_depends_on_its_own_share_alone_where_that_is_said(randomizer: Any) -> None:
+    shares = np.linspace(1.0, 2.0, randomizer.k) / randomizer.k / 1.5
+    if randomizer.variance_by_symbol:
+        np.testing.assert_array_equal(randomizer.variance(shares)[:2], randomizer.variance(shares[:2]))

@@ -1,19 +1,33 @@
 """The inverse questions: how much local privacy loss the shuffler can absorb, and how many people that takes."""
 
 import math
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
+from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.clones.truncated_binomial import TruncatedBinomial
+from dovetail.account.compose import compose
+from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import privacy_budget, share, whole
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.stages import Randomizer
 
 MOST = 700.0
 MARGIN = 1e-7  # the forward question asked with the answer stays below the wanted epsilon
-TOLERANCE = 1e-7
+TOLERANCE, COMPOSED = 1e-7, 1e-3
 
 
-def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False) -> float:
+def max_epsilon(
+    *,
+    epsilon: float,
+    n: int,
+    delta: float,
+    adaptive: bool = False,
+    randomizer: Randomizer | None = None,
+    rounds: int = 1,
+) -> float:
     r"""The largest local epsilon0 whose shuffled reports are still (epsilon, delta)-private.
 
     .. math:: \max \{ \epsilon_0 : \delta_{\mathrm{pair}}(\epsilon; \epsilon_0, n) \le \delta \}, \qquad
@@ -30,6 +44,10 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
     delta : float, at least 0, below 1
     adaptive : bool
         Whether an answer's randomizer may depend on earlier reports; then the clone pair is used.
+    randomizer : Randomizer, optional
+        One whose epsilon is varied: its own law may admit more.
+    rounds : int, at least 1
+        Collections of the same people, which compose to `epsilon`.
 
     Raises
     ------
@@ -40,6 +58,9 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
     --------
     >>> round(max_epsilon(epsilon=1.0, n=100_000, delta=1e-6), 3)
     7.761
+    >>> from dovetail.randomize.krr import KRR
+    >>> round(max_epsilon(epsilon=0.1, n=100_000, delta=1e-6, randomizer=KRR(k=1024, epsilon=1.0)), 2)
+    5.82
 
     Source
     ------
@@ -47,8 +68,11 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
     """
     _check(epsilon, delta)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
+    times = whole("rounds", rounds, least=1)
     if delta == 0.0 or epsilon >= MOST:
-        return float(epsilon)
+        return float(epsilon) / times
+    if randomizer is not None or times > 1:
+        return _largest_composed(_Repeated(randomizer, times, delta, adaptive), epsilon, people)
 
     def room(epsilon0: float, *, coarse: bool) -> float:
         """Positive where epsilon0 is admissible; does not grow."""
@@ -66,7 +90,15 @@ def max_epsilon(*, epsilon: float, n: int, delta: float, adaptive: bool = False)
     return max(feasible, float(epsilon))
 
 
-def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool = False) -> int:
+def min_people(
+    *,
+    epsilon0: float,
+    epsilon: float,
+    delta: float,
+    adaptive: bool = False,
+    randomizer: Randomizer | None = None,
+    rounds: int = 1,
+) -> int:
     r"""The smallest number of honest people that makes epsilon0-private reports (epsilon, delta)-private.
 
     .. math:: \min \{ n : \delta_{\mathrm{pair}}(\epsilon; \epsilon_0, n) \le \delta \}
@@ -82,8 +114,9 @@ def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool 
     epsilon : float, above 0, at most 700, nats
         Central epsilon that is wanted.
     delta : float, at least 0, below 1
-    adaptive : bool
-        As in `max_epsilon`.
+    adaptive, randomizer, rounds
+        As in `max_epsilon`; the randomizer is taken at `epsilon0`. The answer is then evaluated, and at most a
+        thousandth too large.
 
     Raises
     ------
@@ -101,12 +134,16 @@ def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool 
     """
     privacy_budget("epsilon0", epsilon0)
     _check(epsilon, delta)
-    if epsilon >= epsilon0:
+    times = whole("rounds", rounds, least=1)
+    if epsilon >= epsilon0 * times:
         return 1
     if delta == 0.0:
         raise UnsupportedError(
             "At delta 0 shuffling amplifies nothing: lower epsilon0 to epsilon or allow some delta."
         )
+
+    if randomizer is not None or times > 1:
+        return _fewest_composed(_Repeated(randomizer, times, delta, adaptive), epsilon0, epsilon)
 
     def shortfall(people: float, *, coarse: bool) -> float:
         """Positive where so many people are too few; does not grow."""
@@ -131,6 +168,71 @@ def min_people(*, epsilon0: float, epsilon: float, delta: float, adaptive: bool 
         middle = (few + enough) // 2
         few, enough = (middle, enough) if shortfall(middle, coarse=False) > 0.0 else (few, middle)
     return enough
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """Several rounds of one randomizer, or of any with its promise."""
+
+    randomizer: Randomizer | None
+    rounds: int
+    delta: float
+    adaptive: bool
+
+    def epsilon(self, epsilon0: float, n: int) -> float:
+        """What they compose to; infinite where no randomizer has this epsilon0."""
+        subject = epsilon0 if self.randomizer is None or self.adaptive else self._with(epsilon0)
+        if subject is None:
+            return math.inf
+        if self.rounds == 1 and isinstance(subject, Randomizer):
+            return central_epsilon(subject, n=n, delta=self.delta)
+        if self.rounds == 1:
+            return amplify(subject, n=n, delta=self.delta, adaptive=self.adaptive).epsilon
+        part = ShuffledRound(epsilon0, n, times=self.rounds, kind=_kind(self.adaptive))
+        if isinstance(subject, Randomizer):
+            part = ShuffledRound.of(subject, n, times=self.rounds)
+        found = compose([part], delta=self.delta).epsilon
+        return math.inf if found is None else found
+
+    def _with(self, epsilon0: float) -> Randomizer | None:
+        """The randomizer with another epsilon."""
+        assert self.randomizer is not None
+        changed: Any = self.randomizer
+        try:
+            return cast(Randomizer, replace(changed, epsilon=epsilon0))
+        except ParameterError:
+            return None
+
+
+def _largest_composed(repeated: _Repeated, epsilon: float, n: int) -> float:
+    """The last epsilon0 at which the rounds were seen to keep `epsilon`."""
+    sure = epsilon / repeated.rounds  # local promises add up
+    start = max(max_epsilon(epsilon=epsilon, n=n, delta=repeated.delta, adaptive=repeated.adaptive), sure)
+    if repeated.rounds > 1:
+        start = max(sure, start - math.log(repeated.rounds))
+
+    def room(epsilon0: float) -> float:
+        return 1.0 if epsilon0 <= sure else math.log(epsilon / max(repeated.epsilon(epsilon0, n), 1e-300))
+
+    return max(sure, bracket_root(room, start, steepness=max(1.0, 0.5 * start), most=MOST, tolerance=COMPOSED)[0])
+
+
+def _fewest_composed(repeated: _Repeated, epsilon0: float, epsilon: float) -> int:
+    """The last n at which the rounds were seen to keep `epsilon`."""
+
+    def excess(people: float) -> float:
+        if people < 1.0:
+            return 1.0
+        return math.log(max(repeated.epsilon(epsilon0, math.ceil(people)), 1e-300) / epsilon)
+
+    if excess(MOST_PEOPLE) > 0.0:
+        raise UnsupportedError(
+            f"{MOST_PEOPLE:.0e} people, the most this package counts with, are not enough for epsilon {epsilon:g} at "
+            f"delta {repeated.delta:g} from {repeated.rounds} rounds of epsilon0 {epsilon0:g}: ask for less."
+        )
+    spread = repeated.rounds * 2.0 * math.log(1.0 / repeated.delta) + 0.5
+    guess = spread * (2.0 * math.sinh(min(0.5 * epsilon0, 300.0)) / epsilon) ** 2
+    return math.ceil(bracket_root(excess, guess, steepness=0.5, most=float(MOST_PEOPLE), tolerance=COMPOSED)[1])
 
 
 def _log_delta_ratio(pair: ClonePair, epsilon: float, delta: float, *, coarse: bool) -> float:

@@ -114,6 +114,7 @@ class FrequencyRandomizer(Randomizer):
     question = "frequency"
     domain = frozenset({"k"})
     names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
+    variance_by_symbol: ClassVar[bool] = False  # whether a symbol's variance depends on its own share alone
     largest_k: ClassVar[int] = 1 << 31
 
     k: int

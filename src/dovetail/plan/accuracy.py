@@ -68,7 +68,8 @@ def predict_accuracy(
         sampling = (randomizer.upper - randomizer.lower) ** 2 / 4.0
     else:
         k, rounding = randomizer.k, 0.0
-        population = np.full(k, 1.0 / k) if shares == "flat" else np.eye(1, k)[0]
+        asked = min(k, 2) if randomizer.variance_by_symbol else k  # a few shares stand for millions
+        population = np.full(asked, 1.0 / k) if shares == "flat" else np.eye(1, asked)[0]
         variance = float(randomizer.variance(population).max())
         sampling = (1.0 - 1.0 / k) / k if shares == "flat" else 0.25
     error = sqrt(variance / n)

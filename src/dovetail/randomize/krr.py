@@ -64,6 +64,7 @@ class KRR(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "krr"
     label: ClassVar[str] = "k-ary randomized response"
+    variance_by_symbol: ClassVar[bool] = True
     names_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

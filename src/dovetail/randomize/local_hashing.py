@@ -80,6 +80,7 @@ class LocalHashing(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "local_hashing"
     label: ClassVar[str] = "local hashing"
+    variance_by_symbol: ClassVar[bool] = True
     largest_epsilon: ClassVar[float] = 11.0
 
     def __post_init__(self) -> None:

@@ -77,6 +77,7 @@ class SubsetSelection(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "subset_selection"
     label: ClassVar[str] = "subset selection"
+    variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
 
     def __post_init__(self) -> None:

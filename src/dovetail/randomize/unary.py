@@ -75,6 +75,7 @@ class Unary(FrequencyRandomizer):
     encoding: Literal["optimized", "symmetric"] = "optimized"
     name: ClassVar[str] = "unary"
     label: ClassVar[str] = "unary encoding"
+    variance_by_symbol: ClassVar[bool] = True
     largest_k: ClassVar[int] = 1 << 24
 
     def __post_init__(self) -> None:

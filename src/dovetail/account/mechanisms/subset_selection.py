@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
-from math import comb
+from math import perm
 
 import numpy as np
 
@@ -70,7 +70,8 @@ def _rarer(randomizer: SubsetSelection) -> float:
 
 def _share(rest: int, size: int, k: int, d: int) -> float:
     """Share of the subsets of d of k symbols whose members among k - rest of them are given, `size` being left."""
-    return comb(rest, size) / comb(k, d) if 0 <= size <= rest else 0.0
+    known, taken = k - rest, d - size
+    return perm(d, taken) * perm(k - d, known - taken) / perm(k, known) if 0 <= size <= rest else 0.0
 
 
 LAW = DeclaredLaw(
