@@ -18,6 +18,7 @@ from dovetail.account.mechanism_law import (
     everybody_bound,
     law_bounds,
     law_epsilon,
+    law_reaches,
     mechanism_attack,
     mechanism_law,
 )
@@ -99,6 +100,7 @@ def amplify(
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
     bound = problem.tightest(trusted)
     everybody = bound if trusted == people else problem.tightest(people)
+    attack = min(problem.attack(trusted, guess=_epsilon_of(bound)), _epsilon_of(bound))
     return CentralDP(
         all=min(_epsilon_of(everybody), _epsilon_of(bound)),
         honest=_epsilon_of(bound),
@@ -108,8 +110,8 @@ def amplify(
         honest_n=trusted,
         method=bound.name,
         source=bound.source,
-        numeric=Bracket(min(bound.lower or 0.0, _epsilon_of(bound)), _epsilon_of(bound)),
-        attack_lower=min(problem.attack(trusted, guess=_epsilon_of(bound)), _epsilon_of(bound)),
+        numeric=Bracket(_numeric_lower(bound, attack), _epsilon_of(bound)),
+        attack_lower=attack,
         caveats=problem.caveats,
     )
 
@@ -194,8 +196,8 @@ class _AmplificationProblem:
             return [self.pair("clones", n)]
         if self.mechanism is None:
             return [self.pair("stronger clones", n)]
-        own = law_bounds(self.mechanism, n=n, delta=self.delta)
-        return [*own, everybody_bound(self.mechanism, n=n, delta=self.delta), self.pair("stronger clones", n)]
+        everybody, pair = everybody_bound(self.mechanism, n=n, delta=self.delta), self.pair("stronger clones", n)
+        return [*law_bounds(self.mechanism, n=n, delta=self.delta), everybody, pair]
 
     def other_bounds(self, n: int) -> list[Bound]:
         """Bounds beside them: never smaller, not certified, or not valid here."""
@@ -215,9 +217,18 @@ class _AmplificationProblem:
         ends = ClonePair(self.epsilon0, n, kind).epsilon(self.delta)
         return Bound(kind, ends.upper, SOURCES[kind], lower=ends.lower)
 
+    def competing_bounds(self, n: int) -> list[Bound]:
+        """As `certified_bounds`, without the mechanism's own law where one evaluation shows that it is larger."""
+        if self.mechanism is None or self.adaptive or self.delta0 > 0.0:
+            return self.certified_bounds(n)
+        everybody = everybody_bound(self.mechanism, n=n, delta=self.delta)
+        if everybody.epsilon is None or law_reaches(self.mechanism, everybody.epsilon, n=n, delta=self.delta):
+            return self.certified_bounds(n)
+        return [everybody, self.pair("stronger clones", n)]
+
     def tightest(self, n: int) -> Bound:
         """The smallest of the competing bounds."""
-        found = self.certified_bounds(n)
+        found = self.competing_bounds(n)
         best = min(found, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
         if best.epsilon is None:
             raise UnsupportedError(
@@ -230,7 +241,12 @@ class _AmplificationProblem:
         """What a real randomizer reaches: this one where it is known, else the worst with this promise."""
         if self.mechanism is None or self.adaptive:
             return attack_lower(self.epsilon0, n, self.delta, guess=guess)
-        return mechanism_attack(self.mechanism, n=n, delta=self.delta)
+        return mechanism_attack(self.mechanism, n=n, delta=self.delta, guess=guess)
+
+
+def _numeric_lower(bound: Bound, attack: float) -> float:
+    """What the theorem's own value is at least: an attack where nothing better is known."""
+    return min(attack if bound.lower is None else bound.lower, _epsilon_of(bound))
 
 
 def _epsilon_of(bound: Bound) -> float:

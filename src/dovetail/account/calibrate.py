@@ -60,7 +60,7 @@ def max_epsilon(
     7.761
     >>> from dovetail.randomize.krr import KRR
     >>> round(max_epsilon(epsilon=0.1, n=100_000, delta=1e-6, randomizer=KRR(k=1024, epsilon=1.0)), 2)
-    5.82
+    5.38
 
     Source
     ------
