@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.statistics import expect_law
+from tests.statistics import expect_broken, expect_law
 
 from dovetail.account.mechanisms.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
@@ -32,7 +32,9 @@ def test_everybody_has_the_noise_of_her_class(rng: Entropy) -> None:
     public = pl.DataFrame({"class": ["a", "b"] * 30_000})
     reports = classes.randomize(np.ones(60_000, dtype=np.int64), public, rng)
     for first, epsilon in ((0, 0.5), (1, 3.0)):
-        expect_law(np.bincount(reports[first::2], minlength=3), KRR(3, epsilon).channel().matrix()[1])
+        counts = np.bincount(reports[first::2], minlength=3)
+        expect_law(counts, KRR(3, epsilon).channel().matrix()[1])
+        expect_broken(counts, KRR(3, 3.5 - epsilon).channel().matrix()[1])  # of the other class
 
 
 def test_a_release_promises_each_class_its_own_and_quotes_the_largest(tmp_path: Path) -> None:

@@ -175,12 +175,12 @@ def test_estimates_are_unbiased_with_their_standard_error_with_and_without_local
     truth = np.bincount(values) / n
     for randomizer in (None, KRR(3, 2.0)):
         found = []
-        for _ in range(600):
+        for _ in range(250):
             sent = values if randomizer is None else randomizer.randomize(values, rng)
             found.append(estimate_with_dummies(dummies, dummies.add(sent, rng), n=n, randomizer=randomizer))
         expect_mean(np.array([one.value for one in found]), truth)
         spread = np.std([one.value for one in found], axis=0)
-        np.testing.assert_allclose(spread, found[0].standard_error, rtol=0.15)
+        np.testing.assert_allclose(spread, found[0].standard_error, rtol=0.25)
 
 
 def test_the_trust_model_stands_in_the_guarantee_and_is_never_mixed() -> None:

@@ -136,6 +136,10 @@ class Window(NumericRandomizer):
     def report_bits(self) -> int:
         return (self.outputs - 1).bit_length()
 
+    def facts(self) -> dict[str, Any]:
+        """The grid and the window as they are, for parameters that were left to the default."""
+        return {"window": {"steps": self.steps, "width": self.width, "truthful": self.truthful}}
+
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
         scaled = self._scaled(values)
         below = np.floor(scaled).astype(np.int64)
