@@ -196,6 +196,18 @@ def test_the_trust_model_stands_in_the_guarantee_and_is_never_mixed() -> None:
     assert bare.compose(bare).trust == "shuffler"
 
 
+def test_who_has_to_be_honest_depends_on_whose_noise_decides() -> None:
+    dummies = Dummies(16, 1.0, 1e-6)
+    alone, under, over = (
+        dummies_guarantee(dummies, n=10_000, randomizer=one, honest=9_000)
+        for one in (None, KRR(16, 9.0), KRR(16, 2.0))
+    )
+    assert alone.honest_n == under.honest_n == 1  # dummies hide a person from all others together
+    assert "with any number of participants" in alone.lines()[0] and "any number" in under.lines()[0]
+    assert over.honest_n == 9_000 and over.epsilon < 0.5 < under.epsilon
+    assert "if 9,000 of 10,000 people are honest" in over.lines()[0]
+
+
 @pytest.mark.parametrize(("epsilon0", "epsilon"), [(4.0, 0.1048), (6.0, 0.3504), (8.0, 0.9967)])
 def test_the_smaller_of_both_layers_is_quoted(epsilon0: float, epsilon: float) -> None:
     both = dummies_guarantee(Dummies(16, 1.0, 1e-6), n=100_000, randomizer=KRR(16, epsilon0))

@@ -160,7 +160,7 @@ class CentralDP:
         Upper bounds on epsilon at the same `delta`.
     delta : float in [0, 1]
     n, honest_n : int
-        Distinct valid reports, and how many of their owners are assumed honest.
+        Distinct valid reports, and how many of their owners are assumed honest; 1 where others need not be.
     method : str
         Short name of the bound, such as "stronger clones".
     source : str
@@ -265,12 +265,15 @@ class CentralDP:
         )
 
     def _lines_of_dummies(self, delta: str) -> tuple[str, str, str]:
+        whom = f"if {self.honest_n:,} of {self.n:,} people are honest"
+        if self.honest_n == 1:
+            whom = "with any number of participants"
         left = "every answer; there is no local promise"
         if self.colluding < inf:
             left = f"what the local guarantee leaves, epsilon {upward(self.colluding)}"
         return (
             f"the shuffler adds the noise: ({upward(self.honest)}, {delta})-differential privacy against the "
-            f"analyst{'' if self.honest_n < self.n else ' with any number of participants'}",
+            f"analyst {whom}",
             "if the shuffler adds dummies once and as specified and keeps their numbers and its randomness secret",
             f"shuffler and analyst together read {left}",
         )

@@ -174,13 +174,15 @@ def dummies_guarantee(
     both = math.log1p(gamma * math.expm1(alone)) * UP if alone < 700.0 else alone
     lines, source, least = (both, both, math.inf), SOURCE, both * (1.0 - 1e-6)  # exact but for rounding
     people, trusted = whole("n", n, least=1), n if honest is None else whole("honest", honest, least=1, most=n)
+    hidden = 1  # honest people that the promise needs: nobody but the person herself
     if randomizer is not None:
         local = amplify(randomizer, n=people, delta=wanted, honest=trusted)
         lines = (min(both, local.all), min(both, local.honest), randomizer.epsilon)
         least = min(least, local.numeric.lower)
+        hidden = 1 if both <= local.honest else trusted
         source = SOURCE if both <= local.honest else f"{local.source}; dummies are post-processing"
     return CentralDP(
-        all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=trusted,
+        all=lines[0], honest=lines[1], colluding=lines[2], delta=wanted, n=people, honest_n=hidden,
         method=METHOD, source=source, numeric=Bracket(min(least, lines[1]), lines[1]), attack_lower=0.0,
         trust="shuffler",
     )  # fmt: skip

@@ -121,11 +121,19 @@ def amplifies(block: Document) -> bool:
     return upward(block["epsilon"]) != upward(block["colluding"])
 
 
+def adversary_of_dummies(block: Document) -> str:
+    """Against whom the noise of a trusted shuffler protects."""
+    return "the analyst with any number of participants" if block["honest_n"] == 1 else "the analyst"
+
+
 def honesty_assumption(block: Document) -> str:
     """Who has to be honest for the central guarantee that is quoted."""
     n, honest = block["n"], block["honest_n"]
     if block.get("trust") == "shuffler":
-        return "the shuffler adds its dummies once and as specified and keeps their numbers and its randomness secret"
+        dummies = (
+            "the shuffler adds its dummies once, as specified, and keeps their numbers and its randomness secret"
+        )
+        return dummies if honest == 1 else f"{dummies}, and {honest:,} of {n:,} people are honest"
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
     return f"the shuffler and {whom} it mixes are honest"
 

@@ -12,7 +12,7 @@ from dovetail.report.number_format import (
     percent,
     upward,
 )
-from dovetail.report.sections.sentences import amplifies, honesty_assumption, is_stream
+from dovetail.report.sections.sentences import adversary_of_dummies, amplifies, honesty_assumption, is_stream
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def _promises(document: Document) -> Iterator[str]:
     elif _trusts_the_shuffler(document):
         yield (
             f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against "
-            f"the analyst with any number of participants, if {honesty_assumption(central)}."
+            f"{adversary_of_dummies(central)}, if {honesty_assumption(central)}."
         )
     release = document.get("release")
     if isinstance(release, dict) and release.get("releases", 1) > 1:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dovetail.report.number_format import Document, display_name, missing_reason, odds, upward
-from dovetail.report.sections.sentences import amplifies, attack_sentence, guess_gain, guess_sentence, is_stream
+from dovetail.report.sections.sentences import (
+    adversary_of_dummies,
+    amplifies,
+    attack_sentence,
+    guess_gain,
+    guess_sentence,
+    honesty_assumption,
+    is_stream,
+)
 
 STRONG, REASONABLE = 1.0, 10.0  # largest epsilon of each grade
 SCALE = (
@@ -72,8 +80,8 @@ def _promised_by_dummies(document: Document, local: float) -> VerdictLine:
     would = " would hold" if document["mode"] == "rehearsal" else ""
     text = (
         f"The shuffler adds the noise: ε = {upward(central['epsilon'])} with δ = {upward(central['delta'])}{would} "
-        "against the analyst with any number of participants, if the shuffler adds its dummies once and as specified "
-        f"and keeps their numbers secret. Shuffler and analyst together {left}."
+        f"against {adversary_of_dummies(central)}, if {honesty_assumption(central)}. Shuffler and analyst together "
+        f"{left}."
     )
     return VerdictLine("Promised", grade(float(central["epsilon"])), text)
 
