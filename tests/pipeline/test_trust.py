@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import dovetail as dt
 from dovetail.cli.main import app
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
 from dovetail.pipeline.run import run
 from dovetail.plan.with_dummies import plan_with_dummies
+from dovetail.shuffle.dummies.dummies import Dummies
 
 TABLE = pl.DataFrame({"id": range(600), "answer": ["no", "yes", "yes"] * 200})
 ASKED: dict[str, Any] = {
@@ -72,6 +74,18 @@ def test_what_does_not_go_with_dummies_is_refused_in_one_line(changes: dict[str,
     with pytest.raises(ConfigError, match=message) as refused:
         run({**ASKED, **changes}, table=TABLE)
     assert "\n" not in str(refused.value)
+
+
+def test_dummies_go_with_a_uniform_shuffle_and_symbols_alone() -> None:
+    groups = dt.Groups.from_labels(["a", "b"] * 300)
+    asked = {"private": "answer", "categories": ["no", "yes", "maybe"], "dummies": Dummies(3, 1.0, 1e-6)}
+    grouped = dt.Collection.of(
+        TABLE, randomizer=dt.KRR(k=3, epsilon=1.0), shuffler=lambda public: dt.WithinGroups(groups), **asked
+    )
+    with pytest.raises(UnsupportedError, match="uniform shuffle of everybody"):
+        dt.rehearse(grouped, rng=dt.simulation(1))
+    with pytest.raises(ParameterError, match="need reports that are symbols"):
+        dt.Collection.of(TABLE, randomizer=dt.Unary(k=3, epsilon=1.0), **asked)
 
 
 def test_the_planner_and_run_promise_the_same(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 
 from dovetail.core.checks import probability, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import ParameterError
+from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
 from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
@@ -194,7 +194,10 @@ class Collection:
     @cached_property
     def shuffler(self) -> Shuffler:
         """The shuffler fitted to the public columns."""
-        return Uniform(self.n) if self.fit is None else self.fit(self.survey.public)
+        found = Uniform(self.n) if self.fit is None else self.fit(self.survey.public)
+        if found.keeps_places and (self.dummies is not None or self.classes is not None):
+            raise UnsupportedError("dummies and epsilons by class go with a uniform shuffle of everybody.")
+        return found
 
     @property
     def categories(self) -> list[str] | None:
