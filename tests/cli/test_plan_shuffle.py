@@ -23,6 +23,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pl.DataFrame({"x": draw.random(200), "y": draw.random(200)}).write_parquet("points.parquet")
     pl.DataFrame({"lat": draw.uniform(47, 47.1, 200), "lon": draw.uniform(8, 8.1, 200)}).write_csv("places.csv")
     pl.DataFrame({"from": range(50), "to": [(i + 1) % 51 for i in range(50)]}).write_csv("edges.csv")
+    pl.DataFrame({"x": [1e308, -1e308, 1.0], "y": [1.0, 2.0, 3.0]}).write_csv("far.csv")
+    pl.DataFrame({"x": [1e-300, 2e-300, 0.0], "y": [0.0, 0.0, 0.0]}).write_csv("tiny.csv")
+    pl.DataFrame({"label": [0.1 + 0.2, 0.3, 0.3]}).write_csv("rounded.csv")
     pl.DataFrame({"group": [0, 0, 1, 1, 1], "person": [0, 1, 1, 2, 3]}).write_csv("groups.csv")
 
 
@@ -67,6 +70,9 @@ MISTAKES = {
                   "--alpha", "1"], "no column 'z'"),
     "text as radius labels": (["--labels", "people.csv", "--columns", "town", "--radius", "1", "--alpha", "1"],
                               "no numbers"),
+    "far away": (["--points", "far.csv", "--radius", "1", "--alpha", "1"], "at most 1e+100 in size"),
+    "all but one place": (["--points", "tiny.csv", "--nearest", "2", "--alpha", "1"], "must span 0 or at least"),
+    "rounded labels": (["--labels", "rounded.csv", "--alpha", "1"], "differ by more than rounding"),
     "unknown person": (["--edges", "edges.csv", "--n", "10", "--alpha", "1"], "10"),
     "no file": (["--labels", "none.csv", "--alpha", "1"], "no such file"),
     "planar without a plane": ([*PLANS["near labels"], "--shuffler", "planar", "--alpha", "1"], "plane"),

@@ -9,7 +9,7 @@ from tests.pipeline.surveys import numeric, rehearsal, survey
 
 import dovetail as dt
 from dovetail.core.entropy import simulation
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, DataError
 from dovetail.estimate.local import DebiasedEstimator, GroupShares
 from dovetail.pipeline.config.sections import GroupsSection
 from dovetail.pipeline.evaluate.attacks import ColumnKnowledge
@@ -149,3 +149,32 @@ def test_people_of_equal_texts_vote_first() -> None:
     seats = places(["colour"], colour=pl.Series(colours))
     assert (colours[seats] == colours[:10, None]).all()
     assert (survey()["age"].to_numpy()[seats] == survey()["age"].to_numpy()[:10, None]).all()
+
+
+def test_a_run_compares_texts_and_numbers_that_are_known_besides() -> None:
+    draw = np.random.default_rng(3)
+    table = survey().with_columns(town=pl.Series(draw.choice(["a", "b"], 600)), size=pl.Series(draw.random(600)))
+    public = {"data": {"public": ["age", "town", "size"]}, "shuffle": BY_AGE}
+    quick = {"trials": 2, "targets": 50, "similar": ["town", "size"]}
+    found = go(table, **public, attack=quick)["within_groups"].attacks
+    assert not isinstance(found, Missing)
+    assert all(
+        isinstance(found[name], MeasuredAttack) for name in ("sender posterior", "majority vote", "correlation")
+    )
+    mixed = table.with_columns(town=pl.Series(["1", "b"] * 300))
+    with pytest.raises(DataError, match="column 'town': 300 values are no numbers"):
+        go(mixed, **public, attack=quick)
+
+
+def test_numbers_known_besides_may_be_of_any_size() -> None:
+    draw = np.random.default_rng(4)
+    plain = draw.integers(0, 1000, 600).astype(np.float64)
+    ours = places(["income"], income=pl.Series(plain))
+    for factor in (2.0**1010, 2.0**-1010):
+        np.testing.assert_array_equal(ours, places(["income"], income=pl.Series(plain * factor)))
+
+
+def test_labels_that_rounding_alone_tells_apart_are_refused_before_anything_is_shuffled() -> None:
+    table = survey().with_columns(dose=pl.Series([0.1 + 0.2, 0.3] * 300))
+    with pytest.raises(DataError, match="`labels` must differ by more than rounding, got 0"):
+        go(table, data={"public": ["age", "dose"]}, shuffle={**BY_AGE, "groups": {"labels": "dose"}}, attack=QUICK)

@@ -348,3 +348,47 @@ def test_bad_input_is_refused_in_one_line(make: Callable[[], object], error: typ
     with pytest.raises(error, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+ENDS = np.array([[1e308, -1e308], [0.0, 1e-300], [1.0, 1.0], [1.0, 0.5]])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda points: Groups.within_radius(points, 1.0), lambda points: Groups.nearest(points, 2)]
+)
+def test_coordinates_whose_distances_are_no_numbers_are_refused(make: Callable[[Any], Groups]) -> None:
+    with pytest.raises(DataError, match=r"`points` must be at most 1e\+100 in size.* got 1 that are not"):
+        make(ENDS)
+    with pytest.raises(DataError, match="`points` must span 0 or at least 1e-100, got 1e-300"):
+        make([[0.0, 0.0], [1e-300, 1e-300]])
+    assert make(ENDS[1:]).n == 3  # 1e-300 beside 1 is 0, as in every sum with it
+
+
+def test_a_radius_whose_square_vanishes_is_refused() -> None:
+    with pytest.raises(DataError, match="`radius` must be 0 or at least 1e-100, got 1e-300"):
+        Groups.within_radius(ENDS[1:], 1e-300)
+    with pytest.raises(DataError, match="`radius` must be 0 or at least 1e-100, got 1e-300"):
+        Groups.within_radius(ENDS[1:], [0.0, 1e-300, 1.0])
+    assert len(Groups.within_radius(ENDS[[2, 2, 3]], 0.0)) == 1
+
+
+def test_windows_of_the_largest_numbers_do_not_overflow() -> None:
+    assert Groups.from_labels([1e308, -1e308, 0.0, 1e-300], radius=1e308).largest == 4
+    assert Groups.from_labels([1.7e308, -1.7e308, 0.0, 1e-300], radius=1e308).largest == 2
+
+
+@pytest.mark.parametrize("labels", [[0.1 + 0.2, 0.3, 0.3], ["0.30000000000000004", "0.3", "0.3"]])
+def test_labels_that_rounding_alone_tells_apart_are_refused(labels: list[Any]) -> None:
+    for same in (labels, np.array(labels, dtype=object)):
+        with pytest.raises(DataError, match=r"than rounding, got 0\.3 and 0\.30000000000000004: round"):
+            Groups.from_labels(same)
+    if isinstance(labels[0], float):
+        with pytest.raises(DataError, match="more than rounding"):
+            Groups.from_labels(labels, radius=0.0)
+        assert Groups.from_labels(labels, radius=1e-9).largest == 3
+
+
+def test_neighbouring_labels_that_are_no_rounding_are_kept() -> None:
+    assert len(Groups.from_labels([0.3, 0.3001] * 2)) == 2
+    assert len(Groups.from_labels([2.0**53, 2.0**53 + 2] * 2)) == 2  # numbers of people, say
+    assert len(Groups.from_labels(["0.3", "0.30", "x"] * 2)) == 3

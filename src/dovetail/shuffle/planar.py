@@ -30,7 +30,7 @@ from dovetail.shuffle.fitting.fitted_shuffler import FittedShuffler
 from dovetail.shuffle.fitting.missing_people import check_present, restrict_groups
 from dovetail.shuffle.fitting.mixing import average_mixing
 from dovetail.shuffle.groups.groups import Groups, need_groups
-from dovetail.shuffle.groups.neighbours import check_points
+from dovetail.shuffle.groups.neighbours import check_points, refuse_vanishing
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.kd_order import kd_order
 from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
@@ -307,6 +307,7 @@ class PlanarLaplace(FittedShuffler):
 def check_plane(points: ArrayLike, n: int) -> Points:
     """`points` as finite coordinates (n, 2)."""
     given = check_points(points)
+    refuse_vanishing(given)
     if given.shape != (n, 2):
         raise DataError(f"`points` must be {n:,} points in the plane, got shape {given.shape}.")
     return np.array(given, dtype=np.float64)

@@ -122,7 +122,10 @@ def _column(train: pl.Series, fresh: pl.Series, category: bool) -> Column:
     if numbers is not None:
         if _numbers(fresh) is None:
             raise DataError(_text_among_numbers(fresh, "fresh"))
-        deviation = float(numbers.std())
+        with np.errstate(over="ignore"):
+            deviation = float(numbers.std())
+        if not np.isfinite(deviation):
+            raise DataError(f"train: column {train.name!r} holds numbers too large to be squared; ignore it.")
         if np.ptp(numbers) == 0.0:
             raise DataError(f"train: column {train.name!r} is constant, which gives no scale; ignore it.")
         return Column(train.name, float(numbers.mean()), deviation)

@@ -31,6 +31,7 @@ from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.groups.groups import Groups
+from dovetail.shuffle.groups.neighbours import refuse_rounded_apart
 
 Points = NDArray[np.float64]  # (n, d)
 
@@ -41,7 +42,7 @@ UNPUBLISHED = {"path", "table", "duplicates", "unconfirmed", *FileFormat.model_f
 
 def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:
     """The collection that a configuration describes; its table is read, checked and put into a random order."""
-    survey = read_survey(settings.data, rng, table=table, numbers=settings.numbers)
+    survey = read_survey(settings.data, rng, table=table, numbers=settings.numbers, compared=settings.attack.similar)
     honest = settings.promise.honest
     if honest is not None and honest > survey.n:
         raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got {honest:,}.")
@@ -130,8 +131,9 @@ def build_groups(section: GroupsSection, survey: Survey) -> Groups:
         return Groups.within_radius(points, section.radius)
     if section.radius:
         return Groups.from_labels(survey.numbers([section.labels])[:, 0], radius=section.radius)
-    codes = survey.public[section.labels].cast(pl.String).rank("dense").to_numpy()
-    return Groups.from_labels(codes)
+    text = survey.public[section.labels].cast(pl.String)
+    refuse_rounded_apart(text.unique().to_numpy())
+    return Groups.from_labels(text.rank("dense").to_numpy())
 
 
 def build_shuffler(section: ShuffleSection, public: PublicData, *, name: str = "") -> Shuffler:

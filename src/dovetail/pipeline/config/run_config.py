@@ -42,7 +42,7 @@ class RunConfig(Section):
         """Public columns that must be numbers."""
         groups = self.shuffle.groups
         measured = [] if groups is None or (groups.labels is not None and not groups.radius) else groups.columns
-        return list(dict.fromkeys([*measured, *self.attack.similar]))
+        return list(dict.fromkeys(measured))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

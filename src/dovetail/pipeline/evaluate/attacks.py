@@ -126,8 +126,10 @@ class ColumnKnowledge(Knowledge):
 
 
 def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread = numbers.std(axis=0)
-    return numbers / np.where(spread > 0.0, spread, 1.0)
+    size = np.frexp(np.abs(numbers).max(axis=0))[1]
+    plain = np.ldexp(np.ldexp(numbers, -(size // 2)), size // 2 - size)  # in two steps: squares must not overflow
+    spread = plain.std(axis=0)
+    return np.asarray(plain / np.where(spread > 0.0, spread, 1.0))
 
 
 def attacks(

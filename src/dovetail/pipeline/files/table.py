@@ -17,7 +17,7 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.pipeline.config.sections import DataSection, FileFormat
 from dovetail.pipeline.files.csv_text import read_csv
-from dovetail.pipeline.files.spelling import spelled
+from dovetail.pipeline.files.spelling import plain_numbers, read_numbers, spelled
 
 _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum, pl.Null)
 _READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -60,7 +60,9 @@ class Survey:
         return np.column_stack([numeric(self.public[name]) for name in columns])
 
 
-def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = ()) -> Survey:
+def read_survey(
+    data: DataSection, rng: Entropy, *, table: Any = None, numbers: Sequence[str] = (), compared: Sequence[str] = ()
+) -> Survey:
     """Read, check and encode the declared columns; then permute the rows with `rng`.
 
     Parameters
@@ -72,6 +74,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
         Anything that speaks the Arrow interface (polars, pandas, duckdb, pyarrow), instead of `data.path`.
     numbers : column names
         Public columns that must be finite numbers.
+    compared : column names
+        Public columns that must be finite numbers if one of their values is a number.
 
     Raises
     ------
@@ -80,6 +84,8 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
     """
     given = table_of(data, table)
     frame = columns_of(given, data, numbers=numbers)
+    told = [name for name in compared if name not in numbers and _tells_numbers(frame[name], data)]
+    frame = frame.with_columns([plain_numbers(frame[name], data) for name in told])
     if frame.height == 0:
         raise DataError("the table has no rows.")
     if data.person is not None:
@@ -87,7 +93,7 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
     column = frame[data.private]
     for name in data.public:
         refuse_missing(frame[name], f"public column {name!r}")
-    for name in numbers:
+    for name in [*numbers, *told]:
         numeric(frame[name])
     categories: tuple[str, ...] | None = None
     if data.numeric:
@@ -104,6 +110,11 @@ def read_survey(data: DataSection, rng: Entropy, *, table: Any = None, numbers: 
         identity=shuffled.select([*named, data.private]) if named else given.with_columns(frame),
         people=shuffled.select(named),
     )
+
+
+def _tells_numbers(column: pl.Series, data: DataSection) -> bool:
+    """Whether a value is a number, so that the others have to be."""
+    return column.dtype != pl.String or read_numbers(column, data).is_not_null().any()
 
 
 def canonical(frame: pl.DataFrame) -> bytes:

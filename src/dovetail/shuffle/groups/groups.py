@@ -70,10 +70,15 @@ class Groups:
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, radius: float | None = None) -> Groups:
-        """People with equal labels, or with number labels at most `radius` apart; missing labels are refused."""
+        """People with equal labels, or with number labels at most `radius` apart; missing labels are refused.
+
+        So are labels that rounding alone tells apart, such as 0.1 + 0.2 and 0.3, where equal ones are asked for.
+        """
         codes, values = neighbours.encode_labels(labels)
         each = np.arange(values.size)
         reach = None if radius is None else not_negative_or_infinite("radius", radius)
+        if not reach:
+            neighbours.refuse_rounded_apart(values)
         first, last = (each, each + 1) if reach is None else neighbours.windows(values, values, reach)
         return cls(codes.size, *distinct.label_windows(codes, first, last))
 
@@ -87,6 +92,8 @@ class Groups:
         """
         given = neighbours.check_points(points)
         reach = neighbours.check_radius(radius, len(given))
+        if metric != "haversine":
+            neighbours.refuse_vanishing(given, reach)
         if metric not in distances.NORMS and metric != "haversine":
             return cls(len(given), *distinct.one_row_each(distances.within(given, reach, metric)))
         if metric == "haversine":
@@ -105,6 +112,7 @@ class Groups:
     def nearest(cls, points: ArrayLike, k: int) -> Groups:
         """For each person the k nearest people, the person included; equal distances go by index."""
         given = neighbours.check_points(points)
+        neighbours.refuse_vanishing(given)
         return cls(len(given), *distinct.one_row_each(neighbours.nearest(given, k)))
 
     @classmethod

@@ -19,6 +19,7 @@ Points = NDArray[np.float64]  # (n, d)
 Reach = float | NDArray[np.float64]  # one, or (n,)
 
 _CHUNK = 20_000  # people whose neighbours are listed at once
+_LARGEST = 1e100  # of coordinates and, inverted, of their span: squares of distances neither overflow nor vanish
 _SLACK = 1e-12  # relative difference below which two distances are compared by the one formula of `_distances`
 
 
@@ -43,6 +44,23 @@ def encode_labels(labels: ArrayLike) -> tuple[Places, NDArray[Any]]:
     return codes.astype(np.int64), values
 
 
+def refuse_rounded_apart(values: NDArray[Any]) -> None:
+    """Refuse sorted distinct labels that are one number but for its rounding, such as 0.1 + 0.2 and 0.3."""
+    try:
+        numbers = np.unique(values.astype(np.float64)) if values.dtype.kind in "fUO" else np.empty(0)
+    except (TypeError, ValueError):
+        return
+    numbers = numbers[np.isfinite(numbers)]
+    close = np.diff(numbers) <= 2.0 * np.spacing(np.abs(numbers[:-1]))
+    first = np.flatnonzero(close & (numbers[:-1] % 1.0 != 0.0))
+    if first.size:
+        one, other = numbers[first[0]], numbers[first[0] + 1]
+        raise DataError(
+            f"`labels` must differ by more than rounding, got {float(one)!r} and {float(other)!r}: round them, or "
+            "give a `radius` above 0."
+        )
+
+
 def windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[Places, Places]:
     """For each centre the range [first, last) of the sorted distinct numbers with |difference| <= reach.
 
@@ -56,6 +74,11 @@ def windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[
                 "`labels` must be below 2^53 in size when `radius` is given, so that differences are exact."
             )
         values, centres = values.astype(np.float64), centres.astype(np.float64)
+    with np.errstate(over="ignore"):  # what overflows is out of reach, as it is in truth
+        return _windows(values, centres, reach)
+
+
+def _windows(values: NDArray[Any], centres: NDArray[Any], reach: Reach) -> tuple[Places, Places]:
     first = np.searchsorted(values, centres - reach, side="left")
     last = np.searchsorted(values, centres + reach, side="right")
     most = values.size - 1
@@ -81,6 +104,16 @@ def check_radius(radius: ArrayLike, n: int) -> Reach:
     return float(each[0]) if (each == each[0]).all() else each.astype(np.float64)
 
 
+def refuse_vanishing(points: Points, reach: Reach = 0.0) -> None:
+    """Refuse points and radii so small that the squares of all distances are 0."""
+    least = 1.0 / _LARGEST
+    span, radius = float(np.ptp(points, axis=0).max()), np.asarray(reach)[np.asarray(reach) > 0.0]
+    if 0.0 < span < least:
+        raise DataError(f"`points` must span 0 or at least {least:g}, got {span:g}: take a smaller unit.")
+    if radius.size and radius.min() < least:
+        raise DataError(f"`radius` must be 0 or at least {least:g}, got {radius.min():g}: take a smaller unit.")
+
+
 def check_points(points: ArrayLike) -> Points:
     """Finite coordinates (n, d); a list of numbers is one column."""
     try:
@@ -94,6 +127,8 @@ def check_points(points: ArrayLike) -> Points:
             f"`points` must be coordinates (n,) or (n, d) of at least one person, got shape {given.shape}."
         )
     _refuse_some("points", "finite", given, np.asarray(~np.isfinite(given).all(axis=1)))
+    most = f"at most {_LARGEST:g} in size, so that distances are finite"
+    _refuse_some("points", most, given, np.asarray((np.abs(given) > _LARGEST).any(axis=1)))
     return given
 
 
