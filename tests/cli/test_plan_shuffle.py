@@ -70,6 +70,12 @@ MISTAKES = {
                   "--alpha", "1"], "no column 'z'"),
     "text as radius labels": (["--labels", "people.csv", "--columns", "town", "--radius", "1", "--alpha", "1"],
                               "no numbers"),
+    "no alpha": (PLANS["near labels"], "either --alpha or --frontier"),
+    "both": ([*PLANS["near labels"], "--alpha", "1", "--frontier", "1"], "either --alpha or --frontier"),
+    "a frontier of words": ([*PLANS["near labels"], "--frontier", "1,b"], "`--frontier` must be numbers"),
+    "a frontier saved": ([*PLANS["near labels"], "--frontier", "1", "--out", "x.npz"], "--out goes with --alpha"),
+    "a page of one alpha": ([*PLANS["near labels"], "--alpha", "1", "--report", "x.html"], "--report goes with"),
+    "a frontier of few": (["--groups", "groups.csv", "--frontier", "1"], "32 to 200,000 people, got 4"),
     "far away": (["--points", "far.csv", "--radius", "1", "--alpha", "1"], "at most 1e+100 in size"),
     "all but one place": (["--points", "tiny.csv", "--nearest", "2", "--alpha", "1"], "must span 0 or at least"),
     "rounded labels": (["--labels", "rounded.csv", "--alpha", "1"], "differ by more than rounding"),
@@ -85,3 +91,14 @@ def test_a_mistake_gets_one_line(mistake: str, capsys: pytest.CaptureFixture[str
     assert invoke(["plan-shuffle", *arguments]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and hint in lines[0], lines
+
+
+def test_a_list_of_alphas_is_compared_in_a_table_a_document_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["plan-shuffle", *PLANS["near labels"], "--frontier", "1,64"]
+    assert invoke([*command, "--json", "--report", "page.html"]) == 0, capsys.readouterr().err
+    document = json.loads(capsys.readouterr().out)
+    assert [each["asked"] for each in document["points"]] == [None, None, 1.0, 64.0]
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "What alpha buys" in page and page.count("<svg") == 2 and document["sentence"][1:] in page
+    assert invoke([*command, "--report", "page.html"]) == 2 and "--force" in capsys.readouterr().err
+    assert invoke(command) == 0 and "told apart" in capsys.readouterr().out.replace("\n", " ")

@@ -12,6 +12,7 @@ import typer
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
+from dovetail.cli.planning.frontier import FrontierOptions, show_frontier
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -114,8 +115,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _plan_shuffle(
-    alpha: Annotated[float, typer.Option(help="Order privacy wanted, nats.")],
     grouping: Grouping,
+    comparing: FrontierOptions,
+    alpha: Annotated[float | None, typer.Option(help="Order privacy wanted, nats; or give --frontier.")] = None,
     shuffler: Annotated[
         str,
         typer.Option(help="Which shuffler; an unknown name is answered with all of them."),
@@ -127,8 +129,18 @@ def _plan_shuffle(
 ) -> None:
     """What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.
 
+    With --frontier a list of alphas is compared by what remains to be learned of regions and by the success of an
+    attack on simulated values, beside uniform shuffles and none: where alpha buys nothing, and where it costs
+    everything. Only public columns are read.
+
     Example: dovetail plan-shuffle --labels ages.csv --columns age --radius 1 --alpha 4
     """
+    if (alpha is None) == (comparing.frontier is None):
+        raise ParameterError("give either --alpha or --frontier.")
+    if comparing.frontier is not None and out is not None:
+        raise ParameterError("--out goes with --alpha, not with --frontier.")
+    if comparing.frontier is None and comparing.report is not None:
+        raise ParameterError("--report goes with --frontier.")
     kind, path = grouping.source()
     from dovetail.core.registries import SHUFFLERS
     from dovetail.core.stages import PublicData
@@ -139,6 +151,9 @@ def _plan_shuffle(
     kind_of_shuffler = SHUFFLERS[shuffler]
     if not kind_of_shuffler.needs_groups and not kind_of_shuffler.settings():
         raise ParameterError(f"--shuffler {shuffler} is fitted to nothing: it costs no promise about groups.")
+    if comparing.frontier is not None:
+        show_frontier(comparing, groups, points, shuffler=shuffler, force=force, as_json=as_json)
+        return
     tell(f"fit the shuffler to {groups.n:,} people")
     fitted = kind_of_shuffler.from_public(PublicData(groups.n, groups, points), alpha=alpha)
     document = _document(fitted, groups)
