@@ -168,7 +168,8 @@ def test_batches_with_too_few_valid_reports_are_named() -> None:
     sealed = seal(world.campaign, [0] * 20, round=1)
     world.analyzer.receive(batch(world.campaign, [each[:-1] + b"x" for each in sealed[:3]] + sealed[3:]))
     found = world.answers.guarantee()
-    assert found["short"] == [{"t": 1, "sent": 20, "n": 17, "smallest": 17}]
+    short = {"t": 1, "sent": 20, "n": 17, "smallest": 17, "block": None, "own_alpha": None}
+    assert found["short"] == [short]
     assert "17 of 20" in words(world)["Fewer valid reports than planned"]["meaning"]
     assert world.answers.status()["batches"][0]["short"]
 
@@ -197,3 +198,18 @@ def test_before_the_first_batch_the_cap_is_told_and_nothing_is_called_zero() -> 
     assert not any(line.figure.endswith("= 0") for line in told.values())
     later = {line.name: line for line in guarantee_sentences(asked, campaign_guarantees(asked, [full(100)]))}
     assert "Spent so far: ε = 1, in 1 batch" in later["All reports of one device"].meaning
+
+
+def test_reports_of_two_versions_leave_an_order_private_batch_without_a_central_guarantee() -> None:
+    within = campaign(shuffle=SLOTS + "shuffler = 'within_groups'\n[shuffle.groups]\nlabels = 'region'")
+    assert isinstance(batch_guarantee(within, ReleasedBatch(1, 50, 50, 50, block=20)).central, CentralDP)
+    mixed = batch_guarantee(within, ReleasedBatch(1, 50, 50, 30, block=20)).central
+    assert isinstance(mixed, Missing) and "two versions" in mixed.reason
+
+
+def test_the_dishonest_sit_in_the_smallest_group_of_an_order_private_batch() -> None:
+    within = campaign(
+        shuffle=SLOTS + "shuffler = 'within_groups'\n[shuffle.groups]\nlabels = 'region'",
+        promise="assumed_dishonest = 5",
+    )
+    assert honest_people(within, ReleasedBatch(1, 50, 50, 50, block=20)) == 15

@@ -15,6 +15,7 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
+from dovetail.report.document import Missing
 from dovetail_protocol.campaign import Campaign
 
 REGIONS = ["east"] * 30 + ["west"] * 20
@@ -118,3 +119,62 @@ def test_a_slot_that_the_public_table_does_not_have_stops_no_query(tmp_path: Pat
     one, sealed = analyzer(asked, slots), seal(asked, [20, 30], round=1)
     one.receive(batch(asked, [int(slot).to_bytes(4) + each for slot, each in zip((3, 50), sealed, strict=True)]))
     assert list(one.answers(asked.id).latest().by_group) == [""]
+
+
+def test_a_batch_mixed_inside_groups_quotes_the_central_guarantee_of_its_smallest_group(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, 'name = "krr"\nk = 2\nepsilon = 1.0', "shuffler = 'within_groups'")
+    one, present = analyzer(asked, slots), np.arange(50) % 7 != 0
+    one.receive(release(asked, slots, [0] * 50, np.ones(50, dtype=bool), round=1))
+    one.receive(release(asked, slots, [0] * 50, present, round=2, bad=20))  # 25 in the east, of whom 5 are left
+    answers, randomizer = one.answers(asked.id), dt.KRR(k=2, epsilon=1.0)
+    east, west = int(present[:30].sum()) - 20, int(present[30:].sum())
+    assert 1 < east < west < 20
+    for t, n in ((1, 20), (2, east)):
+        found = answers.guarantee(t)
+        assert (found["block"], found["central"]["n"]) == (n, n)
+        assert found["central"]["epsilon"] == dt.amplify(randomizer, n=n, delta=1e-6).epsilon
+    both = dt.compose([dt.account.ShuffledRound(1.0, 20), dt.account.ShuffledRound(1.0, east)], delta=1e-6)
+    assert answers.guarantee()["all_rounds"]["epsilon"] == both.epsilon
+    told = " ".join(str(line) for line in answers.guarantee()["words"])
+    assert f"{east} of them in the smallest public group" in told
+
+
+def test_a_group_of_one_valid_report_leaves_no_central_guarantee(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    one, present = analyzer(asked, slots), np.arange(50) >= 29
+    one.receive(release(asked, slots, [20.0] * 50, present, round=1))
+    found = one.answers(asked.id).guarantee(1)
+    assert found["block"] == 1 and "hides among nobody" in found["central"]["reason"]
+
+
+def test_a_rase_that_mixes_everybody_quotes_everybody_and_a_refined_one_the_alpha_of_the_public_groups(
+    tmp_path: Path,
+) -> None:
+    rule = "shuffler = 'rase'\nalpha = {alpha}\nrefine = 'blocks'\nk = 5"
+    asked, slots = order_private(tmp_path, LAPLACE, rule.format(alpha=1.0))
+    one = analyzer(asked, slots)
+    one.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1))
+    assert one.answers(asked.id).guarantee(1)["block"] == 50
+    assert one.answers(asked.id).guarantee()["alpha_of_a_batch"] == 0.0
+    asked, slots = order_private(tmp_path, LAPLACE, rule.format(alpha=200.0))
+    one, present = analyzer(asked, slots), np.arange(50) % 7 != 0
+    for t, here in ((1, np.ones(50, dtype=bool)), (2, present)):
+        one.receive(release(asked, slots, [20.0] * 50, here, round=t))
+    own = slots.shuffler.facts()["own_alpha"]
+    assert own > slots.shuffler.guarantee.alpha
+    assert own >= slots.shuffler.restrict(present).facts()["own_alpha"]  # of fewer people, nearer together
+    found = one.answers(asked.id).guarantee()
+    assert found["alpha_of_a_batch"] == own and found["alpha_of_all_batches"] == 2 * own
+    assert "uniform" in found["latest"]["central"]["reason"]
+
+
+def test_an_order_that_is_not_uniform_or_whose_table_is_not_at_hand_has_no_central_guarantee(tmp_path: Path) -> None:
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'mallows'\nalpha = 40.0", labels=1 + CHAIN)
+    one = analyzer(asked, slots)
+    one.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1))
+    assert isinstance(one.answers(asked.id).guarantees().composed, Missing)
+    assert one.answers(asked.id).guarantee(1)["block"] is None
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    bare = Analyzer(AnalyzerCampaigns.of((asked,), (ANALYZER,)), store=store(), clock=FrozenClock(NOON))
+    bare.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1))
+    assert "public table" in bare.answers(asked.id).guarantee(1)["central"]["reason"]

@@ -196,8 +196,8 @@ def _order(campaign: Campaign) -> str:
     inside = f"{rule.settings['k']:,} refined groups only, not the public ones" if refined else "the public groups"
     alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g} inside {inside}"
     return (
-        f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; no "
-        "amplification by shuffling is claimed"
+        f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; "
+        "amplification by shuffling is claimed of released batches alone, where groups are mixed evenly"
     )
 
 

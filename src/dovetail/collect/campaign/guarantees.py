@@ -25,6 +25,7 @@ from dovetail.report.document import Missing
 from dovetail_protocol.budget import cost
 from dovetail_protocol.campaign import Campaign
 
+MIXED_VERSIONS = "a batch holds reports of two versions of the campaign, which tell their senders apart"
 FEW = 8  # different batch sizes that are composed; more are rounded down to as many
 
 
@@ -42,12 +43,24 @@ class ReleasedBatch:
         Valid ones.
     smallest : int
         Valid ones in the smallest crowd that has any: of one public group, under one version; n where all are one.
+    block : int, optional
+        Order-private batches: valid ones in the smallest set of roster slots that are mixed uniformly and have any;
+        None where the order is not uniform inside such sets, or the public table is not at hand.
+    own_alpha : float, optional
+        What the order tells inside the public groups, where the shuffler's alpha is about others.
     """
 
     t: int
     sent: int
     n: int
     smallest: int
+    block: int | None = None
+    own_alpha: float | None = None
+
+    @property
+    def crowd(self) -> int:
+        """Valid reports that everybody's is hidden among, at worst."""
+        return self.smallest if self.block is None else min(self.smallest, self.block)
 
 
 @dataclass(frozen=True)
@@ -120,28 +133,31 @@ def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) ->
 
 def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarantee:
     """The central guarantee of one batch, or why there is none."""
-    honest, why = honest_people(campaign, released), reason_without_central(campaign)
+    honest, why = honest_people(campaign, released), reason_without_central(campaign, [released])
     if why is None and honest < 2:
         why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
     if why is not None:
         return BatchGuarantee(released, honest, Missing(why))
     randomizer = from_device(campaign.mechanism)
-    return BatchGuarantee(released, honest, _central(randomizer, released.smallest, honest, campaign.promise.delta))
+    return BatchGuarantee(released, honest, _central(randomizer, released.crowd, honest, campaign.promise.delta))
 
 
 def honest_people(campaign: Campaign, released: ReleasedBatch) -> int:
     """How many honest people everybody hides among, in the smallest crowd and at worst; may be negative."""
     promise, n = campaign.promise, released.n
     honest = min(n if promise.assumed_honest is None else promise.assumed_honest, n - promise.assumed_dishonest)
-    return released.smallest - (n - honest)
+    return released.crowd - (n - honest)
 
 
-def reason_without_central(campaign: Campaign) -> str | None:
-    """Why this campaign has no central guarantee; None where it has."""
-    if campaign.order_private:
+def reason_without_central(campaign: Campaign, released: Sequence[ReleasedBatch]) -> str | None:
+    """Why these batches have no central guarantee; None where they have."""
+    if campaign.order_private and any(each.block is None for each in released):
         return (
-            "amplification is quoted for uniform shuffles of a whole batch; this one comes out at public roster slots"
+            "amplification is quoted for uniform shuffles, here inside public groups that the released batch shows "
+            "and by an analyzer that has the public table; of this order none is known"
         )
+    if campaign.order_private and any(each.smallest < each.n for each in released):
+        return MIXED_VERSIONS
     if campaign.promise.authentication == "none":
         return "anybody may send any number of reports, so that distinct people are not assured"
     return None
@@ -156,7 +172,7 @@ def compose_batches(
     choice of rounds that does not depend on the device's values. A person whose batch holds nobody else who is honest
     still has her own randomizer: n = 1.
     """
-    why = reason_without_central(campaign)
+    why = reason_without_central(campaign, released)
     if why is not None or not most:
         return Missing(why or "no batch has been counted yet")
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
@@ -172,10 +188,13 @@ def order_alpha(campaign: Campaign, released: Sequence[ReleasedBatch]) -> float 
     """What the order of one batch may tell about who in a public group sent which report."""
     if not campaign.order_private:
         return 0.0
-    if "refine" in campaign.shuffle.settings:
-        return Missing("the campaign's alpha holds inside the refined groups only, not for the public ones")
     if any(each.smallest < each.n for each in released):
-        return Missing("a batch holds reports of two versions of the campaign, which tell their senders apart")
+        return Missing(MIXED_VERSIONS)
+    if "refine" in campaign.shuffle.settings:
+        own = [each.own_alpha for each in released if each.own_alpha is not None]
+        if own and len(own) == len(released):
+            return max(own)
+        return Missing("the campaign's alpha holds inside the refined groups only, not for the public ones")
     return campaign.shuffle.alpha or 0.0
 
 

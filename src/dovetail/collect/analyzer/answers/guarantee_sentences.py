@@ -73,8 +73,8 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
             f"{name} (round {released.t:,})", "", f"No promise beyond that of single reports: {central.reason}."
         )
     hidden = f"{released.n:,} valid reports of distinct devices"
-    if released.smallest < released.n:
-        hidden += f", {released.smallest:,} of them in the smallest public group"
+    if released.crowd < released.n:
+        hidden += f", {released.crowd:,} of them in the smallest public group"
     notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",

@@ -44,6 +44,7 @@ class CampaignAnswers:
     def __init__(self, campaign: Campaign, store: AnalyzerStore, slots: RosterSlotEstimator | None = None) -> None:
         self.campaign, self._store, self._slots = campaign, store, slots
         self._rounds: dict[str, RoundEstimates] = {}
+        self._mixed: dict[str, tuple[int | None, float | None]] = {}
 
     def batches(self) -> list[BatchRecord]:
         """Counted batches, by the round that they closed with."""
@@ -211,7 +212,10 @@ class CampaignAnswers:
         return self._rounds[batch.id]
 
     def _released(self, batch: BatchRecord) -> ReleasedBatch:
-        return ReleasedBatch(batch.rounds[-1], batch.count, batch.n, batch.smallest)
+        if self._slots is not None and batch.id not in self._mixed:
+            self._mixed[batch.id] = self._slots.mixed(self._store.reports_by_slot(batch.id))
+        block, alpha = self._mixed.get(batch.id, (None, None))
+        return ReleasedBatch(batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha)
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
         shares: IntervalEstimates = shares_of(estimate, self.labels, None)

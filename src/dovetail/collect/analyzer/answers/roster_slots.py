@@ -75,6 +75,21 @@ class RosterSlotEstimator:
         found = estimator.solve(estimator.tally(reports, labels), _mixing(np.clip(moved, 0.0, 1.0)))
         return {self.names[group]: found.group(row) for row, group in enumerate(groups)}
 
+    def mixed(self, placed: ReportsBySlot) -> tuple[int | None, float | None]:
+        """Valid reports in the smallest uniformly mixed set of slots that has any, and alpha for the public groups.
+
+        None for either where the order has none, or was signed by a shuffler that has another table.
+        """
+        pairs = list(placed)
+        slots = np.array([slot for slot, _ in pairs], dtype=np.int64)
+        valid = np.array([bool(report) for _, report in pairs], dtype=np.bool_)
+        if slots.max(initial=-1) >= self.places.size or not valid.any():
+            return None, None
+        present = self._present(slots)
+        blocks = present.uniform_blocks()
+        block = None if blocks is None else int(np.unique(blocks[valid], return_counts=True)[1].min())
+        return block, present.facts().get("own_alpha")
+
     def _present(self, slots: Labels) -> Shuffler:
         """The shuffler of the slots that have sent something, as the release used it."""
         present = np.zeros(self.places.size, dtype=np.bool_)
