@@ -37,8 +37,7 @@ class Randomizer(Declared):
 
     A concrete one is a frozen dataclass whose fields are its domain, `epsilon` and its own settings.
 
-    Laws: reports of different people are independent; `guarantee` holds for the realized integer thresholds; the law
-    of a report is exactly the published channel or log density.
+    Laws: reports are independent, `guarantee` holds for the realized thresholds, the published law is exact.
 
     Raises
     ------
