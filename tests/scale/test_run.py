@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.scale.oracle import SECRET, config, table, write_table
+from tests.tiers import tiered
 from typer.testing import CliRunner
 
 import dovetail as dt
@@ -116,7 +117,7 @@ def killer(step: str) -> Any:
     return progress
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", tiered(STEPS, first=lambda step: step in ("order and write", *STEPS[-2:])))
 def test_killed_at_any_step_leaves_one_release_after_the_next_run(step: str, place: Path) -> None:
     with pytest.raises(Killed):
         release(place, progress=killer(step))
