@@ -221,7 +221,8 @@ def start(master: str) -> Spark:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.appName("dovetail")
     local = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.driver.bindAddress": "127.0.0.1",
-             "spark.driver.host": "127.0.0.1", "spark.sql.session.timeZone": "UTC"}  # fmt: skip
+             "spark.driver.host": "127.0.0.1", "spark.sql.session.timeZone": "UTC",
+             "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}  # fmt: skip
     for name, value in local.items() if master.startswith("local") else ():
         builder = builder.config(name, value)
     try:
