@@ -278,3 +278,10 @@ def test_arguments_outside_their_range_are_refused(call) -> None:  # type: ignor
 def test_stronger_clones_are_refused_for_approximate_rounds() -> None:
     with pytest.raises(UnsupportedError, match="clones"):
         ShuffledRound(1.0, 10, delta0=1e-9, kind="stronger clones")
+
+
+def test_lower_ends_and_comparisons_do_not_depend_on_the_grouping_of_rounds() -> None:
+    apart, together = (
+        compose(rounds, delta=1e-6) for rounds in ([ShuffledRound(1.0, 50)] * 3, [ShuffledRound(1.0, 50, times=3)])
+    )
+    assert (apart.lower, apart.renyi) == (together.lower, together.renyi)
