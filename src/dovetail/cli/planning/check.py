@@ -70,7 +70,10 @@ def register(app: typer.Typer) -> None:
 
 
 def _check(
-    table: Annotated[Path, typer.Argument(help="CSV in any encoding and spelling, or Parquet.")],
+    table: Annotated[
+        Path,
+        typer.Argument(help="CSV in any encoding and spelling, or Parquet; or CONFIG.toml, checked with its table."),
+    ],
     declared: DeclaredOptions,
     text_encoding: Annotated[
         str | None, typer.Option(help="Of a CSV file, where you know it; default: found out.")
@@ -88,8 +91,18 @@ def _check(
     was read off the table is marked in the configuration, and a release is refused until a person has confirmed it.
     Problems are no failure: exit status 0 also when something stops a run, unless --strict is given.
 
-    Example: dovetail check survey.csv --private affair
+    A configuration (.toml) that is there already is checked with the table that it names: all that `run` would
+    refuse, and all that it leaves open, at once. Nothing is written.
+
+    Examples:
+    dovetail check survey.csv --private affair;
+    dovetail check survey.toml
     """
+    if table.suffix.lower() == ".toml":
+        if declared != DeclaredOptions() or text_encoding is not None or out is not None or force:
+            raise ParameterError(f"{table}: says itself what is in the table; only --strict and --json go with it.")
+        _check_config(table, strict=strict, as_json=as_json)
+        return
     target = out if out is not None else Path(f"{table.stem}.toml")
     if target.exists() and not force:
         raise OutputError(f"{target}: exists already; use --force to replace it, or name another place with --out.")
@@ -100,10 +113,23 @@ def _check(
         found = check_table(table, declared.declared(), encoding=text_encoding, progress=progress)
     text = write_configuration(found, target)
     write_whole(target, lambda scratch: _write(scratch, text), force=force)
+    _tell(found, target, _next(found, target), strict=strict, as_json=as_json)
+
+
+def _check_config(config: Path, *, strict: bool, as_json: bool) -> None:
+    from dovetail.pipeline.files.check.against.check_config import check_config
+
+    with progress_bar(hidden=as_json) as progress:
+        found = check_config(config, progress=progress)
+    decide = "decide what stops a run, then: " if found.stops else ""
+    _tell(found, config, f"Next: {decide}dovetail run {config}", strict=strict, as_json=as_json)
+
+
+def _tell(found: TableCheck, config: Path, after: str, *, strict: bool, as_json: bool) -> None:
     if as_json:
-        print_json(_document(found, target))
+        print_json(_document(found, config))
     else:
-        _print(found, target)
+        _print(found, config, after)
     if strict and found.stops:
         raise typer.Exit(_STOPPED)
 
@@ -126,14 +152,15 @@ def _document(found: TableCheck, target: Path) -> dict[str, Any]:
     }
 
 
-def _print(found: TableCheck, target: Path) -> None:
+def _print(found: TableCheck, target: Path, after: str) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
     from dovetail.cli.console.output import foreign
+    from dovetail.pipeline.files.check.problem import many
 
     console = Console(highlight=False)
-    console.print(foreign(f"{found.path}: {found.n:,} rows, {len(found.columns)} columns"))
+    console.print(foreign(f"{found.path}: {found.n:,} rows, {many(len(found.columns), 'column')} looked at"))
     for status, title in _TITLES.items():
         problems = [problem for problem in found.problems if problem.status == status]
         if problems:
@@ -145,7 +172,7 @@ def _print(found: TableCheck, target: Path) -> None:
         console.print("No problems.")
     console.print()
     console.print(foreign(f"Configuration: {target}"))
-    console.print(foreign(_next(found, target)))
+    console.print(foreign(after))
 
 
 def _next(found: TableCheck, target: Path) -> str:
