@@ -207,6 +207,8 @@ def test_a_table_is_randomized_as_it_is_written(capsys: pytest.CaptureFixture[st
     asked = ["--private", "Größe", "--lower", "0", "--upper", "3", "--randomizer", "laplace", "--epsilon", "1"]
     how = ["--separator", ";", "--text-encoding", "windows-1252", "--decimal", ","]
     assert document(capsys, "randomize", "german.csv", *asked, *how, "--out", "y.parquet")["n"] == 2
+    assert invoke(["randomize", "german.csv", *asked, "--out", "z.parquet"]) == 2
+    assert "give its --text-encoding" in (error := capsys.readouterr().err) and "[data]" not in error
 
 
 def test_a_file_is_not_read_as_something_else_than_it_says(capsys: pytest.CaptureFixture[str]) -> None:

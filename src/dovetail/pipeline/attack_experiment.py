@@ -18,7 +18,7 @@ from dovetail.pipeline.config.build import build_collection
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.config.sections import DataSection, RandomizeSection, ShuffleSection
 from dovetail.pipeline.evaluate.attacks import ColumnKnowledge
-from dovetail.pipeline.files.table import read_table
+from dovetail.pipeline.files.table_reader import READ_TABLE, Read
 
 _ROW = "row"
 
@@ -44,7 +44,7 @@ class AttackExperiment:
     def of(
         cls, path: str, *, private: str, person: str | None, similar: list[str], randomize: RandomizeSection,
         shuffle: ShuffleSection, reach: float | None = None, categories: list[str] | None = None,
-        beside: Sequence[str] = (), rng: Entropy,
+        beside: Sequence[str] = (), read: Read = READ_TABLE, rng: Entropy,
     ) -> Self:  # fmt: skip
         """Read the table and build everything.
 
@@ -52,8 +52,9 @@ class AttackExperiment:
         ----------
         categories : those that the reports were made for; default: those of the table
         beside : public columns to keep besides
+        read : how the table is read
         """
-        table = read_table(path)
+        table = read(path)
         if person is None:
             if _ROW in table.columns:
                 raise ParameterError(f"{path}: has a column {_ROW!r}; name the column of people with --person.")

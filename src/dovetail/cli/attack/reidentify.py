@@ -19,6 +19,7 @@ from dovetail.cli.attack import values as attack_values
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Json, entropy_of, print_json, print_rows
 from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
 from dovetail.pipeline.files.attack_history import PLACE, read_history, read_releases
@@ -67,6 +68,7 @@ def _reidentify(
         typer.Argument(help="Releases with the same columns, in their released order; the device is for scoring."),
     ],
     columns: ColumnOptions = ColumnOptions(),
+    written: TableOptions = TableOptions(),
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 100,
     permutations: Annotated[int, typer.Option(min=1, help="Reassignments of the test against chance.")] = 999,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the forest and the test reproducible.")] = None,
@@ -80,7 +82,7 @@ def _reidentify(
     Example: dovetail attack reidentify history.csv released.csv --features value,hour --batch minute --place
     """
     require("sklearn.ensemble", extra="attack")
-    how = columns.read_options()
+    how = {**columns.read_options(), "read": written.reader(history, *released)}
     if any(path.resolve() == history.resolve() for path in released):
         raise ParameterError(
             f"{history}: is the history and a release; an attack on what it has learned says nothing."

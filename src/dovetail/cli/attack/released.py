@@ -15,6 +15,7 @@ from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSetti
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import description_of, entropy_of
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
@@ -26,7 +27,7 @@ from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
 from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
 from dovetail.pipeline.files.report_columns import described_columns, from_columns
-from dovetail.pipeline.files.table import read_table
+from dovetail.pipeline.files.table_reader import TableReader
 from dovetail.report.document import Missing
 from dovetail.shuffle.identity import Identity
 
@@ -79,6 +80,7 @@ def _released(
     groups: GroupOptions,
     known: KnownOptions,
     settings: Any,
+    written: TableOptions,
     output: OutputOptions,
     chosen_attack: AttackOptions = AttackOptions(),
 ) -> None:
@@ -92,10 +94,11 @@ def _released(
     check_place(output.out)
     kind, rng = ATTACKS[chosen_attack.attack], entropy_of(output.seed)
     taken = {one.name for one in kind.settings()}
-    tables = {str(path): _read(path) for path in files}
+    read = written.reader(truth, *files)
+    tables = {str(path): _read(path, read) for path in files}
     made = _made(files, made_options.told(randomizing))
     near = groups.section() or (made["shuffle"] or {}).get("groups")
-    experiment, batches = _experiment(tables, truth, private, known, made, given({"groups": near}), rng)
+    experiment, batches = _experiment(tables, truth, private, known, made, given({"groups": near}), read, rng)
     who = rng.permutation(experiment.collection.n)[: chosen_attack.targets]
     attacking = kind.prepare(
         experiment.knowledge(batches[0]), experiment.randomizer, _shuffler(kind, made, experiment), targets=who,
@@ -112,8 +115,8 @@ def _released(
     tell(found, experiment, experiment.names[who], output, {**one, **more})
 
 
-def _read(path: Path) -> pl.DataFrame:
-    table = read_table(str(path))
+def _read(path: Path, read: TableReader) -> pl.DataFrame:
+    table = read(str(path))
     if table.height == 0:
         raise DataError(f"{path}: the table has no rows.")
     return table
@@ -146,11 +149,12 @@ def _experiment(
     known: KnownOptions,
     made: dict[str, Any],
     groups: dict[str, Any],
+    read: TableReader,
     rng: Entropy,
 ) -> tuple[AttackExperiment, list[Reports]]:
     """The people of the truth, and the reports of every file at the places of these people."""
     public = {path: table.drop(described_columns(table, made)) for path, table in tables.items()}
-    columns = [name for name in read_table(str(truth)).columns if name != private]
+    columns = [name for name in read(str(truth)).columns if name != private]
     shared = {path: shared_columns(path, table, columns) for path, table in public.items()}
     own = [one.name for one in RANDOMIZERS[made["randomizer"]].settings()]
     randomize = given({name: made.get(name) for name in ("randomizer", "epsilon", *own)})
@@ -159,7 +163,7 @@ def _experiment(
         randomize=parse_section(RandomizeSection, randomize, name="options", at="randomize"),
         shuffle=parse_section(ShuffleSection, {"shuffler": "identity", **groups}, name="options"),
         reach=known.reach, categories=made["categories"],
-        beside=list(dict.fromkeys(name for names in shared.values() for name in names)), rng=rng,
+        beside=list(dict.fromkeys(name for names in shared.values() for name in names)), read=read, rng=rng,
     )  # fmt: skip
     survey = experiment.collection.survey
     everybody = pl.DataFrame([*survey.people, *survey.public])

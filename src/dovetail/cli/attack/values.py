@@ -37,6 +37,7 @@ from dovetail.cli.console.output import (
     write_whole,
 )
 from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
@@ -139,6 +140,7 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
         shuffling: ShufflerSettings,
         known: KnownOptions,
         attack: Any,
+        written: TableOptions,
         output: OutputOptions,
         effort: EffortOptions,
     ) -> None:
@@ -147,7 +149,7 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
         randomize, shuffle = mechanism.randomize(randomizing), mechanism.shuffle(groups, shuffling)
         experiment = AttackExperiment.of(
             str(table), private=private, person=known.person, similar=split_names(known.similar),
-            randomize=randomize, shuffle=shuffle, reach=known.reach, rng=rng,
+            randomize=randomize, shuffle=shuffle, reach=known.reach, read=written.reader(table), rng=rng,
         )  # fmt: skip
         who = rng.permutation(experiment.collection.n)[: effort.targets]
         found = _mount(kind, experiment, who, chosen(attack), effort, rng=rng, hidden=output.as_json)
@@ -198,6 +200,7 @@ def subset(
     groups: GroupOptions,
     shuffling: ShufflerSettings,
     people: Annotated[str, typer.Option(help="Whose reports are looked for: names or row numbers, by commas.")],
+    written: TableOptions,
     output: OutputOptions,
     person: Annotated[str | None, typer.Option(help="Column that names people; default: row numbers from 1.")] = None,
     effort: SearchOptions = SearchOptions(),
@@ -214,7 +217,7 @@ def subset(
         raise ParameterError("--people must name at least one person.")
     experiment = AttackExperiment.of(
         str(table), private=private, person=person, similar=[], randomize=mechanism.randomize(randomizing),
-        shuffle=mechanism.shuffle(groups, shuffling), rng=rng,
+        shuffle=mechanism.shuffle(groups, shuffling), read=written.reader(table), rng=rng,
     )  # fmt: skip
     wanted = experiment.places_of(names)
     found = _search(experiment, wanted, effort, rng=rng, hidden=output.as_json)

@@ -12,6 +12,7 @@ import typer
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.cli.planning.frontier import FrontierOptions, show_frontier
 from dovetail.core.errors import DataError, OutputError, ParameterError, UnsupportedError
 
@@ -122,6 +123,7 @@ def _plan_shuffle(
         str,
         typer.Option(help="Which shuffler; an unknown name is answered with all of them."),
     ] = "best",
+    written: TableOptions = TableOptions(),
     header: Annotated[bool, typer.Option(help="Whether a CSV file names its columns in the first row.")] = True,
     out: Annotated[Path | None, typer.Option(help="Save the fitted shuffler (.npz, public data only).")] = None,
     force: Force = False,
@@ -147,7 +149,8 @@ def _plan_shuffle(
     from dovetail.report.document import to_jsonable
 
     tell("read the table and form the groups")
-    points, groups = grouping.fit(kind, _columns(path, grouping.columns, header=header, wanted=_WIDTHS.get(kind)))
+    table = written.reader(path)(str(path), header=header)
+    points, groups = grouping.fit(kind, _columns(table, path, grouping.columns, wanted=_WIDTHS.get(kind)))
     kind_of_shuffler = SHUFFLERS[shuffler]
     if not kind_of_shuffler.needs_groups and not kind_of_shuffler.settings():
         raise ParameterError(f"--shuffler {shuffler} is fitted to nothing: it costs no promise about groups.")
@@ -193,12 +196,10 @@ def _save(fitted: Shuffler, out: Path, *, force: bool) -> str:
     return str(out)
 
 
-def _columns(path: Path, columns: str | None, *, header: bool, wanted: int | None) -> pl.DataFrame:
+def _columns(table: pl.DataFrame, path: Path, columns: str | None, *, wanted: int | None) -> pl.DataFrame:
     """The columns that were asked for, as text where the file is text."""
     from dovetail.core.checks import nearest
-    from dovetail.pipeline.files.table import read_table
 
-    table = read_table(str(path), header=header)
     if table.height == 0:
         raise DataError(f"{path}: the table has no rows.")
     names = [name.strip() for name in columns.split(",")] if columns else table.columns[:wanted]

@@ -17,6 +17,7 @@ from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Json, description_of, print_json
 from dovetail.cli.console.progress import tell
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
@@ -25,7 +26,6 @@ from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, EstimateSection, RandomizeSection, ShuffleSection
 from dovetail.pipeline.evaluate.estimates import estimates
 from dovetail.pipeline.files.report_columns import from_columns, report_columns
-from dovetail.pipeline.files.table import read_table
 from dovetail.report.charts.svg import printable
 from dovetail.report.document import IntervalEstimates, Missing, to_jsonable
 from dovetail.shuffle.identity import Identity
@@ -71,6 +71,7 @@ def _estimate(
     reports: Annotated[Path, typer.Argument(help="Parquet from `randomize`, `shuffle` or `run`; or any table.")],
     options: MadeOptions,
     settings: RandomizerSettings,
+    written: TableOptions = TableOptions(),
     by: Annotated[str, typer.Option(help="Public columns to estimate by, separated by commas.")] = "",
     min_group_size: Annotated[int, typer.Option(min=2, help="Smaller groups are withheld.")] = 50,
     as_json: Json = False,
@@ -80,7 +81,7 @@ def _estimate(
     Example: dovetail estimate z.parquet --by age
     """
     tell("read the reports")
-    table = read_table(str(reports))
+    table = written.reader(reports)(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = _made(reports, options.told(settings))

@@ -14,9 +14,12 @@ from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
 from dovetail.cli.console.progress import tell
+from dovetail.cli.console.table_options import TableOptions
+from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.pipeline.config.build import build_collection
 from dovetail.pipeline.config.run_config import RunConfig, parse_config
+from dovetail.pipeline.files.csv_text import WrittenOtherwise
 from dovetail.pipeline.files.report_columns import describe_reports, to_columns
 
 
@@ -31,18 +34,11 @@ class DataOptions:
     public: Annotated[str, typer.Option(help="Public columns to keep beside the reports, separated by commas.")] = ""
     person: Annotated[str | None, typer.Option(help="Column that names people: nobody may stand in two rows.")] = None
     missing: Annotated[str, typer.Option(help="refuse, or the category for missing values.")] = "refuse"
-    separator: Annotated[str | None, typer.Option(help="CSV: what separates the fields; default a comma.")] = None
-    text_encoding: Annotated[str | None, typer.Option(help="CSV: such as windows-1252 or utf-16; default UTF-8.")] = (
-        None
-    )
-    decimal: Annotated[str | None, typer.Option(help="Decimal mark of numbers, . or , ; default a point.")] = None
 
     def section(self) -> dict[str, Any]:
         """The keys of [data]."""
         lists = {"categories": split_names(self.categories) or None, "public": split_names(self.public)}
-        options = asdict(self) | lists
-        options["encoding"] = options.pop("text_encoding")  # as an option, `encoding` is a setting of unary
-        return given(options)
+        return given(asdict(self) | lists)
 
 
 def register(app: typer.Typer) -> None:
@@ -56,6 +52,7 @@ def _randomize(
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")],
     out: Annotated[Path, typer.Option(help="Parquet file for the reports.")],
     data: DataOptions,
+    written: TableOptions,
     settings: RandomizerSettings,
     randomizer: RandomizerName = "krr",
     seed: Seed = None,
@@ -67,9 +64,12 @@ def _randomize(
     Example: dovetail randomize survey.csv --private affair --categories no,yes --epsilon 2 --out y.parquet
     """
     asked = {"randomizer": randomizer, "epsilon": epsilon, **chosen(settings)}
-    rng, source = entropy_of(seed), {"path": str(table), "private": private, **data.section()}
+    rng, source = entropy_of(seed), {"path": str(table), "private": private, **data.section(), **written.section()}
     tell("read the table")
-    collection = build_collection(_config(source, asked, seed=seed), rng)
+    try:
+        collection = build_collection(_config(source, asked, seed=seed), rng)
+    except WrittenOtherwise as error:
+        raise DataError(error.options) from None
     made, known = collection.randomizer, collection.categories
     tell(f"randomize {collection.n:,} values")
     reports = to_columns(made, made.randomize(collection.survey.values, rng), known)

@@ -22,6 +22,7 @@ from dovetail.cli.console.output import (
     write_reports,
 )
 from dovetail.cli.console.progress import tell
+from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.registries import SHUFFLERS
@@ -30,7 +31,6 @@ from dovetail.pipeline.config.build import fit_beside
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import ShuffleSection
 from dovetail.pipeline.files.report_columns import described_columns
-from dovetail.pipeline.files.table import read_table
 
 MOVING = [kind.name for kind in SHUFFLERS if kind.moves_reports]
 
@@ -45,6 +45,7 @@ def _shuffle(
     out: Annotated[Path, typer.Option(help="Parquet file for the shuffled reports.")],
     groups: GroupOptions,
     settings: ShufflerSettings,
+    written: TableOptions = TableOptions(),
     shuffler: Annotated[
         str | None,
         typer.Option(help=f"Default: best where groups are given, otherwise uniform. One of {', '.join(MOVING)}."),
@@ -63,7 +64,7 @@ def _shuffle(
     section = _section(shuffle_section(shuffler, alpha, groups, settings))
     rng = entropy_of(seed)
     tell("read the reports")
-    table = read_table(str(reports))
+    table = written.reader(reports)(str(reports))
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     columns = described_columns(table, description_of(reports))

@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 from dovetail.attack.reidentify.records import Records
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
-from dovetail.pipeline.files.table import numeric, read_table, refuse_missing
+from dovetail.pipeline.files.table import numeric, refuse_missing
+from dovetail.pipeline.files.table_reader import READ_TABLE, Read
 
 MOST_PARTS = 10  # into which a single release is cut
 PLACE = "place"
 
 
-def read_history(path: str, *, device: str, features: Sequence[str], batch: str | None, place: bool) -> tuple[
-    Records, tuple[str, ...]
-]:  # fmt: skip
+def read_history(
+    path: str, *, device: str, features: Sequence[str], batch: str | None, place: bool, read: Read = READ_TABLE,
+) -> tuple[Records, tuple[str, ...]]:  # fmt: skip
     """The attacker's training records, and the names of the devices that it knows."""
-    table = _checked(path, [device, *features, *([batch] if batch else [])], device)
+    table = _checked(path, [device, *features, *([batch] if batch else [])], device, read)
     names = tuple(table[device].unique().sort().to_list())
     if len(names) < 2:
         raise DataError(f"{path}: an attacker chooses between at least two devices; found {len(names)}.")
@@ -30,20 +31,20 @@ def read_history(path: str, *, device: str, features: Sequence[str], batch: str 
 
 def read_releases(
     paths: Sequence[str], known: tuple[str, ...], *, device: str, features: Sequence[str], batch: str | None,
-    place: bool,
+    place: bool, read: Read = READ_TABLE,
 ) -> list[Records]:  # fmt: skip
     """Releases to be attacked, one for each file; a single file is cut into parts of whole batches."""
     columns = [device, *features, *([batch] if batch else [])]
     found = [
-        _records(_checked(path, columns, device), path, known, device=device, features=features, batch=batch,
+        _records(_checked(path, columns, device, read), path, known, device=device, features=features, batch=batch,
                  place=place)
         for path in paths
     ]  # fmt: skip
     return _parts(found[0], paths[0]) if len(found) == 1 else found
 
 
-def _checked(path: str, columns: Sequence[str], device: str) -> pl.DataFrame:
-    table = read_table(path)
+def _checked(path: str, columns: Sequence[str], device: str, read: Read) -> pl.DataFrame:
+    table = read(path)
     if table.height == 0:
         raise DataError(f"{path}: the table has no rows.")
     for name in columns:

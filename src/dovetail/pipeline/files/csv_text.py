@@ -25,11 +25,15 @@ LongRows = list[tuple[int, int]]  # row, counted from 1 below the header; its nu
 
 
 class WrittenOtherwise(DataError):
-    """A file that is written otherwise than was said; `plain` is the line where there is no [data] to say how."""
+    """A file that is written otherwise than was said.
 
-    def __init__(self, line: str, plain: str) -> None:
+    `plain` is the line where nothing says how a file is written, `options` the line where options of the verb do
+    instead of [data].
+    """
+
+    def __init__(self, line: str, plain: str, options: str | None = None) -> None:
         super().__init__(line)
-        self.plain = plain
+        self.plain, self.options = plain, options or plain
 
 
 def read_csv(place: Path, written: FileFormat, *, header: bool = True) -> pl.DataFrame:
@@ -76,6 +80,7 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
         raise WrittenOtherwise(
             f'{place}: is UTF-16 text: set encoding = "utf-16" in [data], or save it as UTF-8.',
             f"{place}: is UTF-16 text; save it as UTF-8.",
+            f"{place}: is UTF-16 text: give --text-encoding utf-16, or save it as UTF-8.",
         )
     try:
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig"):
@@ -93,6 +98,8 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
             f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8, or name its `encoding` in [data] "
             f"({ADVICE}).",
             f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8.",
+            f"{place}: is not {_called(encoding)} text{at}; save it as UTF-8, or give its --text-encoding "
+            f"({ADVICE}).",
         ) from None
     return content if b"\r" not in content else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
@@ -153,6 +160,8 @@ def _named(row: list[str], place: Path, written: FileFormat, *, header: bool) ->
             f"{place}: is separated by {SEPARATORS[other]}: set separator = {_toml(other)} in [data], or save it "
             f"with commas ({ADVICE}).",
             f"{place}: is separated by {SEPARATORS[other]}; save it with commas.",
+            f"{place}: is separated by {SEPARATORS[other]}: give --separator {_typed(other)}, or save it with "
+            "commas.",
         )
     names = [name or f"column_{number}" for number, name in enumerate(row, start=1)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -168,6 +177,11 @@ def _named(row: list[str], place: Path, written: FileFormat, *, header: bool) ->
 
 def _toml(letter: str) -> str:
     return '"\\t"' if letter == "\t" else f'"{letter}"'
+
+
+def _typed(letter: str) -> str:
+    """As a shell takes it."""
+    return "tab" if letter == "\t" else f'"{letter}"'
 
 
 def _parse(

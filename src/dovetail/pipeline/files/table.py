@@ -295,7 +295,7 @@ def numeric(column: pl.Series) -> NDArray[np.float64]:
         rows = bad.arg_true()
         hint = ""
         if column.dtype == pl.String and column.filter(bad).str.contains(r"\d[.,\x{27}\s]\d|\d\s*[%\p{Sc}]").any():
-            hint = "; `decimal`, `thousands` and `units` in [data] say how numbers are spelled"
+            hint = "; `decimal`, `thousands` and `units` in [data], or --decimal, say how numbers are spelled"
         raise DataError(
             f"column {column.name!r}: {len(rows):,} values are no numbers (first at rows {rows_of(rows)}){hint}."
         )
