@@ -7,7 +7,8 @@ from typing import Any
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
-from dovetail.pipeline.config.build import build_collection, fit_of, fresh
+from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.config.build import build_collection, build_groups, fit_of, fresh
 from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_config
 from dovetail.pipeline.files.publish import check_target
 from dovetail.pipeline.files.write_report import write_report
@@ -99,9 +100,21 @@ def _run(
             collection, ledger=ledger, estimate=settings.estimate, new_release=new_release, progress=progress
         )
     return rehearse(
-        collection, compare=[fit_of(settings.shuffle, collection.n, name) for name in settings.shuffle.compare],
+        collection,
+        compare=[fit_of(settings.shuffle, collection.n, name) for name in _compared(settings, collection)],
         estimate=settings.estimate, attack=settings.attack, seed=settings.seed, rng=rng, progress=progress,
     )  # fmt: skip
+
+
+def _compared(settings: RunConfig, collection: Collection) -> list[str]:
+    """The shufflers to compare: beside order-private ones also the uniform ones, which may be the better choice."""
+    section = settings.shuffle
+    if not section.compare or section.alpha is None:
+        return section.compare
+    found = [*section.compare, "uniform"]
+    if section.groups is not None and build_groups(section.groups, collection.survey).disjoint:
+        found.append("within_groups")
+    return list(dict.fromkeys(found))
 
 
 def settings_of(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:

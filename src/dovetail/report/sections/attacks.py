@@ -9,6 +9,7 @@ from dovetail.report.number_format import ABSENT, Document, display_name, missin
 from dovetail.report.sections.released_people import copying_notes, label_notes
 from dovetail.report.sections.sentences import attacks_of, learnability_of
 from dovetail.report.sections.tables import Table
+from dovetail.report.sections.uniform_instead import uniform_instead
 
 
 def attack_table(document: Document) -> Table:
@@ -72,7 +73,8 @@ def learnability_table(document: Document) -> Table:
         "better than a uniform guess. Near the left end groups can be told apart, near the right end they cannot. "
         f"Means of {learned[0]['draws']:,} releases."
     )
-    return Table(columns, rows, (note,))
+    better = () if document.get("comparison") else uniform_instead(document)  # the comparison says so itself
+    return Table(columns, rows, (note, *better))
 
 
 def attack_rows(document: Document) -> list[tuple[str, Any]]:

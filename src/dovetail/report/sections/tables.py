@@ -18,6 +18,7 @@ from dovetail.report.number_format import (
     upward,
 )
 from dovetail.report.sections.sentences import attacks_of, learnability_of
+from dovetail.report.sections.uniform_instead import uniform_instead
 
 
 class Table(NamedTuple):
@@ -207,7 +208,8 @@ def comparison_table(document: Document) -> Table:
         "metric",
         *(display_name(entry["shuffler"]) + mark for entry, mark in zip(entries, marks, strict=True)),
     )
-    return Table(columns, tuple(rows), tuple(f"[{number}] {why}" for why, number in reasons.items()))
+    better = uniform_instead(document) if entries else ()
+    return Table(columns, tuple(rows), (*better, *(f"[{number}] {why}" for why, number in reasons.items())))
 
 
 def _blocks(estimates: Any, part: str) -> Any:
