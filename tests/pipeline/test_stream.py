@@ -55,16 +55,42 @@ def test_rounds_have_their_standard_errors_and_windows_add_them_as_squares() -> 
     expect_caught(expect_mean, value - np.roll(truth, 1) + stated / 4, 0.0)
     bounds = np.array(series["bias_bound"])  # of rounding
     reach = np.array([-1.0, 1.0]) * (1.959963984540054 * stated + bounds)[:, None]
-    np.testing.assert_allclose(series["interval"], value[:, None] + reach)
+    np.testing.assert_allclose(series["unbiased_interval"], value[:, None] + reach)
     for row in windows:
         here = slice(row["from"] - 1, row["to"])
         assert [row["value"], row["truth"]] == pytest.approx([value[here].mean(), truth[here].mean()])
         error = np.sqrt((stated[here] ** 2).sum()) / 4
         assert row["standard_error"] == pytest.approx(error)
-        assert np.array(row["interval"]) - row["value"] == pytest.approx(
+        assert np.array(row["unbiased_interval"]) - row["value"] == pytest.approx(
             np.array([-1.0, 1.0]) * (1.959963984540054 * error + bounds[here].max())
         )
     assert len(windows) == 300 and len(series["t"]) == 1200
+
+
+def test_what_is_shown_lies_in_the_public_range_and_its_interval_covers_as_before() -> None:
+    loud = rehearsal(randomize={**LAPLACE, "epsilon": 0.05}, data={"grid": 1.0}, estimate={"window": 4})
+    document = go(loud, loads(rounds=400)).document()
+    series, rows = document["rounds"]["series"], document["windows"]["rows"]
+    lower, upper = document["collection"]["lower"], document["collection"]["upper"]
+    outside = [value for value in series["value"] if not lower <= value <= upper]
+    assert len(outside) > 100  # the noise is several times the range
+    assert series["possible"] == [min(max(value, lower), upper) for value in series["value"]]
+    for ends, raw, truth in zip(series["interval"], series["unbiased_interval"], series["truth"], strict=True):
+        assert lower <= ends[0] <= ends[1] <= upper
+        assert (ends[0] <= truth <= ends[1]) == (raw[0] <= truth <= raw[1])
+    for row in rows:
+        assert row["possible"] == min(max(row["value"], lower), upper)
+        assert row["interval"] == [min(max(end, lower), upper) for end in row["unbiased_interval"]]
+
+
+def test_a_projected_mean_is_biased_by_at_most_the_stated_part_of_its_noise() -> None:
+    """E[X+] is at most half the standard error; the normal law has 0.399, and six devices' Laplace noise 0.39."""
+    loud = rehearsal(randomize={**LAPLACE, "epsilon": 0.5}, data={"grid": 1.0}, estimate={"window": 4})
+    table = loads(rounds=1200).with_columns(watts=pl.lit(4.0))  # all at the lower end
+    series = go(loud, table).document()["rounds"]["series"]
+    bias = (np.array(series["possible"]) - 4.0) / np.array(series["standard_error"])
+    # 1,200 means with a deviation of 0.58: 6.2 standard errors, false alarm below 1e-9
+    assert 0.39 - 6.2 * 0.58 / 1200**0.5 < bias.mean() < 0.5
 
 
 def test_a_window_names_its_missing_rounds_and_counts_back_from_the_last() -> None:

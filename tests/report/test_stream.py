@@ -121,3 +121,29 @@ def test_whole_times_have_whole_marks() -> None:
     assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(points)) == ["5", "10", "round"]
     halves = [TimePoint(t / 2, 0.5, 0.4, 0.6) for t in range(1, 5)]
     assert re.findall(r'class="tick middle"[^>]*>([^<]*)<', draw(halves))[:-1] == ["0.5", "1", "1.5", "2"]
+
+
+def test_means_outside_the_declared_range_are_shown_at_its_end_and_the_note_says_so() -> None:
+    document = stream()
+    assert not any("declared range" in note for note in series_table(document).notes)
+    document["collection"] |= {"lower": 29.0, "upper": 178.3}
+    table = series_table(document)
+    low = [value for value in document["rounds"]["series"]["value"] if value is not None and value < 29.0]
+    assert len(low) > 1 and all(float(row[1]) >= 29.0 for row in table.rows if row[1] != "\u2013")
+    assert (
+        f"{len(low)} of 7 are shown at the nearest end" in table.notes[0] and "half the noise error" in table.notes[0]
+    )
+    assert all(each.interval[0] >= 29.0 for each in bin_rounds(document, MOST_POINTS) if each.known)
+
+
+def test_unbiased_means_stand_beside_on_request() -> None:
+    document = stream()
+    document["collection"] |= {"lower": 29.5, "upper": 178.3}
+    document["windows"]["rows"][0] |= {"possible": 29.5}
+    assert "unbiased" not in series_table(document).columns + window_table(document).columns
+    document["config"] = {**document["config"], "estimate": {"unbiased": True}}
+    rounds, windows = series_table(document), window_table(document)
+    assert "unbiased" in rounds.columns and "unbiased" in windows.columns
+    place = windows.columns.index("unbiased")
+    assert (windows.rows[0][1], windows.rows[0][place], windows.rows[1][place]) == ("29.5", "29.2", "\u2013")
+    parse(render_html(document))

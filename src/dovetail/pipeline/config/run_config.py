@@ -132,6 +132,7 @@ class RunConfig(Section):
             only = {
                 "[promise] cap": self.promise.cap,
                 "[estimate] window": self.estimate.window,
+                "[estimate] unbiased": self.estimate.unbiased or None,
             } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle, of_streams=True).items()}
             for place, value in only.items():
                 if value is not None:

@@ -351,6 +351,7 @@ class EstimateSection(Section):
     min_group_size: Annotated[int, Field(ge=2)] = 50
     estimator: Literal["rao-blackwell", "best"] = "rao-blackwell"
     window: Annotated[int, Field(ge=1)] | None = None
+    unbiased: bool = False
 
 
 class AttackSection(_MechanismSection):

@@ -74,6 +74,8 @@ def rounds_document(
 def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Missing) -> dict[str, list[Any]]:
     """Column by column; null where no device had budget left, and for the n of a central promise where there is none.
 
+    `value` and `unbiased_interval` are unbiased and may lie outside the public range; `possible` and `interval` are
+    what lies in it.
     A local promise counts reports of one device, whoever else sends; the central one counts those it hides among.
     """
     table = run.estimates()
@@ -87,12 +89,25 @@ def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Mi
     )
     ends = iter(np.column_stack(estimates.interval(LEVEL)).tolist())
     columns: dict[str, list[Any]] = {name: table[name].to_list() for name in table.columns}
-    columns["interval"] = [None if value is None else next(ends) for value in columns["value"]]
+    columns["unbiased_interval"] = [None if value is None else next(ends) for value in columns["value"]]
+    inside = [
+        None if value is None else in_range(run, value, ends)
+        for value, ends in zip(columns["value"], columns["unbiased_interval"], strict=True)
+    ]
+    columns["possible"] = [None if each is None else each[0] for each in inside]
+    columns["interval"] = [None if each is None else each[1] for each in inside]
     columns["bias_bound"] = [None if each.estimate is None else float(each.estimate.bias_bound)
                              for each in run.rounds]  # fmt: skip
     counted = {} if isinstance(batches, Missing) else batches.counted
     columns["central_n"] = [counted.get(t) for t in columns["t"]]
     return columns if truth is None else columns | {"truth": [truth.get(t) for t in columns["t"]]}
+
+
+def in_range(run: FleetRun, value: float, ends: list[float]) -> tuple[float, list[float]]:
+    """The nearest mean that is possible, and what of the interval is: the truth is never left out by that."""
+    lower, upper = run.fleet.randomizer.lower, run.fleet.randomizer.upper
+    possible, low, high = (min(max(each, lower), upper) for each in (value, *ends))
+    return possible, [low, high]
 
 
 def windows_document(run: FleetRun, width: int | None, truth: dict[int, float] | None) -> dict[str, Any] | Missing:
@@ -126,14 +141,18 @@ def _window(run: FleetRun, end: int, width: int, have: set[int], truth: dict[int
     inside = [t for t in stamps if t in have]
     if not inside:
         none = Missing("no round of this window has an estimate")
-        return {**row, "value": none, "standard_error": none, "interval": none, "n": 0, "missing": list(stamps)}
+        numbers = ("value", "possible", "standard_error", "interval", "unbiased_interval")
+        return {**row, **dict.fromkeys(numbers, none), "n": 0, "missing": list(stamps)}
     answer = run.time_window(end, width=width)
-    low, high = answer.estimate.interval(LEVEL)
+    ends = [float(end) for end in answer.estimate.interval(LEVEL)]
+    possible, inside_range = in_range(run, float(answer.estimate.value), ends)
     row |= {
         "value": float(answer.estimate.value),
+        "possible": possible,
         "standard_error": float(answer.estimate.standard_error),
         "population_error": float(answer.estimate.population_error),
-        "interval": [float(low), float(high)],
+        "interval": inside_range,
+        "unbiased_interval": ends,
         "n": answer.estimate.n,
         "missing": list(answer.missing),
     }

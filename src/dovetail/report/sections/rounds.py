@@ -15,11 +15,15 @@ UNIT = Unit.of("mean")
 
 
 class RoundBin(NamedTuple):
-    """Consecutive rounds put together: the mean of their estimates, as a window query would answer it."""
+    """Consecutive rounds put together: the mean of their estimates, as a window query would answer it.
+
+    `value` and `interval` are what is possible of that, `unbiased` is the mean itself.
+    """
 
     first: int
     last: int
     rounds: int
+    unbiased: float
     value: float
     error: float
     interval: tuple[float, float]
@@ -78,16 +82,25 @@ def _bin(series: Document, places: range, document: Document) -> RoundBin:
         series["t"][places[-1]],
         len(places),
         value,
+        _possible(document, value),
         error,
-        (value - reach, value + reach),
+        (_possible(document, value - reach), _possible(document, value + reach)),
         math.fsum(truth) / len(truth) if truth else None,
         **total,
     )
 
 
+def _possible(document: Document, value: float) -> float:
+    """The nearest mean in the declared range; nothing is moved in a document that does not say it."""
+    lower, upper = (document["collection"].get(name) for name in ("lower", "upper"))
+    if lower is None or upper is None or math.isnan(value):
+        return value
+    return min(max(value, float(lower)), float(upper))
+
+
 def _quantile(series: Document, place: int) -> float:
     """Standard errors in a half width, read off a round."""
-    low, high = series["interval"][place]
+    low, high = series.get("unbiased_interval", series["interval"])[place]
     error = float(series["standard_error"][place])
     return ((high - low) / 2 - float(series["bias_bound"][place])) / error if error else 0.0
 
@@ -98,17 +111,19 @@ def series_table(document: Document) -> Table:
     level, error = percent(document["estimates"]["level"]), _typical(bins)
     truth = any(each.truth is not None for each in bins)
     columns: tuple[str, ...] = ("round" if bins[0].rounds == 1 else "rounds", "estimate", f"{level} interval")
-    columns += (("truth",) if truth else ()) + ("reports", "absent", "held back")
+    beside = _asks_unbiased(document)
+    columns += (("unbiased",) if beside else ()) + (("truth",) if truth else ()) + ("reports", "absent", "held back")
     rows = tuple(
         (
             each.label,
             *_cells(each.value, each.interval, error, each.known),
+            *((UNIT(each.unbiased, error) if each.known else ABSENT,) if beside else ()),
             *((UNIT(each.truth, error) if each.truth is not None else ABSENT,) if truth else ()),
             *(f"{number:,}" for number in (each.n, each.absent, each.held_back)),
         )
         for each in bins
     )
-    notes = []
+    notes = [*_moved([(each.unbiased, each.value) for each in bins if each.known], error)]
     if bins[0].rounds > 1:
         notes.append(f"Each row is the mean of up to {bins[0].rounds:,} rounds; report.json has them one by one.")
     rest = document["rounds"]["series"]["t"][_until(document["rounds"]["series"]) :]
@@ -126,22 +141,55 @@ def window_table(document: Document) -> Table:
     error = median_error([{"standard_error": [row["standard_error"]]} for row in rows])
     truth = shows_truth(document) and any("truth" in row for row in rows)
     columns: tuple[str, ...] = ("window", "estimate", f"{percent(windows['level'])} interval", "noise error")
-    columns += (("truth",) if truth else ()) + ("reports", "missing rounds")
+    beside = _asks_unbiased(document)
+    columns += (("unbiased",) if beside else ()) + (("truth",) if truth else ()) + ("reports", "missing rounds")
+    known = [row for row in rows if missing_reason(row["value"]) is None]
     return Table(
         columns,
         tuple(
             (
                 f"{row['from']:,} to {row['to']:,}",
-                *_cells(row["value"], row["interval"], error, missing_reason(row["value"]) is None),
+                *_cells(_shown(row), row["interval"], error, row in known),
                 UNIT(row["standard_error"], error, ROUND_CEILING),
+                *((UNIT(row["value"], error) if row in known else ABSENT,) if beside else ()),
                 *((UNIT(row["truth"], error) if "truth" in row else ABSENT,) if truth else ()),
                 f"{row['n']:,}",
                 missing_rounds(row["missing"]),
             )
             for row in rows
         ),
-        (f"The mean of {windows['width']:,} rounds each, counted back from the last; missing rounds are left out.",),
+        (
+            f"The mean of {windows['width']:,} rounds each, counted back from the last; missing rounds are left out.",
+            *_moved([(row["value"], _shown(row)) for row in known], error),
+        ),
     )
+
+
+def _shown(row: Document) -> Any:
+    return row.get("possible", row["value"])  # a document of before has none
+
+
+def _asks_unbiased(document: Document) -> bool:
+    """Whether [estimate] asks for what is unbiased beside what is possible."""
+    return bool((document["config"].get("estimate") or {}).get("unbiased", False))
+
+
+def _moved(pairs: Sequence[tuple[float, float]], error: float) -> list[str]:
+    r"""Says where what is shown is not what was unbiased, and how far that biases it.
+
+    .. math:: 0 \le E[\max(a, a + X)] - a = E[X^+] = E|X| / 2 \le \mathrm{se} / 2
+
+    for unbiased noise X and a mean at the lower end a of the range; any other mean in it is moved by less.
+    """
+    moved = [pair for pair in pairs if UNIT(pair[0], error) != UNIT(pair[1], error)]
+    if not moved:
+        return []
+    low, high = (UNIT(end([pair[0] for pair in moved]), error) for end in (min, max))
+    return [
+        f"{len(moved):,} of {len(pairs):,} are shown at the nearest end of the declared range, where the mean must "
+        f"lie; unbiased they are {low} to {high}, `value` in report.json ([estimate] unbiased = true shows them). "
+        "Near an end this biases what is shown inwards, by at most half the noise error; intervals cover no less."
+    ]
 
 
 def missing_rounds(stamps: Sequence[int]) -> str:

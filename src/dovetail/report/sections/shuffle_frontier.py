@@ -21,9 +21,8 @@ LEGEND = (
     "group error: root mean square error of the share of a region, noise of the reports included.",
     "attack: chance that the sender posterior, which knows the shuffle's law, names a person's simulated value.",
     "verdict: beside stands for comparison; keeps is 1 - lambda, exposes the part of an attack's gain from a uniform "
-    "shuffle to none. Buys nothing: keeps less than 10 %; a uniform shuffle promises alpha = 0 for it. "
-    "Costs everything: exposes more than 90 %. No promise: two people of a group may be told apart with more than "
-    "99 %.",
+    "shuffle to none. Buys nothing: keeps under 10 %; a uniform shuffle promises alpha = 0 for it. "
+    "Costs everything: exposes more than 90 %. No promise: two of a group may be told apart with more than 99 %.",
 )
 LIMITS = (
     "The values are simulated: real ones may follow public columns more or less than these do.",
