@@ -67,6 +67,10 @@ def test_random_geometric_groups_respect_the_bounds_and_the_order_of_methods(tmp
     assert (table["width"] >= table["width_bound"]).all()
     assert (table["width_bound"] >= table["largest_less_one"]).all()
     assert (table.filter(pl.col("radius") == 0)["width"] == 0).all()
+    gap = fig10.gaps(table)
+    assert (gap.filter(pl.col("place") == "line")["gap"] <= claim["line"]).all()
+    assert gap.filter(pl.col("place") == "plane")["gap"].max() >= claim["plane"]  # type: ignore[operator]
+    table = table.filter(pl.col("place") == "line")  # the paper's
     wide = table.pivot(on="order", index=["n", "radius", "seed"], values=["width", "delta"])
     wide = wide.filter(pl.col("delta_breadth first") > 0)
     assert (wide["delta_portfolio"] <= wide["delta_breadth first"]).all()

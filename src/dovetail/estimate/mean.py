@@ -168,6 +168,33 @@ def sample_mean(randomizer: NumericRandomizer, reports: Reports) -> Estimate:
     )
 
 
+def in_range(
+    value: float, interval: tuple[float, float], span: tuple[float, float]
+) -> tuple[float, tuple[float, float]]:
+    r"""The nearest mean that the public range allows, and what it allows of an interval around an unbiased one.
+
+    .. math:: \hat m = \min(\max(m, a), b), \qquad |\hat m - \mu| \le |m - \mu| \text{ for every } \mu \in [a, b]
+
+    Where the interval holds nothing that is allowed, it is put around the projected mean: so it covers no less often,
+    and never shrinks to a point. For unbiased noise the projection biases a mean near an end inwards by at most
+
+    .. math:: E[X^+] = E|X| / 2 \le \mathrm{se} / 2
+
+    Examples
+    --------
+    >>> in_range(-2.0, (-5.0, 1.0), (0.0, 10.0))
+    (0.0, (0.0, 1.0))
+    >>> in_range(-5.0, (-8.0, -2.0), (0.0, 10.0))
+    (0.0, (0.0, 3.0))
+    """
+    lower, upper = span
+    possible = min(max(value, lower), upper)
+    low, high = interval
+    if high < lower or low > upper:
+        low, high = low - value + possible, high - value + possible
+    return possible, (min(max(low, lower), upper), min(max(high, lower), upper))
+
+
 def _real(exact: Any) -> NDArray[np.float64]:
     return np.asarray(exact, dtype=np.float64)
 

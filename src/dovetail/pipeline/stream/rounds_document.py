@@ -10,6 +10,7 @@ import polars as pl
 
 from dovetail.core.errors import ConfigError
 from dovetail.core.estimate import Estimate
+from dovetail.estimate.mean import in_range
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail.pipeline.stream.batch_sizes import Batches
@@ -91,7 +92,7 @@ def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Mi
     columns: dict[str, list[Any]] = {name: table[name].to_list() for name in table.columns}
     columns["unbiased_interval"] = [None if value is None else next(ends) for value in columns["value"]]
     inside = [
-        None if value is None else in_range(run, value, ends)
+        None if value is None else _shown(run, value, ends)
         for value, ends in zip(columns["value"], columns["unbiased_interval"], strict=True)
     ]
     columns["possible"] = [None if each is None else each[0] for each in inside]
@@ -103,11 +104,11 @@ def _series(run: FleetRun, truth: dict[int, float] | None, batches: Batches | Mi
     return columns if truth is None else columns | {"truth": [truth.get(t) for t in columns["t"]]}
 
 
-def in_range(run: FleetRun, value: float, ends: list[float]) -> tuple[float, list[float]]:
-    """The nearest mean that is possible, and what of the interval is: the truth is never left out by that."""
-    lower, upper = run.fleet.randomizer.lower, run.fleet.randomizer.upper
-    possible, low, high = (min(max(each, lower), upper) for each in (value, *ends))
-    return possible, [low, high]
+def _shown(run: FleetRun, value: float, ends: list[float]) -> tuple[float, list[float]]:
+    """The nearest mean that is possible, and what of the interval is."""
+    span = (run.fleet.randomizer.lower, run.fleet.randomizer.upper)
+    possible, interval = in_range(value, (ends[0], ends[1]), span)
+    return possible, list(interval)
 
 
 def windows_document(run: FleetRun, width: int | None, truth: dict[int, float] | None) -> dict[str, Any] | Missing:
@@ -145,7 +146,7 @@ def _window(run: FleetRun, end: int, width: int, have: set[int], truth: dict[int
         return {**row, **dict.fromkeys(numbers, none), "n": 0, "missing": list(stamps)}
     answer = run.time_window(end, width=width)
     ends = [float(end) for end in answer.estimate.interval(LEVEL)]
-    possible, inside_range = in_range(run, float(answer.estimate.value), ends)
+    possible, inside_range = _shown(run, float(answer.estimate.value), ends)
     row |= {
         "value": float(answer.estimate.value),
         "possible": possible,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING
 from typing import Any, NamedTuple
 
+from dovetail.estimate.mean import in_range
 from dovetail.report.number_format import ABSENT, Document, Unit, missing_reason, percent, upward
 from dovetail.report.sections.tables import Table, median_error, shows_truth
 
@@ -75,6 +76,7 @@ def _bin(series: Document, places: range, document: Document) -> RoundBin:
         error = math.sqrt(math.fsum(part * part for part in errors)) / len(known)
         bias = math.fsum(float(series["bias_bound"][place]) for place in known) / len(known)
         reach = bias + error * _quantile(series, known[0])
+    possible, interval = _possible(document, value, (value - reach, value + reach))
     truth = [series["truth"][place] for place in known] if "truth" in series and shows_truth(document) else []
     total = {name: sum(series[name][place] for place in places) for name in ("n", "absent", "held_back")}
     return RoundBin(
@@ -82,20 +84,20 @@ def _bin(series: Document, places: range, document: Document) -> RoundBin:
         series["t"][places[-1]],
         len(places),
         value,
-        _possible(document, value),
+        possible,
         error,
-        (_possible(document, value - reach), _possible(document, value + reach)),
+        interval,
         math.fsum(truth) / len(truth) if truth else None,
         **total,
     )
 
 
-def _possible(document: Document, value: float) -> float:
-    """The nearest mean in the declared range; nothing is moved in a document that does not say it."""
+def _possible(document: Document, value: float, interval: tuple[float, float]) -> tuple[float, tuple[float, float]]:
+    """What the declared range allows; all of it in a document that does not say the range."""
     lower, upper = (document["collection"].get(name) for name in ("lower", "upper"))
     if lower is None or upper is None or math.isnan(value):
-        return value
-    return min(max(value, float(lower)), float(upper))
+        return value, interval
+    return in_range(value, interval, (float(lower), float(upper)))
 
 
 def _quantile(series: Document, place: int) -> float:
@@ -175,12 +177,7 @@ def _asks_unbiased(document: Document) -> bool:
 
 
 def _moved(pairs: Sequence[tuple[float, float]], error: float) -> list[str]:
-    r"""Says where what is shown is not what was unbiased, and how far that biases it.
-
-    .. math:: 0 \le E[\max(a, a + X)] - a = E[X^+] = E|X| / 2 \le \mathrm{se} / 2
-
-    for unbiased noise X and a mean at the lower end a of the range; any other mean in it is moved by less.
-    """
+    """Says where what is shown is not what was unbiased, and how far that biases it: see `in_range`."""
     moved = [pair for pair in pairs if UNIT(pair[0], error) != UNIT(pair[1], error)]
     if not moved:
         return []
