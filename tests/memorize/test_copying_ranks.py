@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import rankdata
+from scipy.stats import hypergeom, rankdata
 from tests.statistics import expect_at_least, expect_caught, expect_share
 
 from dovetail.core.entropy import simulation
 from dovetail.memorize.copying.delta_interval import delta_interval, newcombe_interval
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
-from dovetail.memorize.copying.mann_whitney import RankTest, midrank_variance, rank_test
+from dovetail.memorize.copying.mann_whitney import RankTest, exact_law, midrank_variance, rank_test
 from dovetail.memorize.copying.multiplicity import benjamini_hochberg, holm
 from dovetail.memorize.copying.reference import reference_z
 
@@ -79,6 +79,19 @@ def test_few_untied_distances_get_permutations_and_equal_the_exact_law() -> None
     assert found.method == "permutation"
     chances = [rank_test(fresh, generated, rng=simulation(seed)).p_copying for seed in range(3)]
     assert max(chances) - min(chances) < 0.02 and 0.03 < found.p_copying < 0.06
+
+
+@pytest.mark.parametrize(("n", "m", "far"), [(520, 520, 9), (1000, 600, 4), (600, 2000, 3)])
+def test_a_tie_of_more_than_a_thousand_leaves_the_exact_law_in_the_doubles(n: int, m: int, far: int) -> None:
+    fresh, generated = np.zeros(n), np.zeros(m)
+    fresh[:far] = 1.0
+    scores, counts = np.array([0, 1]), np.array([n + m - far, far])
+    law, least = exact_law(scores, counts, m)
+    assert law[0 - least] == pytest.approx(hypergeom.pmf(0, n + m, far, m), rel=1e-9)
+    found = rank_test(fresh, generated, rng=simulation(1))
+    if found.method == "exact":
+        assert found.p_copying == pytest.approx(hypergeom.cdf(0, n + m, far, m), rel=1e-9)
+    assert (n, found.method) != (520, "permutation")
 
 
 def rejections(z: bool, count: int) -> list[bool]:

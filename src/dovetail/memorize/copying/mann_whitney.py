@@ -9,7 +9,7 @@ with fresh distances A (n), generated distances B (m) and the variance of midran
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import erfc, sqrt
+from math import erfc, isnan, sqrt
 from typing import Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ EXACT_STEPS = 40_000_000  # cells of the table of the exact law, times observati
 INFORMATIVE = 10.0  # expected observations of the smaller sample outside the largest tie; below, no normal law
 PERMUTATIONS = 500_000  # p-values down to 2e-6, for Holm over a few cells
 ENOUGH = 200  # permutations as extreme as what was seen, after which no more are drawn
+RESCALED = 256  # observations after which the table of the exact law is scaled to 1
 _BATCH = 2_000
 
 
@@ -106,6 +107,8 @@ def _p_values(
 
 
 def _closed(probability: float) -> float:
+    if isnan(probability):
+        raise ArithmeticError("the exact law of the rank sum left the doubles")
     return float(min(1.0, probability))
 
 
@@ -133,12 +136,12 @@ def exact_law(scores: NDArray[np.int64], counts: NDArray[np.int64], m: int) -> t
     table[0, 0] = 1.0
     for score, count in zip(shift.tolist(), counts.tolist(), strict=True):
         for taken in range(count):  # one observation after another: Pascal's rule keeps the counts exact
-            del taken
             if score:
                 table[1:, score:] += table[:-1, : width - score].copy()
             else:
                 table[1:] += table[:-1].copy()
-        table /= table.max()  # counts would leave the doubles
+            if taken % RESCALED == 0:  # counts double at most with each observation, and would leave the doubles
+                table /= table.max()
     law = table[k] / table[k].sum()
     begin = least - k * int(scores[0])
     law = law[begin:]
