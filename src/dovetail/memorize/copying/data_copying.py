@@ -88,6 +88,7 @@ class CopyingTest:
     fresh_rows: NDArray[np.int64]
     folds: tuple[_Fold, ...]
     pools: tuple[TrainingIndex, TrainingIndex]
+    held: int  # rows drawn for each pool, of which the distinct ones are in it
     threshold: float
     distance: Distance
     constant: int
@@ -182,8 +183,8 @@ class CopyingTest:
         some = rng.permutation(len(t))[:THRESHOLD_ROWS]
         threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
         return cls(
-            raw, other, row_keys(raw), index, ask, distances, rows, folds, _pools(t, v, rng), threshold, distance,
-            constant, unrepeated_columns(raw), level, tail, seed, embed, deduplicate,
+            raw, other, row_keys(raw), index, ask, distances, rows, folds, _pools(t, v, rng), min(len(t), len(v)),
+            threshold, distance, constant, unrepeated_columns(raw), level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
     def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
@@ -206,7 +207,7 @@ class CopyingTest:
             ]
         )
         pools = [pool.nearest(q) for pool in self.pools]
-        size = len(self.pools[0].points)
+        size = self.held
         backwards = TrainingIndex(q, self.distance)
         members = self.index.points[rng.permutation(len(self.train))[:MOST_MEMBERS]]
         strangers = normalized(self.fresh, self.distance, "fresh")[:MOST_MEMBERS]
@@ -342,8 +343,10 @@ def _folds(
 
 
 def _pools(t: Points, v: Points, rng: Entropy) -> tuple[TrainingIndex, TrainingIndex]:
-    """Equally many distinct rows of T and of held-out points."""
-    distinct = [points[first_rows(points)] for points in (t, v)]
-    size = min(len(points) for points in distinct)
-    one, two = (points[rng.permutation(len(points))[:size]] for points in distinct)
-    return TrainingIndex(one), TrainingIndex(two)
+    """The distinct rows of equally many rows of T and of held-out points.
+
+    Drawn first: of a larger sample the distinct rows are rarer ones, and the two would not be exchangeable.
+    """
+    size = min(len(t), len(v))
+    one, two = (points[rng.permutation(len(points))[:size]] for points in (t, v))
+    return TrainingIndex(one[first_rows(one)]), TrainingIndex(two[first_rows(two)])
