@@ -127,7 +127,9 @@ def test_honest_rows_that_repeat_trip_no_control_where_more_are_held_out_than_tr
     fired = 0
     for seed in range(12):
         draw = np.random.default_rng(seed)
-        train, fresh, made = (kinds[draw.choice(3000, count, p=weights / weights.sum())] for count in (300, 2000, 800))
+        train, fresh, made = (
+            kinds[draw.choice(3000, count, p=weights / weights.sum())] for count in (300, 2000, 800)
+        )
         test = CopyingTest.prepare(train, fresh, overlap="keep", cells=1, seed=seed)
         fired += any(p <= 0.05 for p in test.test(made, baselines=False).controls.values())
     assert fired <= 3

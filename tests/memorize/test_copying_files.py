@@ -301,3 +301,26 @@ def test_a_table_of_few_distinct_rows_is_tested_with_all_measures() -> None:
     found = CopyingTest.prepare(train, fresh, cells=4).test(made)
     document = json.loads(json.dumps(found.document(), allow_nan=False))
     assert document["verdict"] == "nothing found" and document["z"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, 2, 3], [1.0, 2.0, 3.0]),
+        (["1", "2.5", "x"], ["1.0", "2.50", " x"]),
+        (["True", "False", "maybe"], ["true", "FALSE", "maybe"]),
+        (["01", "1", "10"], ["01", "1.", "10"]),
+    ],
+)
+def test_categories_are_alike_however_files_write_them(one: list[Any], other: list[Any]) -> None:
+    draw = np.random.default_rng(1).integers(0, 3, 60)
+    tables = [pl.DataFrame({"name": [names[i] for i in draw], "x": np.arange(60.0)}) for names in (one, other)]
+    mixed = MixedTypes.fit(tables[0], tables[0], categories=["name"])
+    assert (mixed.points(tables[0], "train") == mixed.points(tables[1], "generated")).all()
+    assert len(mixed.columns[0].categories or ()) == 3
+
+
+def test_generated_categories_that_are_mostly_unknown_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.read_csv("q.csv").with_columns(pl.col("town").str.to_uppercase()).write_csv("q.csv")
+    told = refusal(capsys, *COPYING)
+    assert "q.csv: column 'town' holds" in told and "400 of 400" in told and "write them alike" in told

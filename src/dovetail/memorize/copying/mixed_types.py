@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
 from dovetail.memorize.copying.cells import Partition
+from dovetail.memorize.copying.samples import LEAST
 
 Points = NDArray[np.float64]  # (n, d)
 
 MOST_CATEGORIES = 2_000
+MOST_UNKNOWN = 0.5  # share of rows whose category neither T nor P holds
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def _coordinates(values: pl.Series, column: Column, what: str) -> Points:
     codes = _text(values).replace_strict(
         list(column.categories), range(len(column.categories)), default=len(column.categories), return_dtype=pl.Int64
     )
+    _refuse_unknown(values, codes.to_numpy() == len(column.categories), what)
     return np.asarray(np.eye(len(column.categories) + 1)[codes.to_numpy()], dtype=np.float64)
 
 
@@ -200,7 +203,24 @@ def _refuse_stray_text(train: pl.Series) -> None:
 
 
 def _text(values: pl.Series) -> pl.Series:
-    return values.cast(pl.String)
+    """Names, alike for 1, 1.0 and "1.00", and for true, True and TRUE: files write what they hold in their own ways."""
+    found = values.cast(pl.String).str.strip_chars()
+    plain = found.str.replace(r"^([+-]?\d+)\.0*$", "$1").str.replace(r"^([+-]?\d+\.\d*[1-9])0+$", "$1")
+    lower = plain.str.to_lowercase()
+    return (
+        pl.select(pl.when(lower.is_in(["true", "false"])).then(lower).otherwise(plain)).to_series().alias(values.name)
+    )
+
+
+def _refuse_unknown(values: pl.Series, unknown: NDArray[np.bool_], what: str) -> None:
+    """Rows of unknown categories are far from all others, so a column that is written otherwise hides every copy."""
+    if len(unknown) >= LEAST and unknown.mean() > MOST_UNKNOWN:
+        row = int(np.flatnonzero(unknown)[0])
+        raise DataError(
+            f"{what}: column {values.name!r} holds {str(values[row])[:40]!r} in row {row + 1:,}, which the training and "
+            f"fresh samples do not know (such values: {int(unknown.sum()):,} of {len(unknown):,}); that hides copies: "
+            "write them alike, or ignore the column."
+        )
 
 
 def _refuse_missing(values: pl.Series, what: str) -> None:
