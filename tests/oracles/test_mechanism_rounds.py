@@ -123,6 +123,7 @@ def test_known_mechanisms_of_known_people_are_promised_more() -> None:
         assert own.method == "privacy loss of the mechanisms" and own.lower is not None and own.lower > 0.02
 
 
+@EXHAUST
 def test_rounds_of_different_mechanisms_compose_in_any_order_and_never_lose_to_the_clone_pairs() -> None:
     rounds = [
         ShuffledRound.of(KRR(2, 1.0), 2000, times=5),
