@@ -1,6 +1,8 @@
 """Every public name says what it raises and has an example; the examples run as doctests beside the sources."""
 
+import doctest
 import inspect
+import os
 import re
 from typing import Any
 
@@ -9,8 +11,8 @@ from tests.test_exports import NAMES
 
 from dovetail.core.errors import DovetailError
 
-# modules whose names are data sets to download, attacks on whole populations, or results of the planner
-LATER = {"dovetail.datasets", "dovetail.attack", "dovetail.plan", "dovetail.trace"}
+# modules whose names are attacks on whole populations, or about traces
+LATER = {"dovetail.attack", "dovetail.trace"}
 STATED = {
     f"{package.__name__}.{name}": found
     for package, name in NAMES
@@ -48,6 +50,19 @@ def test_what_is_raised_is_an_error_of_ours(found: Any) -> None:
     known = {one.__name__ for one in errors(DovetailError)}
     for line in named:
         assert set(re.split(r", ", line)) <= known, line
+
+
+DATA_SETS = [found for found in STATED.values() if inspect.getmodule(found).__name__.startswith("dovetail.datasets.")]
+
+
+@pytest.mark.exhaust
+@pytest.mark.skipif("DOVETAIL_DATA" not in os.environ, reason="the data sets are not here")
+@pytest.mark.parametrize("found", DATA_SETS, ids=lambda found: found.__name__)
+def test_examples_that_need_a_data_set_are_true_where_it_is(found: Any) -> None:
+    for example in doctest.DocTestFinder(recurse=False).find(found, globs=dict(vars(inspect.getmodule(found)))):
+        for step in example.examples:
+            step.options.pop(doctest.SKIP, None)
+        assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 
 
 def test_a_mute_docstring_would_be_found() -> None:

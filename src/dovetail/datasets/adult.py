@@ -45,6 +45,11 @@ def adult(path: str | Path | None = None) -> pl.DataFrame:
     DataError
         When there is no such file, or it is not in this form; says where the data come from.
 
+    Examples
+    --------
+    >>> adult()["income"].value_counts(sort=True).rows()  # doctest: +SKIP
+    [('<=50K', 24720), ('>50K', 7841)]
+
     Source
     ------
     Becker, Kohavi (1996), Adult, UCI Machine Learning Repository.

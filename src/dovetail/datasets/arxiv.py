@@ -32,6 +32,11 @@ def arxiv_abstracts(path: str | Path | None = None) -> pl.DataFrame:
     DataError
         When there is no such file, or it is not in this form; says where the data come from.
 
+    Examples
+    --------
+    >>> arxiv_abstracts().columns[:3]  # doctest: +SKIP
+    ['id', 'title', 'abstract']
+
     Source
     ------
     arXiv.org, metadata of submissions, CC0 1.0.

@@ -43,6 +43,11 @@ def california_housing(path: str | Path | None = None) -> pl.DataFrame:
     DataError
         When there is no such file, or it is not in this form; says where the data come from.
 
+    Examples
+    --------
+    >>> california_housing()["ocean_proximity"].value_counts(sort=True).rows()[:2]  # doctest: +SKIP
+    [('<1H OCEAN', 9136), ('INLAND', 6551)]
+
     Source
     ------
     Pace, Barry (1997), Sparse Spatial Autoregressions, Statistics and Probability Letters 33(3).

@@ -36,6 +36,11 @@ def nested_crescents(n: int = 20_000, *, noise: float = 0.1, rng: Entropy | None
     noise : float, above 0
         Standard deviation; at 0.1 a few points in a hundred lie beyond the border of their half or crescent.
 
+    Raises
+    ------
+    ParameterError
+        For `n` or `noise` outside these ranges.
+
     Examples
     --------
     >>> from dovetail.core.entropy import simulation

@@ -18,6 +18,11 @@ def redbook() -> pl.DataFrame:
     MissingExtraError
         When statsmodels is not installed.
 
+    Examples
+    --------
+    >>> redbook()["affair"].value_counts(sort=True).rows()  # doctest: +SKIP
+    [('no', 4313), ('yes', 2053)]
+
     Source
     ------
     Fair (1978), A Theory of Extramarital Affairs, Journal of Political Economy 86(1); `statsmodels.datasets.fair`.

@@ -50,6 +50,15 @@ def read_refit(*paths: str | Path, every: str = "1m") -> pl.DataFrame:
     The house's total (`Aggregate`) is not a device and is left out; rows that the publisher marks (`Issues` = 1) too.
     The publisher fills gaps with the last reading: long flat runs are not measurements.
 
+    Examples
+    --------
+    >>> from dovetail.core.errors import DataError
+    >>> try:
+    ...     read_refit("CLEAN_House20.csv", every="1h")
+    ... except DataError as error:
+    ...     print(str(error)[:32])
+    CLEAN_House20.csv: no such file.
+
     Source
     ------
     Murray, Stankovic, Stankovic (2017), An electrical load measurements dataset of United Kingdom households from a
@@ -76,7 +85,18 @@ def read_refit(*paths: str | Path, every: str = "1m") -> pl.DataFrame:
 
 
 def appliance_load(*, houses: Iterable[int] | None = None, every: str = "10m") -> pl.DataFrame:
-    """`read_refit` of the folder appliance_load in $DOVETAIL_DATA, or of some houses of it."""
+    """`read_refit` of the folder appliance_load in $DOVETAIL_DATA, or of some houses of it.
+
+    Raises
+    ------
+    DataError
+        When there is no such folder or house, or a file is not in this form; says where the data come from.
+
+    Examples
+    --------
+    >>> appliance_load(houses=[20], every="1h").columns  # doctest: +SKIP
+    ['time', 'house', 'device', 'watts']
+    """
     place = data_folder(FOLDER, WHERE)
     files = _files(place)
     if houses is not None:

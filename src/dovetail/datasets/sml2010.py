@@ -35,6 +35,11 @@ def sml2010(path: str | Path | None = None) -> pl.DataFrame:
     DataError
         When there is no such file, or it is not in this form; says where the data come from.
 
+    Examples
+    --------
+    >>> sml2010()["stretch"].value_counts().sort("stretch").rows()  # doctest: +SKIP
+    [(1, 2764), (2, 1373)]
+
     Source
     ------
     Zamora-Martinez, Romeu, Botella-Rocamora, Pardo (2014), On-line learning of indoor temperature forecasting models

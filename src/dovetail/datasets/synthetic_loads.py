@@ -54,6 +54,11 @@ def synthetic_loads(
     Before the first round everything is off: of what runs at the same hour on later days, a tenth runs in the first
     round, four fifths in the sixth and all from about the twentieth on. Leave these out where that matters.
 
+    Raises
+    ------
+    ParameterError
+        For numbers outside these ranges.
+
     Examples
     --------
     >>> from dovetail.core.entropy import simulation

@@ -45,6 +45,15 @@ def texas(path: str | Path) -> pl.DataFrame:
     -----
     Written from the published list of columns and tested on rows of that form, not on the file itself.
 
+    Examples
+    --------
+    >>> from dovetail.core.errors import DataError
+    >>> try:
+    ...     texas("nowhere.txt")
+    ... except DataError as error:
+    ...     print(str(error)[:26])
+    nowhere.txt: no such file.
+
     Source
     ------
     Texas Health Care Information Collection, Inpatient Public Use Data File, base data; the paper uses about 29,000

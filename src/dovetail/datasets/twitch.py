@@ -37,6 +37,11 @@ def twitch(path: str | Path | None = None) -> pl.DataFrame:
     DataError
         When there is no such file, or it is not in this form; says where the data come from.
 
+    Examples
+    --------
+    >>> int(twitch()["mature"].sum())  # doctest: +SKIP
+    5742
+
     Source
     ------
     Rozemberczki, Allen, Sarkar (2019), Multi-Scale Attributed Node Embedding; German subset.
@@ -58,6 +63,16 @@ def twitch_friendships(path: str | Path | None = None) -> pl.DataFrame:
     ----------
     path : str or Path, optional
         Folder of the two files, or the file of friendships; $DOVETAIL_DATA/twitch if absent.
+
+    Raises
+    ------
+    DataError
+        When there is no such file, or it is not in this form; says where the data come from.
+
+    Examples
+    --------
+    >>> twitch_friendships().shape  # doctest: +SKIP
+    (153138, 2)
     """
     file = locate(SOURCE, "DE_edges.csv", "musae_DE_edges.csv", path=path)
     pairs = _read(file, "from", "to").select(pl.col("from").alias("one"), pl.col("to").alias("other"))

@@ -75,6 +75,17 @@ class CollectionPlan:
         Size of one report.
     calibrated : mapping of str
         By name, the kinds that were considered, or why they cannot meet the requirements.
+
+    Raises
+    ------
+    UnsupportedError
+        Nowhere by itself: what cannot be met is refused by `plan_collection`, which makes it.
+
+    Examples
+    --------
+    >>> plan = plan_collection(question="frequency", n=10_000, k=4, error=0.03)
+    >>> plan.error95 <= 0.03, plan.epsilon < plan.epsilon0, plan.shuffler
+    (True, True, 'uniform')
     """
 
     requirements: Requirements

@@ -61,7 +61,20 @@ class ComparedMechanism:
 
 @dataclass(frozen=True)
 class MechanismComparison:
-    """Mechanisms of equal accuracy; see `compare_mechanisms`."""
+    """Mechanisms of equal accuracy; see `compare_mechanisms`, which makes it.
+
+    Raises
+    ------
+    ParameterError
+        Nowhere by itself: `compare_mechanisms` checks what is asked.
+
+    Examples
+    --------
+    >>> from dovetail.plan.compare.mechanisms import compare_mechanisms
+    >>> found = compare_mechanisms(n=100, k=2, error=0.1)
+    >>> found.order("strong")[-1].name
+    'shuffle only'
+    """
 
     n: int
     k: int

@@ -51,6 +51,11 @@ def compare_mechanisms(
     rng : Entropy, optional
         Allows Monte Carlo where nothing exact is in reach.
 
+    Raises
+    ------
+    ParameterError
+        For numbers outside these ranges.
+
     Notes
     -----
     Uninformed: exact for k-ary randomized response; enumerated or sampled for Hadamard response and unary encoding,
