@@ -83,6 +83,19 @@ def test_the_tradeoff_is_written_as_table_and_picture(
 
 
 @pytest.mark.exhaust
+def test_other_randomizers_take_a_line_each_and_what_speaks_against_them_stands_below(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert invoke(["plan", "--question", "frequency", "--n", "1e3", "--k", "1e5", "--epsilon0", "1"]) == 0
+    told = capsys.readouterr().out.split("Other randomizers")[1]
+    assert max(map(len, told.splitlines())) <= 80
+    rows = [line.split() for line in told.splitlines()[3:] if line.strip()]
+    kinds = {kind.name for kind in RANDOMIZERS if kind.question == "frequency"}
+    assert [len(row) for row in rows if row[0] in kinds] == [5] * (len(kinds) - 1)  # nothing is wrapped into a cell
+    assert "subset_selection, unary: a report would have 100,000 bits" in told
+
+
 def test_an_alternative_that_is_refused_is_told_in_the_table_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([*SHARE, "--error", "1e-9", "--n", "1000"]) == 0
     assert "no epsilon0" in capsys.readouterr().out.replace("\n", " ")

@@ -209,6 +209,8 @@ def _print(plan: CollectionPlan) -> None:
     console.print(_tradeoff(plan))
     if plan.alternatives:
         console.print(_alternatives(plan))
+        for why, names in _objections(plan).items():
+            console.print(f"{', '.join(names)}: {why}", markup=False, highlight=False)
 
 
 def _rows(plan: CollectionPlan) -> dict[str, str]:
@@ -284,14 +286,24 @@ def _risk_cells(plan: CollectionPlan, step: TradeoffRow) -> tuple[str, str]:
 
 
 def _alternatives(plan: CollectionPlan) -> Table:
-    table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits", "but"))
+    """Numbers alone: what speaks against a randomizer stands below, where it needs no narrow cell."""
+    table = _grid("Other randomizers", ("randomizer", "epsilon0", "epsilon", "95 % error", "report bits"))
     for row in plan.alternatives:
         if row.epsilon0 is None or row.epsilon is None or row.error95 is None or row.report_bits is None:
-            table.add_row(row.randomizer, *(ABSENT,) * 4, row.reason)
+            table.add_row(row.randomizer, *(ABSENT,) * 4)
             continue
         numbers = (upward(row.epsilon0), upward(row.epsilon), _error(plan, row.error95), f"{row.report_bits:,}")
-        table.add_row(row.randomizer, *numbers, row.reason)
+        table.add_row(row.randomizer, *numbers)
     return table
+
+
+def _objections(plan: CollectionPlan) -> dict[str, list[str]]:
+    """What speaks against other randomizers, each reason with those that it holds for."""
+    found: dict[str, list[str]] = {}
+    for row in plan.alternatives:
+        if row.reason:
+            found.setdefault(row.reason, []).append(row.randomizer)
+    return found
 
 
 def _grid(title: str, columns: tuple[str, ...]) -> Table:
