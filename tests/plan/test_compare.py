@@ -329,3 +329,9 @@ def test_both_mechanisms_are_exactly_as_private_as_each_other() -> None:
         assert max(ratios) == 3
     assert posterior_vulnerability(study.EVEN, study.last_person(study.SHARES[0], n=9, odds=3)["M'"]) * 2 == 1
     assert DenseChannel(study.mechanisms(3, 9)["M'"].astype(float)).epsilon == pytest.approx(np.log(9.0))
+
+
+def test_a_comparison_tells_how_many_randomizers_are_done() -> None:
+    told: list[tuple[int, int]] = []
+    compare_mechanisms(n=50, k=2, error=0.2, progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, len(told) - 1) for done in range(len(told))] and len(told) > 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.console.output import Json, Seed, entropy_of, print_json
-from dovetail.cli.console.progress import tell
+from dovetail.cli.console.progress import progress_bar
 from dovetail.core.display.losses import guess_in_words, upward
 from dovetail.report.number_format import ABSENT, percent
 
@@ -56,9 +56,11 @@ def _compare(
     """
     from dovetail.plan.compare.mechanisms import compare_mechanisms
 
-    tell("every mechanism against three adversaries")
     asked: dict[str, Any] = {"n": n, "k": k, "error": error, "delta": delta, "honest": honest}  # 1e6 is whole
-    found = compare_mechanisms(**asked, rng=entropy_of(seed))
+    with progress_bar(hidden=as_json) as progress:
+        found = compare_mechanisms(
+            **asked, rng=entropy_of(seed), progress=lambda done, total: progress("three adversaries", done, total)
+        )
     if as_json:
         print_json(found.document())
     else:

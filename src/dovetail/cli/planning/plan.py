@@ -12,6 +12,7 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.progress import tell
 from dovetail.cli.planning.plan_dummies import plan_for_the_shuffler
 from dovetail.core.display.losses import error_in_words, guess_in_words, upward
 from dovetail.core.errors import UnsupportedError
@@ -114,7 +115,9 @@ def _plan(
     del asked["trust"]
     from dovetail.plan.planner import plan_collection
 
+    tell("calibrate every randomizer")
     plan = plan_collection(**asked)
+    tell("what it costs to be more accurate")
     document = plan_document(plan)
     document["files"] = write_curve(
         [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
@@ -27,7 +27,14 @@ from dovetail.plan.requirements import Requirements
 
 
 def compare_mechanisms(
-    *, n: int, k: int, error: float, delta: float | None = None, honest: int | None = None, rng: Entropy | None = None
+    *,
+    n: int,
+    k: int,
+    error: float,
+    delta: float | None = None,
+    honest: int | None = None,
+    rng: Entropy | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MechanismComparison:
     r"""Which mechanism leaks least at a wanted accuracy, and to whom?
 
@@ -50,6 +57,7 @@ def compare_mechanisms(
         People assumed to keep their reports secret: the crowd in which one hides; default all.
     rng : Entropy, optional
         Allows Monte Carlo where nothing exact is in reach.
+    progress : function of the randomizers that are done and their number, optional
 
     Raises
     ------
@@ -89,11 +97,12 @@ def compare_mechanisms(
         k=k,
         error=error,
     )
-    rows = [
-        row
-        for family in families(requirements)
-        for row in _rows(family.name, calibrate(family, requirements), requirements, rng)
-    ]
+    rows: list[ComparedMechanism] = []
+    every = list(families(requirements))
+    for done, family in enumerate(every):
+        progress(done, len(every))
+        rows += _rows(family.name, calibrate(family, requirements), requirements, rng)
+    progress(len(every), len(every))
     return MechanismComparison(
         requirements.n,
         *_domain_and_error(requirements),
