@@ -1,6 +1,8 @@
 """`dovetail account`: every option changes the question it names, and every bound stands beside the chosen one."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,19 @@ def test_every_mistake_is_one_clear_line(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     assert words in refused(capsys, *arguments)
+
+
+def test_a_curve_tells_how_many_of_its_points_are_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int]] = []
+
+    @contextmanager
+    def watched(*, hidden: bool) -> Iterator[Callable[[str, int, int], None]]:
+        assert not hidden
+        yield lambda step, done, total: told.append((done, total))
+
+    monkeypatch.setattr("dovetail.cli.account.progress_bar", watched)
+    assert invoke(["account", "--epsilon0", "1", "--n", "1000", "--delta", "1e-5", "--curve", "n", "--json"]) == 0
+    points = len(json.loads(capsys.readouterr().out)["curve"]["n"])
+    assert told == [(done, points) for done in range(points)]

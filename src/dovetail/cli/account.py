@@ -13,7 +13,7 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
-from dovetail.cli.console.progress import tell
+from dovetail.cli.console.progress import progress_bar, tell
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -288,13 +288,20 @@ def curve_table(
     if along == "n":
         whole("--to", as_whole(last), least=1, most=MOST_PEOPLE)
         grid = np.unique(np.rint(grid)).astype(np.int64)
-    points: dict[str, Any] = {**point, along: grid}
-    tell(f"curve of {len(grid):,} points")
-    pair = curve(**points, adaptive=adaptive)
+    pairs = [adaptive] if adaptive else [False, True]
+    found: list[list[Any]] = [[] for _ in pairs]
+    with progress_bar(hidden=False) as progress:
+        for done, place in enumerate(grid):
+            progress("points of the curve", done, len(grid))
+            for ends_here, clones in zip(found, pairs, strict=True):
+                ends_here.append(curve(**{**point, along: place}, adaptive=clones))
+    lower, *upper = (
+        np.array([float(getattr(one, end)) for one in ends_here])
+        for ends_here, end in ((found[0], "lower"), *((each, "upper") for each in found))
+    )
     if adaptive:
-        return {along: grid, "clones": pair.upper, "lower": pair.lower}
-    clones = curve(**points, adaptive=True)
-    return {along: grid, "stronger clones": pair.upper, "lower": pair.lower, "clones": clones.upper}
+        return {along: grid, "clones": upper[0], "lower": lower}
+    return {along: grid, "stronger clones": upper[0], "lower": lower, "clones": upper[1]}
 
 
 # --- questions -----------------------------------------------------------------------------------------------------
