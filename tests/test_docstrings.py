@@ -4,6 +4,7 @@ import doctest
 import inspect
 import os
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -52,14 +53,14 @@ def test_what_is_raised_is_an_error_of_ours(found: Any) -> None:
         assert set(re.split(r", ", line)) <= known, line
 
 
-DATA_SETS = [found for found in STATED.values() if inspect.getmodule(found).__name__.startswith("dovetail.datasets.")]
+DATA_SETS = [found for found in STATED.values() if found.__module__.startswith("dovetail.datasets.")]
 
 
 @pytest.mark.exhaust
 @pytest.mark.skipif("DOVETAIL_DATA" not in os.environ, reason="the data sets are not here")
 @pytest.mark.parametrize("found", DATA_SETS, ids=lambda found: found.__name__)
 def test_examples_that_need_a_data_set_are_true_where_it_is(found: Any) -> None:
-    for example in doctest.DocTestFinder(recurse=False).find(found, globs=dict(vars(inspect.getmodule(found)))):
+    for example in doctest.DocTestFinder(recurse=False).find(found, globs=dict(vars(sys.modules[found.__module__]))):
         for step in example.examples:
             step.options.pop(doctest.SKIP, None)
         assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
