@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from studies.fig7 import run as fig7
 from studies.fig9 import run as fig9
 from studies.fig10 import run as fig10
 from studies.order_gain import run as order_gain
@@ -77,3 +78,30 @@ def test_random_geometric_groups_respect_the_bounds_and_the_order_of_methods(tmp
     assert (wide["delta_portfolio"] / wide["delta_breadth first"]).mean() <= claim["ratio"]
     narrow = wide.filter(pl.col("radius") <= 0.01)
     assert (narrow["width_random"] / narrow["width_breadth first"]).mean() >= claim["random"]
+
+
+@pytest.mark.parametrize("study", [fig7, fig9, fig10], ids=lambda study: str(study.__name__))
+def test_the_results_in_the_checkout_are_full_and_bear_out_the_claims(study: Any) -> None:
+    home = Path(study.__file__).parent
+    facts, table = json.loads((home / "record.json").read_text()), pl.read_csv(home / "results.csv")
+    assert facts["size"] == "full" and not facts["commit"].endswith("-dirty")
+    assert all(study.verdict(table).values())
+    assert f"]({home.name}.png)" in (home / "README.md").read_text() and (home / f"{home.name}.png").exists()
+
+
+def test_the_gap_to_the_bound_in_the_readme_is_the_one_that_was_measured() -> None:
+    home = STUDIES / "fig10"
+    readme, table = (home / "README.md").read_text(), pl.read_csv(home / "results.csv")
+    gaps = fig10.gaps(table)
+    for radius in fig10.RADII[2]:
+        row = gaps.filter((pl.col("place") == "plane") & (pl.col("radius") == radius)).sort("n")["gap"].to_list()
+        assert f"| {' | '.join(f'{gap:.2f}' for gap in row)} |" in readme
+    line, plane = (gaps.filter(pl.col("place") == place)["largest_gap"].max() for place in ("line", "plane"))
+    assert f"{line:.1f} on a line and {plane:.1f} in the plane" in readme.replace("\n", " ")
+
+
+def test_the_share_kept_on_average_is_at_least_that_of_a_uniform_shuffle() -> None:
+    table = pl.read_csv(STUDIES / "fig7" / "results.csv")
+    # the mean of 2000 draws: 6.2 standard errors, false alarm below 1e-9 a row
+    assert (table["mean"] > table["share"] - 6.2 * table["deviation"] / 2000**0.5).all()
+    assert (table["eta"] < table["share"]).any()  # the smallest of 50 draws is below

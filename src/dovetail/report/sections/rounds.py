@@ -102,7 +102,7 @@ def _possible(document: Document, value: float, interval: tuple[float, float]) -
 
 def _quantile(series: Document, place: int) -> float:
     """Standard errors in a half width, read off a round."""
-    low, high = series["unbiased_interval" if "unbiased_interval" in series else "interval"][place]
+    low, high = (series["unbiased_interval"] if "unbiased_interval" in series else series["interval"])[place]
     error = float(series["standard_error"][place])
     return ((high - low) / 2 - float(series["bias_bound"][place])) / error if error else 0.0
 
