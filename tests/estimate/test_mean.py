@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.statistics import LONG, SHORT, expect_at_least, expect_caught, expect_mean, expect_standard_error
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.estimate.mean import MeanEstimator, estimate_mean, sample_mean
+from dovetail.estimate.mean import MeanEstimator, estimate_mean, in_range, sample_mean
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.laplace import Laplace
 
@@ -158,3 +160,13 @@ def test_the_sample_mean_of_unclamped_reports_is_their_mean(rng: Entropy) -> Non
     assert float(plain.value) == pytest.approx(LAPLACE.decode(reports).mean())
     assert float(plain.standard_error) ** 2 == pytest.approx(LAPLACE.noise_variance / 300)
     assert plain.bias_bound == LAPLACE.rounding
+
+
+@given(value=st.floats(-50, 50), half=st.floats(0.01, 50), truth=st.floats(0, 10))
+def test_a_mean_in_its_range_is_no_further_from_the_truth_and_its_interval_covers_no_less(
+    value: float, half: float, truth: float
+) -> None:
+    possible, (low, high) = in_range(value, (value - half, value + half), (0.0, 10.0))
+    assert 0.0 <= low <= possible <= high <= 10.0 and low < high
+    assert abs(possible - truth) <= abs(value - truth)
+    assert low <= truth <= high or not value - half <= truth <= value + half

@@ -78,7 +78,7 @@ def test_what_is_shown_lies_in_the_public_range_and_its_interval_covers_as_befor
     for ends, raw, truth in zip(series["interval"], series["unbiased_interval"], series["truth"], strict=True):
         assert lower <= ends[0] and ends[1] <= upper
         assert ends[0] < ends[1] and (ends[0] <= truth <= ends[1] or not raw[0] <= truth <= raw[1])
-        if raw[0] <= upper and raw[1] >= lower:
+        if raw[0] < upper and raw[1] > lower:
             assert ends == [max(raw[0], lower), min(raw[1], upper)]
     for row in rows:
         assert row["possible"] == min(max(row["value"], lower), upper)

@@ -190,7 +190,7 @@ def in_range(
     lower, upper = span
     possible = min(max(value, lower), upper)
     low, high = interval
-    if high < lower or low > upper:
+    if high <= lower or low >= upper:
         low, high = low - value + possible, high - value + possible
     return possible, (min(max(low, lower), upper), min(max(high, lower), upper))
 

@@ -15,7 +15,7 @@ from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer,
 from dovetail.estimate.best_mean import best_mean
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.grouped import estimate_group_means, estimate_groups
-from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.mean import estimate_mean, in_range
 from dovetail.estimate.simplex import project_to_simplex
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.report.document import Estimates, IntervalEstimates, Missing
@@ -157,7 +157,8 @@ def shares_of(
         low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         possible = project_to_simplex(estimate).value if np.isfinite(estimate.value).all() else possible
     elif span is not None:
-        low, high, possible = np.clip(low, *span), np.clip(high, *span), np.clip(possible, *span)
+        mean, (least, most) = in_range(float(estimate.value), (float(low), float(high)), span)
+        low, high, possible = np.asarray(least), np.asarray(most), np.asarray(mean)
     low, high = np.minimum(low, possible), np.maximum(high, possible)
     return IntervalEstimates(
         labels=labels,
