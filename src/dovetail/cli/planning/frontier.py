@@ -50,6 +50,8 @@ def show_frontier(
     from dovetail.report.render.result_page import render_result
     from dovetail.report.sections.shuffle_frontier import frontier_page
 
+    if asked.report is not None and (not asked.report.parent.is_dir() or (asked.report.exists() and not force)):
+        write_whole(asked.report, lambda scratch: None, force=force)  # refuses before the work
     found = shuffle_frontier(
         groups,
         asked.alphas(),
