@@ -109,7 +109,7 @@ class Frontier:
         if bare:
             said.append(f"from alpha = {min(each.asked or 0.0 for each in bare):g} on the promise allows any guess")
         between = [f"{each.asked:g}" for each in asked if each not in vain and each not in bare]
-        said.append(f"look at {', '.join(between)}" if between else "no alpha asked keeps both")
+        said.append(f"look at alpha = {', '.join(between)}" if between else "no alpha asked keeps both")
         return f"{'; '.join(said)}."
 
 
