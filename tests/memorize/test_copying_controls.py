@@ -1,5 +1,7 @@
 """Controls that shrinking does not trip, the smallest shares that are seen, and the bound of the copied share."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.statistics import expect_at_least, expect_caught, expect_share
@@ -15,6 +17,8 @@ from dovetail.memorize.copying.controls import (
 from dovetail.memorize.copying.copied_fraction import clopper_pearson, copied_fraction
 from dovetail.memorize.copying.data_copying import CopyingTest, detect_copying
 from dovetail.memorize.copying.detectable_effect import detectable_by_tail
+from dovetail.memorize.copying.duplicates import duplicates_of, row_keys
+from dovetail.memorize.copying.samples import apart
 from dovetail.memorize.copying.search.training_index import TrainingIndex
 
 Neighbours = tuple[np.ndarray, np.ndarray]
@@ -135,6 +139,31 @@ def test_honest_rows_that_repeat_trip_no_control_where_more_are_held_out_than_tr
     assert fired <= 3
 
 
+def placed(draw: np.random.Generator) -> list[np.ndarray]:
+    """Three honest samples of places from one list of a million, by two coordinates of many digits."""
+    first = np.random.default_rng(99).random(1_000_000)
+    rows = [draw.integers(1_000_000, size=count) for count in (1000, 500, 500)]
+    return [np.column_stack([first[row], (7 * first[row]) % 1, draw.random(len(row)) < 0.5]) for row in rows]
+
+
+def answers(draw: np.random.Generator) -> list[np.ndarray]:
+    """Three samples of twenty rounded answers, the third of a model that halves their spread."""
+    return [np.clip(np.rint(s * draw.standard_normal((n, 20))), -2, 2) + 0.0
+            for n, s in ((1500, 0.54), (500, 0.54), (500, 0.27))]  # fmt: skip
+
+
+@pytest.mark.parametrize("samples", [placed, answers])
+def test_rows_that_coincide_in_honest_data_are_no_literal_copies(samples: Any) -> None:
+    """Of 60 at most two: with level .01 three or more have a chance of .02; a rule that takes columns of many digits
+    for independent calls 9 copied, one that does not look at twins among the generated 26."""
+    called = met = 0
+    for seed in range(60):
+        train, fresh, made = samples(np.random.default_rng(seed))
+        test = duplicates_of(*map(row_keys, (train, apart(train, fresh, overlap="refuse"), made)))
+        met, called = met + (test.generated > 0), called + test.literal
+    assert met > 10 and called <= 2
+
+
 @pytest.mark.exhaust
 def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     draw = np.random.default_rng(8).standard_normal
@@ -144,13 +173,17 @@ def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
 
 
 @pytest.mark.exhaust
-def test_a_single_literal_copy_in_continuous_data_is_a_copy() -> None:
+def test_a_few_literal_copies_are_copying_and_a_single_one_is_told() -> None:
     draw = np.random.default_rng(9).standard_normal
-    train, generated = draw((500, 4)), draw((500, 4))
+    train, fresh, generated = draw((500, 4)), draw((500, 4)), draw((500, 4))
     generated[0] = train[17]
-    found = detect_copying(train, draw((500, 4)), generated)
-    assert found.verdict == "copying" and found.duplicates.generated == 1
+    found = detect_copying(train, fresh, generated)
+    assert found.verdict == "nothing found" and found.duplicates.generated == 1
+    assert any("1 generated rows stand in the training sample" in line for line in found.warnings)
     assert (found.nearest[0].generated, found.nearest[0].train, found.nearest[0].distance) == (0, 17, 0.0)
+    generated[1:6] = train[18:23]
+    found = detect_copying(train, fresh, generated)
+    assert found.verdict == "copying" and "literal copies" in found.fired and found.duplicates.literal
 
 
 @pytest.mark.exhaust

@@ -87,8 +87,8 @@ def holdout_ratio(to_train: tuple[Distances, Rows], to_holdout: tuple[Distances,
     """Count distinct points a of T and b of V with a generated point at less than half the distance of the others.
 
     p = Pr(Binomial(a + b, 1/2) >= a): T and V are exchangeable for a model that has not memorized, also for one that
-    is shrunk or has collapsed. Both samples are the distinct ones of `size` points; counting generated points instead of
-    distinct training points would reject in 42 % of collapsed models.
+    is shrunk or has collapsed. Both samples are the distinct ones of `size` points; counting generated points
+    instead of distinct training points would reject in 42 % of collapsed models.
     """
     (d_train, row_train), (d_holdout, row_holdout) = to_train, to_holdout
     a = len(np.unique(row_train[d_train < d_holdout / 2]))

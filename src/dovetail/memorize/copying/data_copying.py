@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import fisher_exact
 
 from dovetail.core.checks import share, whole
 from dovetail.core.entropy import Entropy, simulation
@@ -33,15 +32,13 @@ from dovetail.memorize.copying.copied_fraction import copied_fraction
 from dovetail.memorize.copying.delta_interval import delta_interval
 from dovetail.memorize.copying.duplicates import (
     Keys,
-    all_coincide_in,
+    duplicates_of,
     first_rows,
-    repeated_share,
     row_keys,
-    unrepeated_columns,
 )
 from dovetail.memorize.copying.mann_whitney import rank_test
 from dovetail.memorize.copying.reference import ReferenceResult, reference_result
-from dovetail.memorize.copying.result import CopyingResult, Duplicates, NearestCopy
+from dovetail.memorize.copying.result import CopyingResult, NearestCopy
 from dovetail.memorize.copying.samples import apart, checked, varied
 from dovetail.memorize.copying.search.generated_search import GeneratedSearch, choose_search
 from dovetail.memorize.copying.search.training_index import Distance, TrainingIndex, normalized
@@ -92,7 +89,6 @@ class CopyingTest:
     threshold: float
     distance: Distance
     constant: int
-    unrepeated: int
     level: float
     tail: int
     seed: int
@@ -184,13 +180,13 @@ class CopyingTest:
         threshold = float(np.quantile(index.nearest_other(some), THRESHOLD_QUANTILE))
         return cls(
             raw, other, row_keys(raw), index, ask, distances, rows, folds, _pools(t, v, rng), min(len(t), len(v)),
-            threshold, distance, constant, unrepeated_columns(raw), level, tail, seed, embed, deduplicate,
+            threshold, distance, constant, level, tail, seed, embed, deduplicate,
         )  # fmt: skip
 
     def test(self, generated: Any, *, baselines: bool = True, progress: Progress = _silent) -> CopyingResult:
         """Compare one generated sample (m, d) with the fresh one; `baselines` costs as much again."""
         raw = checked(_embedded(generated, self.embed), "generated", width=self.train.shape[1])
-        repeated = repeated_share(row_keys(raw)), repeated_share(row_keys(self.fresh))
+        keys = row_keys(raw)
         places = first_rows(raw) if self.deduplicate else np.arange(len(raw))
         if self.deduplicate:
             raw = checked(raw[places], "generated, distinct rows")
@@ -229,7 +225,7 @@ class CopyingTest:
             paired=paired_tail(pools[0], pools[1], k=self.tail),
             share=holdout,
             membership=belongs,
-            duplicates=self._duplicates(raw, repeated),
+            duplicates=duplicates_of(self.keys, row_keys(self.fresh), keys, distinct=self.deduplicate),
             copied_fraction=fraction,
             threshold=(self.threshold, near, usual),
             nearest=self._nearest(distances, rows, places),
@@ -265,20 +261,6 @@ class CopyingTest:
             (t, partition(t)), (p, partition(p)), (q, partition(q)), (self.distances, self.index.nearest(q)[0]),
             distance=self.distance,
         )  # fmt: skip
-
-    def _duplicates(self, raw: Points, repeated: tuple[float, float]) -> Duplicates:
-        copies, usual = (np.isin(row_keys(sample), self.keys) for sample in (raw, self.fresh))
-        table = [[copies.sum(), (~copies).sum()], [usual.sum(), (~usual).sum()]]
-        return Duplicates(
-            int(copies.sum()),
-            int(usual.sum()),
-            float(fisher_exact(table, alternative="greater").pvalue),
-            repeated_share(self.keys),
-            *repeated,
-            0.0
-            if self.unrepeated > 1
-            else all_coincide_in(int(copies.sum()), len(self.train), len(self.fresh), len(raw)),
-        )
 
     def _nearest(
         self, distances: NDArray[np.float64], rows: NDArray[np.int64], places: NDArray[np.int64]

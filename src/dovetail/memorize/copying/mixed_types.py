@@ -203,7 +203,7 @@ def _refuse_stray_text(train: pl.Series) -> None:
 
 
 def _text(values: pl.Series) -> pl.Series:
-    """Names, alike for 1, 1.0 and "1.00", and for true, True and TRUE: files write what they hold in their own ways."""
+    """Names, alike for 1, 1.0 and "1.00", and for true, True and TRUE: files write values in their own ways."""
     found = values.cast(pl.String).str.strip_chars()
     plain = found.str.replace(r"^([+-]?\d+)\.0*$", "$1").str.replace(r"^([+-]?\d+\.\d*[1-9])0+$", "$1")
     lower = plain.str.to_lowercase()
@@ -217,9 +217,9 @@ def _refuse_unknown(values: pl.Series, unknown: NDArray[np.bool_], what: str) ->
     if len(unknown) >= LEAST and unknown.mean() > MOST_UNKNOWN:
         row = int(np.flatnonzero(unknown)[0])
         raise DataError(
-            f"{what}: column {values.name!r} holds {str(values[row])[:40]!r} in row {row + 1:,}, which the training and "
-            f"fresh samples do not know (such values: {int(unknown.sum()):,} of {len(unknown):,}); that hides copies: "
-            "write them alike, or ignore the column."
+            f"{what}: column {values.name!r} holds {str(values[row])[:40]!r} in row {row + 1:,}, which the training "
+            f"and fresh samples do not know (such values: {int(unknown.sum()):,} of {len(unknown):,}); that hides "
+            "copies: write them alike, or ignore the column."
         )
 
 

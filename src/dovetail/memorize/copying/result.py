@@ -8,35 +8,12 @@ from typing import Any
 from dovetail.memorize.copying.cells import CellComparison
 from dovetail.memorize.copying.controls import HoldoutRatio, HoldoutShare, Membership, PairedTail, TailTest
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks, detectable_by_tail
+from dovetail.memorize.copying.duplicates import Duplicates
 from dovetail.memorize.copying.mann_whitney import RankTest
 from dovetail.memorize.copying.search.generated_search import SearchNote
 
-LITERAL = 0.01
 FEW_HELD_OUT = 10  # training rows for each held-out one, from which on the controls see few of them
 TIED = 0.1  # share of fresh points at distance 0, above which the test is weak
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """Rows of Q and of P that stand in T, with Fisher's p for "more of Q", and twins inside each sample.
-
-    `by_coincidence` is the chance that so many coincidences all fall to Q, where T and P show none; 0 where two
-    columns hardly ever repeat a value, so that whole rows do not coincide.
-    """
-
-    generated: int
-    fresh: int
-    p: float
-    twins_train: float
-    twins_generated: float
-    twins_fresh: float
-    by_coincidence: float
-
-    @property
-    def literal(self) -> bool:
-        """Whether Q holds training rows although nothing else repeats, and coincidence does not explain it."""
-        alone = self.generated > 0 and self.fresh == 0 and self.twins_train == 0.0
-        return alone and self.by_coincidence <= LITERAL
 
 
 @dataclass(frozen=True)
@@ -183,6 +160,13 @@ class CopyingResult:
                 f"{self.duplicates.twins_generated:.1%} of the generated rows repeat each other "
                 f"({self.duplicates.twins_fresh:.1%} of the fresh ones): p-values take rows for independent; "
                 "compare distinct rows too (--deduplicate)."
+            )
+        copied = self.duplicates
+        if copied.generated and not (copied.fresh or copied.twins_train or copied.literal):
+            said.append(
+                f"{copied.generated:,} generated rows stand in the training sample ({copied.distinct:,} of its rows) "
+                f"and no fresh row does: coincidence is not ruled out (a chance of {copied.by_coincidence:.2g}); where "
+                "rows cannot coincide, as with independent numbers of many digits, they are copies."
             )
         if self.cells.left_out:
             said.append(

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from dovetail.core.errors import DataError, UnsupportedError
-from dovetail.memorize.copying.duplicates import repeated_share, row_keys, rows_in, unrepeated_columns
+from dovetail.memorize.copying.duplicates import equal_pairs, repeated_share, row_keys, rows_in, unrepeated_columns
 
 Points = NDArray[np.float64]  # (n, d)
 
 LEAST = 20
 CHANCE = 0.01  # of coincidences, below which they are called a leak
+CHANCE_OF_UNREPEATED = 0.05  # the same where two columns hardly repeat a value
 LARGEST = 1e100  # squares stay inside the doubles
 
 WHY_FRESH = (
@@ -112,21 +113,15 @@ def _leak(train: Points, fresh: Points, count: int) -> bool:
 
     Few coincidences are pairs that fall anywhere alike: l n of the pairs lie between the samples, the rest inside;
     pairs inside training rows that were made distinct are left out. In tables with two columns that hardly repeat a
-    value whole rows do not coincide.
+    value whole rows coincide only where the columns determine each other, as the two of a place do: 5 %.
     """
-    if unrepeated_columns(train) > 1:
-        return True
-    twins = [_twins(sample) for sample in (train, fresh)]
-    kept = [len(sample) for sample, pairs in zip((train, fresh), twins, strict=True) if pairs or sample is fresh]
+    twins = [equal_pairs(row_keys(sample)) for sample in (train, fresh)]
+    unrepeated = unrepeated_columns(train) > 1
+    chance = CHANCE_OF_UNREPEATED if unrepeated else CHANCE
+    kept = [len(one) for one, pairs in zip((train, fresh), twins, strict=True) if pairs or unrepeated or one is fresh]
     between = len(train) * len(fresh)
     pairs = between + sum(size * (size - 1) / 2 for size in kept)
-    return bool(binom.sf(count - 1, count + sum(twins), between / pairs) <= CHANCE)
-
-
-def _twins(points: Points) -> int:
-    """Pairs of equal rows."""
-    counts = np.unique(row_keys(points), return_counts=True)[1]
-    return int((counts * (counts - 1) // 2).sum())
+    return bool(binom.sf(count - 1, count + sum(twins), between / pairs) <= chance)
 
 
 def varied(train: Points, widths: Sequence[int] | None = None) -> int:
