@@ -324,3 +324,16 @@ def test_generated_categories_that_are_mostly_unknown_are_refused(capsys: pytest
     pl.read_csv("q.csv").with_columns(pl.col("town").str.to_uppercase()).write_csv("q.csv")
     told = refusal(capsys, *COPYING)
     assert "q.csv: column 'town' holds" in told and "400 of 400" in told and "write them alike" in told
+
+
+def test_a_generated_folder_may_be_called_like_another_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(6)
+    pictures = draw.integers(0, 256, (100, 4, 4), dtype=np.uint8)
+    parts = {"t": pictures[:40], "p": pictures[40:70], "fresh": pictures[70:], "elsewhere": pictures[70:]}
+    for name, part in parts.items():
+        Path(name).mkdir()
+        for number, picture in enumerate(part):
+            Image.fromarray(picture).save(f"{name}/{number:03}.png")
+    samples = ["memorize", "copying", "--train", "t", "--fresh", "p", "--no-baselines", "--generated"]
+    one, other = (document(capsys, *samples, name) for name in ("fresh", "elsewhere"))
+    assert one.pop("generated") == "fresh" and other.pop("generated") == "elsewhere" and one == other

@@ -71,7 +71,7 @@ def _copying(
     Example: dovetail memorize copying --train train.csv --fresh heldout.csv --generated synthetic.csv
     """
     from dovetail.memorize.copying.data_copying import CopyingTest
-    from dovetail.pipeline.files.samples import read_samples
+    from dovetail.pipeline.files.samples import generated_key, read_samples
 
     pages = _pages(report, len(generated))
     for page in pages:
@@ -92,7 +92,7 @@ def _copying(
             deduplicate=deduplicate, level=level, tail=tail, seed=seed, progress=progress,
         )  # fmt: skip
         for place in generated:
-            points = samples.points[str(place)]
+            points = samples.points[generated_key(place)]
             result = prepared.test(points, baselines=baselines, progress=progress).document()
             document = {"generated": str(place), **result, "distances": samples.described}
             if reference:
@@ -108,9 +108,10 @@ def _write_page(
     document: dict[str, Any], prepared: CopyingTest, samples: Samples, page: Path, *, force: bool
 ) -> None:
     from dovetail.report.render.result_page import render_result
+    from dovetail.pipeline.files.samples import generated_key
     from dovetail.report.sections.copying import copying_page
 
-    generated = document["generated"]
+    generated = generated_key(Path(document["generated"]))
     points = {"train": prepared.train, "fresh": prepared.fresh, "generated": samples.points[generated]}
     shown = {"train": samples.shown["train"], "generated": samples.shown[generated]}
     labels = prepared.cells_of(points["generated"])

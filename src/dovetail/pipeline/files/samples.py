@@ -34,7 +34,7 @@ class Samples:
     Parameters
     ----------
     kind : "table", "array" or "images"
-    points, shown : by name: "train", "fresh", "holdout", and one path for each generated sample
+    points, shown : by name: "train", "fresh", "holdout", and `generated_key` of each generated sample
     mixed : how rows of tables become points
     described : what distances mean, in a sentence
     """
@@ -76,7 +76,7 @@ def read_samples(
     if fresh is None:
         raise UnsupportedError(f"--fresh is missing: {WHY_FRESH}.")
     places = {"train": train, "fresh": fresh, **({"holdout": holdout} if holdout else {})}
-    places |= {str(place): place for place in generated}
+    places |= {generated_key(place): place for place in generated}
     kind = _kind(train)
     for place in places.values():
         if _kind(place) != kind:
@@ -94,6 +94,11 @@ def read_samples(
     shown = {name: _pictures(one, image_shape) for name, one in raw.items()}
     scale = "pixels from 0 to 1" if kind == "images" else "the numbers as they are"
     return Samples(kind, points, shown, None, scale)
+
+
+def generated_key(place: Path) -> str:
+    """The name of a generated sample: none that another sample has, whatever its file is called."""
+    return f"generated {place}"
 
 
 _ARTICLE = {"table": "a table", "array": "an array", "images": "a folder of images"}
