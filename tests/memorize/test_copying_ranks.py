@@ -11,6 +11,7 @@ from scipy.stats import hypergeom, rankdata
 from tests.statistics import expect_at_least, expect_caught, expect_share
 
 from dovetail.core.entropy import simulation
+from dovetail.memorize.copying.data_copying import CopyingTest
 from dovetail.memorize.copying.delta_interval import delta_interval, newcombe_interval
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
 from dovetail.memorize.copying.mann_whitney import RankTest, exact_law, midrank_variance, rank_test
@@ -55,6 +56,18 @@ def test_a_monotone_map_of_distances_changes_nothing() -> None:
     draw = np.random.default_rng(1)
     fresh, generated = draw.random(300), draw.random(200) ** 1.3
     assert rank_test(fresh, generated) == rank_test(np.exp(5 * fresh), np.exp(5 * generated))
+
+
+@pytest.mark.parametrize("width", [2, 9])
+def test_the_unit_of_rounded_data_changes_nothing(width: int) -> None:
+    draw = np.random.default_rng(1)
+    train, fresh, made = (draw.standard_normal((count, width)).round(1) for count in (400, 300, 250))
+    found = []
+    for unit in (1.0, 10.0, 3.7, 1 / 7):
+        prepared = CopyingTest.prepare(unit * train, unit * fresh, overlap="keep", cells=1)
+        test = prepared.test(unit * made, baselines=False)
+        found.append((test.overall, test.tail, test.verdict, test.copied_fraction))
+    assert found[1:] == found[:-1]
 
 
 def test_equal_samples_have_z_zero_and_copies_delta_zero() -> None:

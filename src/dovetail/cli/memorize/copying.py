@@ -107,8 +107,8 @@ def _copying(
 def _write_page(
     document: dict[str, Any], prepared: CopyingTest, samples: Samples, page: Path, *, force: bool
 ) -> None:
-    from dovetail.report.render.result_page import render_result
     from dovetail.pipeline.files.samples import generated_key
+    from dovetail.report.render.result_page import render_result
     from dovetail.report.sections.copying import copying_page
 
     generated = generated_key(Path(document["generated"]))

@@ -12,6 +12,7 @@ from scipy.stats import binom, hypergeom
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.memorize.copying.copied_fraction import clopper_pearson
 from dovetail.memorize.copying.mann_whitney import rank_test
+from dovetail.memorize.copying.search.training_index import evened
 
 Distances = NDArray[np.float64]  # (n,)
 Rows = NDArray[np.int64]  # (n,)
@@ -121,7 +122,7 @@ def _least_ratio(own: Distances, rows: Rows, other: Distances) -> Distances:
     """For each point that is nearer than the other sample's nearest, its smallest ratio; 0 for a copy."""
     nearer = own < other
     least = np.full(int(rows.max()) + 1, np.inf)
-    np.minimum.at(least, rows[nearer], own[nearer] / other[nearer])
+    np.minimum.at(least, rows[nearer], evened(own[nearer] / other[nearer]))
     return np.asarray(least[np.isfinite(least)])
 
 

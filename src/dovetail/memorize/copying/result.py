@@ -165,8 +165,8 @@ class CopyingResult:
         if copied.generated and not (copied.fresh or copied.twins_train or copied.literal):
             said.append(
                 f"{copied.generated:,} generated rows stand in the training sample ({copied.distinct:,} rows) "
-                f"and no fresh row does: coincidence is not ruled out (a chance of {copied.by_coincidence:.2g}); where "
-                "rows cannot coincide, as with independent numbers of many digits, they are copies."
+                f"and no fresh row does: coincidence is not ruled out (a chance of {copied.by_coincidence:.2g}); "
+                "where rows cannot coincide, as with independent numbers of many digits, they are copies."
             )
         if self.cells.left_out:
             said.append(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
@@ -22,6 +22,7 @@ Distance = Literal["euclidean", "cosine"]
 Tick = Callable[[int, int], None]  # done, total
 
 TREE_DIMENSIONS = 8
+DIGITS = 2.0**30  # distances closer than 1e-9 of themselves are equal
 _BATCH = 2_048  # queries at a time
 
 
@@ -58,7 +59,7 @@ class TrainingIndex:
         if self._tree is not None:
             distances, rows = self._tree.query(queries)
             tick(len(queries), len(queries))
-            return np.asarray(distances, dtype=np.float64), np.asarray(rows, dtype=np.int64)
+            return evened(distances), np.asarray(rows, dtype=np.int64)
         find = require("sklearn.metrics", extra="memorize").pairwise_distances_argmin
         rows = np.empty(len(queries), dtype=np.int64)
         distances = np.empty(len(queries))
@@ -73,19 +74,29 @@ class TrainingIndex:
 
     def distances_to(self, queries: Points, rows: Rows) -> NDArray[np.float64]:
         """From each query (n, d) to the training row (n,) beside it, from the difference: a copy is at 0."""
-        return np.asarray(np.linalg.norm(queries - self.points[rows], axis=1))
+        return evened(np.linalg.norm(queries - self.points[rows], axis=1))
 
     def nearest_other(self, rows: Rows) -> NDArray[np.float64]:
         """Distance from each of these training rows to the nearest other training row; twins are at 0."""
         if len(self.points) < 2:
             return np.full(len(rows), np.inf)
         if self._tree is not None:
-            return np.asarray(self._tree.query(self.points[rows], k=2)[0][:, 1], dtype=np.float64)
+            return evened(self._tree.query(self.points[rows], k=2)[0][:, 1])
         search = require("sklearn.neighbors", extra="memorize").NearestNeighbors(n_neighbors=2, algorithm="brute")
         found = search.fit(self.points - self.points.mean(axis=0))
         two = found.kneighbors(self.points[rows] - self.points.mean(axis=0), return_distance=False)
         other = np.where(two[:, 0] == rows, two[:, 1], two[:, 0])  # a twin may come first
-        return np.asarray(np.linalg.norm(self.points[rows] - self.points[other], axis=1))
+        return evened(np.linalg.norm(self.points[rows] - self.points[other], axis=1))
+
+
+def evened(numbers: ArrayLike) -> NDArray[np.float64]:
+    """Numbers to 30 binary digits: distances of rounded values that are equal but for the arithmetic tie.
+
+    >>> 0.3 - 0.2 == 0.2 - 0.1, bool(evened(0.3 - 0.2) == evened(0.2 - 0.1))
+    (False, True)
+    """
+    part, power = np.frexp(np.asarray(numbers, dtype=np.float64))
+    return np.asarray(np.ldexp(np.round(part * DIGITS) / DIGITS, power))
 
 
 def normalized(points: Points, distance: Distance, what: str) -> Points:
