@@ -41,6 +41,15 @@ def test_a_copy_lies_in_the_first_list_that_is_searched() -> None:
     assert (lists.nearest(TRAIN, probes=1) == np.arange(len(TRAIN))).all()
 
 
+def test_copies_of_rounded_rows_are_found_although_centres_tie() -> None:
+    draw = np.random.default_rng(5)
+    train = (draw.random((2_000, 9)) < 0.1) * 1.0
+    index, lists = TrainingIndex(train), InvertedLists.build(train, seed=0)
+    far, rows, _ = GeneratedSearch(index, lists, 1).nearest(train, simulation(1), tick=lambda done, total: None)
+    assert not far.any() and (train[rows] == train).all()
+    assert len(np.unique(lists.centres, axis=0)) == len(lists.centres)
+
+
 def test_recall_is_measured_against_exact_search_and_its_interval_holds_the_truth() -> None:
     """Clopper-Pearson at 97.5 % each side; one seed, so a false alarm is excluded, not improbable."""
     index, lists, queries = TrainingIndex(TRAIN), InvertedLists.build(TRAIN, seed=0), clustered(3, 4_000)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ParameterError
 from dovetail.memorize.copying.copied_fraction import clopper_pearson
+from dovetail.memorize.copying.duplicates import row_keys
 from dovetail.memorize.copying.search.inverted_lists import InvertedLists
 from dovetail.memorize.copying.search.training_index import TREE_DIMENSIONS, TrainingIndex
 
@@ -119,6 +120,7 @@ class GeneratedSearch:
         if self.lists is None:
             return (*self.index.nearest(queries, tick=tick), SearchNote(self.why))
         rows = self.lists.nearest(queries, probes=self.probes, tick=tick)
+        rows = self._copied(queries, rows)
         distances = self.index.distances_to(queries, rows)
         some = rng.permutation(len(queries))[:CHECKED]
         exact, nearer = self.index.nearest(queries[some])
@@ -126,6 +128,14 @@ class GeneratedSearch:
         better = exact < distances[some]  # what was found on the way is not thrown away
         distances[some[better]], rows[some[better]] = exact[better], nearer[better]
         return distances, rows, SearchNote("", Recall(len(some), found), self.probes / len(self.lists.centres))
+
+
+    def _copied(self, queries: Points, rows: Rows) -> Rows:
+        """The rows that were found, or the equal row where there is one: centres tie among rounded values."""
+        keys, asked = row_keys(self.index.points), row_keys(queries)
+        order = np.argsort(keys, kind="stable")
+        place = order[np.minimum(np.searchsorted(keys, asked, sorter=order), len(keys) - 1)]
+        return np.where(keys[place] == asked, place, rows)
 
 
 def choose_search(

@@ -1,7 +1,7 @@
 """An inverted file: training points in lists around centres, of which the nearest few are searched for each query.
 
 Whatever it misses is farther than the truth, so a distance from here is never too small. A copy of a training point
-is found always: it lies in the list of its own nearest centre, which is searched first.
+lies in the list of its own nearest centre, which is searched first, unless that centre is one of several equally near.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ class InvertedLists:
         cluster = require("sklearn.cluster", extra="memorize").MiniBatchKMeans(
             lists, n_init=1, max_iter=20, batch_size=4096, random_state=seed, reassignment_ratio=0.0
         )
-        centres = np.asarray(cluster.fit(points[some] - middle).cluster_centers_, dtype=np.float64)
+        centres = np.unique(np.asarray(cluster.fit(points[some] - middle).cluster_centers_, np.float64), axis=0)
         labels = np.concatenate(
             [
                 _to_centres(points[start : start + _BATCH] - middle, centres).argmin(axis=1)
                 for start in range(0, len(points), _BATCH)
             ]
         )
+        lists = len(centres)
         rows = np.argsort(labels, kind="stable").astype(np.int64)
         starts = np.searchsorted(labels[rows], np.arange(lists + 1)).astype(np.int64)
         return cls(middle, centres, starts, points[rows] - middle, rows)
