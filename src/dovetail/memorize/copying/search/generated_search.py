@@ -129,7 +129,6 @@ class GeneratedSearch:
         distances[some[better]], rows[some[better]] = exact[better], nearer[better]
         return distances, rows, SearchNote("", Recall(len(some), found), self.probes / len(self.lists.centres))
 
-
     def _copied(self, queries: Points, rows: Rows) -> Rows:
         """The rows that were found, or the equal row where there is one: centres tie among rounded values."""
         keys, asked = row_keys(self.index.points), row_keys(queries)
