@@ -131,3 +131,15 @@ def test_a_small_training_sample_is_cross_fitted_and_still_calibrated_in_sign() 
     found: Any = prepared.test(np.concatenate([prepared.train, draw((880, 2))]), baselines=False)
     assert found.cells.cross_fitted and len({cell.cell for cell in found.cells.cells}) == len(found.cells.cells)
     assert found.verdict == "copying"
+
+
+def test_the_smallest_share_that_a_cell_shows_follows_the_level_where_cells_are_cross_fitted() -> None:
+    draw = np.random.default_rng(9).standard_normal
+    train, fresh, made = draw((60, 2)), draw((120, 2)), draw((120, 2))
+    shares = [
+        CopyingTest.prepare(train, fresh, cells=2, cross_fit=True, level=level)
+        .test(made, baselines=False)
+        .cells.cells
+        for level in (0.05, 0.001)
+    ]
+    assert all(strict.detectable > usual.detectable for usual, strict in zip(*shares, strict=True))

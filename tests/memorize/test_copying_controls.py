@@ -164,6 +164,15 @@ def test_rows_that_coincide_in_honest_data_are_no_literal_copies(samples: Any) -
     assert met > 10 and called <= 2
 
 
+def test_a_mean_of_few_rows_in_many_columns_is_not_said_to_repeat_them() -> None:
+    draw = np.random.default_rng(0).standard_normal
+    train, fresh = draw((200, 500)), draw((200, 500))
+    found = CopyingTest.prepare(train, fresh).test(train.mean(axis=0) + 0.5 * draw((200, 500)), baselines=False)
+    assert found.verdict == "copying" and "500 numbers in a row and 200 training rows" in found.sentence
+    copied = CopyingTest.prepare(train, fresh).test(np.concatenate([train[:60], draw((140, 500))]), baselines=False)
+    assert copied.sentence.startswith("The model repeats training data")
+
+
 @pytest.mark.exhaust
 def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     draw = np.random.default_rng(8).standard_normal

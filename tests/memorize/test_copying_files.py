@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from dovetail.cli.main import invoke
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, DovetailError
 from dovetail.memorize.copying.data_copying import CopyingTest
 from dovetail.memorize.copying.mixed_types import MixedTypes
 
@@ -281,7 +281,7 @@ def test_any_embedding_and_the_cosine_decide_what_near_means() -> None:
     halves = CopyingTest.prepare(train, fresh, embed=lambda points: points[:, :2])
     moved = train + np.array([0.0, 0.0, 5.0, 5.0])
     assert halves.test(moved, baselines=False).duplicates.generated == 300
-    with pytest.raises(DataError, match="beyond 1e100"):
+    with pytest.raises(DataError, match="beyond 1e60"):
         CopyingTest.prepare(1e200 * train, fresh)
     with pytest.raises(DataError, match="have no cosine"):
         CopyingTest.prepare(np.concatenate([train, np.zeros((1, 4))]), fresh, distance="cosine")
@@ -337,3 +337,28 @@ def test_a_generated_folder_may_be_called_like_another_sample(capsys: pytest.Cap
     samples = ["memorize", "copying", "--train", "t", "--fresh", "p", "--no-baselines", "--generated"]
     one, other = (document(capsys, *samples, name) for name in ("fresh", "elsewhere"))
     assert one.pop("generated") == "fresh" and other.pop("generated") == "elsewhere" and one == other
+
+
+@pytest.mark.parametrize(
+    ("unit", "options", "told"),
+    [
+        (1e99, {}, "beyond 1e60"),
+        (1e-200, {}, "varies by more than 1e-60"),
+        (1j, {}, "no array of numbers"),
+        (1.0, {"level": 0.0}, "`level` must be above 0 and below 1, got 0"),
+        (1.0, {"cells": lambda points: np.zeros(3, dtype=int)}, "one whole number for each of the 30 points, got 3"),
+        (1.0, {"cells": lambda points: np.full(len(points), "a")}, "got 30 of <U1"),
+        (1.0, {"cells": lambda points: None}, "got one of object"),
+    ],
+)
+def test_what_cannot_be_computed_with_is_refused_in_one_line(unit: complex, options: Any, told: str) -> None:
+    draw = np.random.default_rng(7).standard_normal
+    with pytest.raises(DovetailError, match=re.escape(told)):
+        CopyingTest.prepare(unit * draw((40, 2)), unit * draw((30, 2)), **options)
+
+
+def test_the_largest_and_smallest_numbers_give_the_result_of_others() -> None:
+    draw = np.random.default_rng(8).standard_normal
+    train, fresh, made = draw((60, 3)), draw((40, 3)), draw((40, 3))
+    found = [CopyingTest.prepare(unit * train, unit * fresh).test(unit * made) for unit in (2.0**190, 1.0, 2.0**-190)]
+    assert len({one.overall for one in found}) == 1 and len({one.verdict for one in found}) == 1

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError
 from dovetail.core.extras import require
 from dovetail.memorize.copying.delta_interval import delta_interval
 from dovetail.memorize.copying.detectable_effect import detectable_by_ranks
@@ -60,6 +61,19 @@ class CellComparison:
     covered_fresh: float
     covered_generated: float
     cross_fitted: bool = False
+
+
+def partition_of(own: Callable[[Points], ArrayLike]) -> Partition:
+    """A caller's own partition, its labels checked each time: one whole number for each point."""
+
+    def labels(points: Points) -> Labels:
+        found = np.asarray(own(points))
+        if found.shape != (len(points),) or found.dtype.kind not in "biu":
+            got = f"{' x '.join(map(str, found.shape)) or 'one'} of {found.dtype}"
+            raise DataError(f"`cells` must give one whole number for each of the {len(points):,} points, got {got}.")
+        return found.astype(np.int64)
+
+    return labels
 
 
 def count_cells(l: int, n: int, m: int) -> int:  # noqa: E741
@@ -129,7 +143,7 @@ def compare_cells(
     )
 
 
-def merge_folds(folds: Sequence[CellComparison]) -> CellComparison:
+def merge_folds(folds: Sequence[CellComparison], *, level: float = 0.05) -> CellComparison:
     """One comparison of cross-fitted ones: p-values adjusted over the cells of all, averages of the averages.
 
     Statistics of two folds share P and Q, so a mean of standardized ones has a deviation of at most 1.
@@ -138,12 +152,12 @@ def merge_folds(folds: Sequence[CellComparison]) -> CellComparison:
         return folds[0]
     cells = [cell for fold in folds for cell in fold.cells]
     adjusted, discovery = (f([cell.test.p_copying for cell in cells]) for f in (holm, benjamini_hochberg))
-    level = [detectable_by_ranks(cell.n, cell.m, level=0.05 / len(cells)) for cell in cells]
+    shares = [detectable_by_ranks(cell.n, cell.m, level=level / len(cells)) for cell in cells]
     known = [fold for fold in folds if fold.c_t is not None]
     return CellComparison(
         tuple(
             replace(cell, cell=number, p_holm=p, p_bh=q, detectable=share)
-            for number, (cell, p, q, share) in enumerate(zip(cells, adjusted, discovery, level, strict=True))
+            for number, (cell, p, q, share) in enumerate(zip(cells, adjusted, discovery, shares, strict=True))
         ),
         sum(fold.left_out for fold in folds),
         sum(fold.c_t or 0.0 for fold in known) / len(known) if known else None,

@@ -19,6 +19,7 @@ from dovetail.memorize.copying.cells import (
     count_cells,
     fit_partition,
     merge_folds,
+    partition_of,
 )
 from dovetail.memorize.copying.controls import (
     holdout_ratio,
@@ -154,6 +155,8 @@ class CopyingTest:
         if overlap not in ("refuse", "drop", "keep"):
             raise ParameterError(f"`overlap` must be refuse, drop or keep, got {overlap!r}.")
         level, tail, seed = share("level", level), whole("tail", tail, least=1), whole("seed", seed, least=0)
+        if not 0.0 < level < 1.0:
+            raise ParameterError(f"`level` must be above 0 and below 1, got {level:g}.")
         raw = checked(_embedded(train, embed), "train")
         other = apart(raw, checked(_embedded(fresh, embed), "fresh", width=raw.shape[1]), overlap=overlap)
         if deduplicate:
@@ -200,7 +203,8 @@ class CopyingTest:
                 compare_cells((fold.fresh, fold.labels), (found, fold.partition(q)), level=self.level, rng=rng)
                 for fold in self.folds
                 for found in [distances if fold.index is self.index else fold.index.nearest(q)[0]]
-            ]
+            ],
+            level=self.level,
         )
         pools = [pool.nearest(q) for pool in self.pools]
         size = self.held
@@ -246,6 +250,7 @@ class CopyingTest:
             constant_columns=self.constant,
             fresh_at_zero=float((self.distances == 0.0).mean()),
             search=searched,
+            width=raw.shape[1],
         )
 
     def cells_of(self, points: Points) -> NDArray[np.int64]:
@@ -308,7 +313,8 @@ def _folds(
     rng: Entropy,
 ) -> tuple[_Fold, ...]:
     if callable(cells):
-        return (_Fold(cells, index, distances, cells(p)),)
+        partition = partition_of(cells)
+        return (_Fold(partition, index, distances, partition(p)),)
     k = count_cells(len(t), len(p), len(p)) if cells is None else whole("cells", cells, least=1, most=len(t))
     if cross_fit is None:
         cross_fit = k > 1 and len(t) < FEW_ROWS * k

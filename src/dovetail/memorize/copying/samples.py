@@ -17,7 +17,7 @@ Points = NDArray[np.float64]  # (n, d)
 LEAST = 20
 CHANCE = 0.01  # of coincidences, below which they are called a leak
 CHANCE_OF_UNREPEATED = 0.05  # the same where two columns hardly repeat a value
-LARGEST = 1e100  # squares stay inside the doubles
+LARGEST, SMALLEST = 1e60, 1e-60  # products of covariances stay inside the doubles
 
 WHY_FRESH = (
     "the test compares generated data with a fresh sample of the truth, which the model has not seen: without one, "
@@ -37,6 +37,8 @@ def checked(points: ArrayLike | None, what: str, *, width: int | None = None) ->
         raise UnsupportedError(f"no {what} sample: {WHY_FRESH}.")
     try:
         found = np.asarray(points)
+        if np.iscomplexobj(found):
+            raise TypeError
         found = np.asarray(found, dtype=np.float64).reshape(len(found), -1)
     except (TypeError, ValueError):
         raise DataError(f"{what}: must be rows of numbers; got what is no array of numbers.") from None
@@ -52,7 +54,7 @@ def checked(points: ArrayLike | None, what: str, *, width: int | None = None) ->
     if bad.any():
         rows = np.flatnonzero(bad)
         raise DataError(
-            f"{what}: {rows.size:,} rows hold values that are missing, infinite or beyond 1e100 (first row "
+            f"{what}: {rows.size:,} rows hold values that are missing, infinite or beyond 1e60 (first row "
             f"{rows[0] + 1}); drop or fill them in all samples alike."
         )
     return found
@@ -129,9 +131,12 @@ def varied(train: Points, widths: Sequence[int] | None = None) -> int:
 
     `widths`: how many numbers stand for each column, one without it; a column is constant where all of them are.
     """
-    same = np.ptp(train, axis=0) == 0.0
+    spread = np.ptp(train, axis=0)
+    same = spread == 0.0
     starts = np.arange(same.size) if widths is None else np.cumsum([0, *widths[:-1]])
     constant = int(np.logical_and.reduceat(same, starts).sum())
     if same.all():
         raise DataError("train: all rows are equal, so every distance says the same; nothing can be tested.")
+    if spread.max() < SMALLEST:
+        raise DataError("train: no column varies by more than 1e-60, so that squares of distances vanish; scale all.")
     return constant

@@ -1,7 +1,7 @@
 """An inverted file: training points in lists around centres, of which the nearest few are searched for each query.
 
 Whatever it misses is farther than the truth, so a distance from here is never too small. A copy of a training point
-lies in the list of its own nearest centre, which is searched first, unless that centre is one of several equally near.
+lies in the list of its own nearest centre, which is searched first, unless several centres are equally near.
 """
 
 from __future__ import annotations
