@@ -303,3 +303,25 @@ def test_the_page_and_the_help_name_every_array(capsys: pytest.CaptureFixture[st
     for name in KEYS:
         if name != "controls_by_model_b":  # read, and needed by nothing
             assert f"`{name}`" in PAGE.read_text() and name in told, name
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_test(
+    tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "pair.npz", arrays)
+    for report, told in ((tmp_path, "is a folder"), (tmp_path / "no" / "x.html", "its folder does not exist")):
+        assert told in refusal(capsys, "dejavu", place, "--report", report, "--force")
+
+
+def test_pairs_and_sets_that_repeat_each_other_are_refused(
+    tmp_path: Path, arrays: Arrays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw, images = np.random.default_rng(1).standard_normal, len(arrays["labels_a"])
+    rows = draw((images, 6))
+    sets = {"labels_b": arrays["labels_a"], "b_by_model_a": rows, "b_by_model_b": rows, "a_by_model_a": rows}
+    public = {f"public_by_model_{model}": draw((len(arrays["labels_public"]), 6)) for model in "ab"}
+    place = written(tmp_path / "same.npz", {**arrays, **sets, **public, "a_by_model_b": draw((images, 6))})
+    one = written(tmp_path / "other.npz", {**arrays, "a_by_model_a": rows, "a_by_model_b": rows, **public,
+                                           "b_by_model_a": draw((images, 6)), "b_by_model_b": rows})  # fmt: skip
+    assert "`pairs` 1 and 2 hold the same embeddings" in refusal(capsys, "dejavu", one, one)
+    assert "100% of the embeddings of set b stand in set a of pair 1" in refusal(capsys, "dejavu", place)

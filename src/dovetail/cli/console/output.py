@@ -105,8 +105,8 @@ def write_whole(place: Path, write: Callable[[Path], None], *, force: bool) -> N
     import polars as pl
 
     if place.exists() and (place.is_dir() or not force):
-        hint = "is a folder" if place.is_dir() else "exists already; use --force to replace it"
-        raise OutputError(f"{place}: {hint}, or name another place.")
+        hint = "is a folder;" if place.is_dir() else "exists already; use --force to replace it, or"
+        raise OutputError(f"{place}: {hint} name another place.")
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         os.close(handle)

@@ -48,6 +48,10 @@ def _dejavu(
     from dovetail.memorize.dejavu.document import dejavu_document
     from dovetail.memorize.dejavu.pair_files import read_pair
 
+    if report is not None and report.is_dir():
+        raise OutputError(f"{report}: is a folder; name a file.")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise OutputError(f"{report}: its folder does not exist; name another place.")
     if report is not None and report.exists() and not force:
         raise OutputError(f"{report}: exists already; use --force to replace it, or name another place.")
     with progress_bar(hidden=as_json) as progress:

@@ -17,6 +17,7 @@ from dovetail.memorize.dejavu.two_models import SHARES, TwoModels, compare_model
 Progress = Callable[[str, int, int], None]
 Document = dict[str, Any]
 
+MOST_SHARED = 0.5  # of the rows of another set that may stand in A
 CURVE = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 UNBALANCED = (
     "the directions have different numbers of images, so it does not cancel a model that is better; see `gap`"
@@ -77,7 +78,9 @@ def dejavu_document(
     if not all(pair.has_reference for pair in pairs):
         if len(pairs) > 1:
             raise DataError("`pairs` must all have a reference model where there are several; test one model alone.")
+        _refuse_repeated(pairs)
         return {**settings, **_alone(pairs[0], settings), "warnings": warnings}
+    _refuse_repeated(pairs)
     attacked: list[list[Attacked]] = []
     for number, pair in enumerate(pairs):
         progress("pairs of models attacked", number, len(pairs))
@@ -100,6 +103,28 @@ def dejavu_document(
     if len(pairs) == 1 and "controls" in pairs[0].labels:
         document["one_model"] = _alone(pairs[0], settings)
     return {**document, "warnings": warnings}
+
+
+def _refuse_repeated(pairs: Sequence[Pair]) -> None:
+    """Pairs of models count as independent ones, and so do the sets of one pair."""
+    known: dict[frozenset[bytes], int] = {}
+    for number, pair in enumerate(pairs, 1):
+        mine = pair.distinct_rows("a")
+        if mine in known:
+            raise DataError(
+                f"`pairs` {known[mine]} and {number} hold the same embeddings of A by model A; each must be a pair "
+                "of its own."
+            )
+        if not mine:
+            continue
+        known[mine] = number
+        for name in ("b", "controls"):
+            theirs = pair.distinct_rows(name)
+            if theirs and (share := len(theirs & mine) / len(theirs)) > MOST_SHARED:
+                raise DataError(
+                    f"`pairs`: {share:.0%} of the embeddings of set {name} stand in set a of pair {number} too; they "
+                    "must be other images."
+                )
 
 
 def _together(found: TwoModels, share: float) -> Document:

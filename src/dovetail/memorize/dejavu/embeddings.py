@@ -91,6 +91,12 @@ class Pair:
         labels = (self.labels["a"], self.labels["controls"]) if self._has_strata() else None
         return against_controls(target, controls, classifier=both, labels=labels)
 
+    def distinct_rows(self, images: str) -> frozenset[bytes]:
+        """The embeddings of a set by model A as bytes; none where they repeat, so that equal rows say nothing."""
+        rows = np.asarray(self.embeddings.get((images, "a"), ()))
+        distinct = frozenset(row.tobytes() for row in rows)
+        return distinct if len(distinct) >= 0.9 * len(rows) else frozenset()
+
     def warnings(self, neighbours: int) -> list[str]:
         """What a reader of the result should know."""
         if "public" not in self.labels or self.classes is not None:
