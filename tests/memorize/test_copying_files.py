@@ -362,3 +362,26 @@ def test_the_largest_and_smallest_numbers_give_the_result_of_others() -> None:
     train, fresh, made = draw((60, 3)), draw((40, 3)), draw((40, 3))
     found = [CopyingTest.prepare(unit * train, unit * fresh).test(unit * made) for unit in (2.0**190, 1.0, 2.0**-190)]
     assert len({one.overall for one in found}) == 1 and len({one.verdict for one in found}) == 1
+
+
+def test_grey_images_of_sixteen_bits_keep_their_shades(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = np.random.default_rng(5)
+    pictures = draw.integers(0, 256, (60, 4, 4), dtype=np.uint16)
+    found = []
+    for bits, scaled in (("8", pictures.astype(np.uint8)), ("16", pictures * 257)):
+        for name, part in (("t", scaled[:20]), ("p", scaled[20:40]), ("q", scaled[40:])):
+            Path(name + bits).mkdir()
+            for number, picture in enumerate(part):
+                Image.fromarray(picture).save(f"{name}{bits}/{number:02}.png")
+        samples = ["--train", f"t{bits}", "--fresh", f"p{bits}", "--generated", f"q{bits}", "--no-baselines"]
+        found.append(document(capsys, "memorize", "copying", *samples))
+    del found[0]["generated"], found[1]["generated"]
+    assert found[0] == found[1]
+
+
+def test_options_that_say_nothing_and_reports_that_are_folders_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "--image-shape is for arrays" in refusal(capsys, *COPYING, "--image-shape", "2x2")
+    assert "`tail` must be" in refusal(capsys, *COPYING, "--tail", "100000")
+    assert refusal(capsys, *COPYING, "--report", ".", "--force").endswith(".: is a folder; name a file.")

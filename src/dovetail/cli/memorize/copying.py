@@ -75,6 +75,8 @@ def _copying(
 
     pages = _pages(report, len(generated))
     for page in pages:
+        if page.is_dir():
+            raise OutputError(f"{page}: is a folder; name a file.")
         if page.exists() and not force:
             raise OutputError(f"{page}: exists already; use --force to replace it, or name another place.")
         if not page.absolute().parent.is_dir():

@@ -165,6 +165,7 @@ class CopyingTest:
         if holdout is not None:
             kept = checked(_embedded(holdout, embed), "holdout", width=raw.shape[1])
             kept = apart(raw, kept, overlap=overlap, what="holdout")
+        whole("tail", tail, least=1, most=len(other))
         constant = varied(raw, widths)
         rng = simulation(seed)
         t, p, v = (

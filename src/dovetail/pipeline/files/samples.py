@@ -24,6 +24,7 @@ Points = NDArray[np.float64]  # (n, d)
 
 TABLES, ARRAYS = (".csv", ".data", ".parquet", ".pq"), (".npy", ".npz")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+SIXTEEN_BITS = 65_535
 MOST_NUMBERS = 500_000_000  # 4 GiB of doubles
 
 
@@ -81,6 +82,8 @@ def read_samples(
     for place in places.values():
         if _kind(place) != kind:
             raise DataError(f"{place}: must be of the same kind as {train}, which is {_ARTICLE[kind]}.")
+    if kind == "table" and image_shape is not None:
+        raise UnsupportedError(f"--image-shape is for arrays whose rows are pictures; {train} is a table.")
     if kind == "table":
         return _tables({name: _table(place) for name, place in places.items()}, ignore, categories)
     if ignore or categories:
@@ -174,11 +177,11 @@ def _images(folder: Path) -> NDArray[np.float64]:
     places = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES)
     if not places:
         raise DataError(f"{folder}: holds no images ({', '.join(IMAGES)}).")
-    rows: list[NDArray[np.uint8]] = []
+    rows: list[NDArray[np.float32]] = []
     for place in places:
         try:
             with image.open(place) as file:
-                rows.append(np.asarray(file.convert("L" if file.mode in ("1", "L") else "RGB")))
+                rows.append(_pixels(place, file))
         except (OSError, ValueError) as error:
             raise DataError(f"{place}: is no image that can be read ({str(error).splitlines()[0]}).") from None
         if rows[-1].shape != rows[0].shape:
@@ -188,7 +191,20 @@ def _images(folder: Path) -> NDArray[np.float64]:
             raise DataError(
                 f"{folder}: {len(places):,} images of {rows[0].size:,} numbers are too many; scale them down."
             )
-    return np.stack(rows) / 255.0
+    return np.stack(rows).astype(np.float64)
+
+
+def _pixels(place: Path, file: Any) -> NDArray[np.float32]:
+    """From 0 to 1: grey (h, w), of 8 or 16 bits, or colours (h, w, 3)."""
+    if file.mode.startswith("I"):  # a conversion would clip to 255
+        grey = np.asarray(file, dtype=np.float64)
+        if grey.min() < 0 or grey.max() > SIXTEEN_BITS:
+            raise DataError(f"{place}: must have pixels of 8 or 16 bits, got values up to {grey.max():.0f}.")
+        return np.asarray(grey / SIXTEEN_BITS, dtype=np.float32)
+    if file.mode == "F":
+        raise DataError(f"{place}: must have pixels of 8 or 16 bits, got fractions; give them as an array.")
+    shown = file.convert("L" if file.mode in ("1", "L") else "RGB")
+    return np.asarray(np.asarray(shown) / 255.0, dtype=np.float32)
 
 
 def _pictures(rows: NDArray[Any], shape: tuple[int, ...] | None) -> NDArray[Any] | None:

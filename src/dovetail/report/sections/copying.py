@@ -98,11 +98,16 @@ def copying_page(
     )
 
 
+def _distance(document: dict[str, Any]) -> str:
+    over = document["distances"].removeprefix("Euclidean ")
+    return f"{document['distance']}{' ' if over.startswith('over') else ', '}{over}"
+
+
 def _summary(document: Document) -> tuple[str, ...]:
     share = document["minimum_detectable_share"]["in_verdict"]
     said = [
         f"{document['l']:,} training rows, {document['n']:,} fresh ones and {document['m']:,} generated ones; "
-        f"distance: {document['distance']}, {document['distances']}.",
+        f"distance: {_distance(document)}.",
         f"Exact copies of a share of {share['all_points']:.2%} are found with a chance of 80 % over all points, of "
         f"{share['nearest_points']:.2%} among the nearest.",
         *document["warnings"],
