@@ -173,6 +173,14 @@ def test_a_mean_of_few_rows_in_many_columns_is_not_said_to_repeat_them() -> None
     assert copied.sentence.startswith("The model repeats training data")
 
 
+def test_equal_rows_are_literal_copies_from_six_on_where_the_samples_are_equally_large() -> None:
+    train, fresh = np.arange(500), np.arange(500, 1000)
+    called = [duplicates_of(train, fresh, np.arange(500 - copies, 1000 - copies) + 500 * (np.arange(500) >= copies))
+              for copies in (1, 2, 5, 6)]  # fmt: skip
+    assert [one.distinct for one in called] == [1, 2, 5, 6]
+    assert [one.literal for one in called] == [False, False, False, True]
+
+
 @pytest.mark.exhaust
 def test_a_shrunk_model_is_called_closer_and_not_copying() -> None:
     draw = np.random.default_rng(8).standard_normal
