@@ -30,7 +30,7 @@ def test_the_promise_of_a_batch_is_that_of_its_minimum() -> None:
 def test_the_promise_of_all_rounds_counts_what_a_device_may_send() -> None:
     found = explain(campaign({"promise.device_budget": 7.5, "batch.minimum": 1000})[0])
     assert found.reports == 7 and found.all_epsilon == 7.0
-    together = dt.compose([dt.account.ShuffledRound(1.0, 1000, times=7)], delta=1e-6)
+    together = dt.compose([dt.account.ShuffledRound.of(dt.KRR(k=4, epsilon=1.0), 1000, times=7)], delta=1e-6)
     assert not isinstance(found.together, Missing) and found.together.epsilon == together.epsilon
     assert "pays for 7 of 24 rounds" in "; ".join(found.warnings)
 

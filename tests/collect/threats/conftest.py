@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 from tests.collect.threats import stage as staged
-from tests.collect.threats.stage import ADDRESS, CLIENT, HEADERS, TOPIC, Sent, Stage, installed
+from tests.collect.threats.stage import ADDRESS, ASKING, CLIENT, HEADERS, TOPIC, Sent, Stage, installed
 from tests.waiting import PATIENCE, until
 
 from dovetail_protocol.endpoint import topic
@@ -77,7 +77,10 @@ def _over_http(stage: Stage, sent: list[Sent]) -> None:
         for bad in (b"canary in a body", sent[0].wire[:-1]):
             assert client.post(f"{stage.shuffler.url}/v1/reports", content=bad).status_code == 400
         assert client.get(f"{stage.shuffler.url}/canary-path").status_code == 404
-        client.get(f"{stage.analyzer.url}/v1/campaigns", headers={"Authorization": "Bearer canary-token"})
+    with httpx.Client(
+        transport=httpx.HTTPTransport(local_address=ADDRESS), headers=ASKING, timeout=PATIENCE
+    ) as asker:
+        asker.get(f"{stage.analyzer.url}/v1/campaigns", headers={"Authorization": "Bearer canary-token"})
 
 
 def _by_curl(stage: Stage, sent: list[Sent]) -> str | None:
