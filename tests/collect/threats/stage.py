@@ -48,11 +48,7 @@ HEADERS = {
     "Referer": "http://canary.example/",
 }
 # of whoever asks the analyzer itself, and no device: a freed buffer of such a request may stay in its memory
-ASKING = {
-    "User-Agent": "canary-asker/1.0",
-    "X-Forwarded-For": "198.51.100.77",
-    "Referer": "http://canary-asker.example/",
-}
+ASKING = {"User-Agent": "canary-asker/1.0", "Referer": "http://canary-asker.example/"}
 CANARIES = tuple(
     word.encode()
     for word in (
