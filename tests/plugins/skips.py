@@ -15,7 +15,7 @@ ALLOWED = {
     "needs the public data sets": "large, and others' to give",
     NO_AXE: "from npm, which not every machine has",
     "atheris has no wheel for this Python": "so the index decides",
-    "all tests skipped by +SKIP option": "examples that read public data sets; tests/datasets runs them where they are",
+    "all tests skipped by +SKIP option": "examples that read public data; tests/datasets runs them where it is",
     "nobody may read the memory of another process here": "the machine's rights, nothing to install",
 }
 
