@@ -57,7 +57,7 @@ DATA_SETS = [found for found in STATED.values() if found.__module__.startswith("
 
 
 @pytest.mark.exhaust
-@pytest.mark.skipif("DOVETAIL_DATA" not in os.environ, reason="the data sets are not here")
+@pytest.mark.skipif("DOVETAIL_DATA" not in os.environ, reason="needs the public data sets")
 @pytest.mark.parametrize("found", DATA_SETS, ids=lambda found: found.__name__)
 def test_examples_that_need_a_data_set_are_true_where_it_is(found: Any) -> None:
     for example in doctest.DocTestFinder(recurse=False).find(found, globs=dict(vars(sys.modules[found.__module__]))):
