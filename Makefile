@@ -67,6 +67,7 @@ $(VENV)/release.stamp: $(VENV)/test.stamp
 constraints: $(VENV)/release.stamp
 	$(BIN)/python -m tests.packaging.constraints
 
+release-check: export DOVETAIL_EXPLORE = 1  # new random examples, not those of every run
 release-check: check test exhaust packages $(VENV)/release.stamp
 	$(MAKE) elsewhere TIER=
 	$(BIN)/python -m tests.packaging.versions 3.12 3.13
