@@ -26,6 +26,7 @@ import typer
 from numpy.typing import NDArray
 
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
+from dovetail.pipeline.files.durable import sync
 from dovetail.pipeline.release_entry import Counts, LedgerAnswer, LedgerEntry, ReleaseRequest
 from dovetail_protocol.budget import cost
 
@@ -314,11 +315,11 @@ class ReleaseLedger:
                 fill(scratch)
                 (scratch / _RECORD).write_text(json.dumps({**record, "alpha": repr(entry.alpha)}))
                 for path in (*scratch.iterdir(), scratch):
-                    _sync(path)
+                    sync(path)
                 if self._home(entry).exists():
                     raise self._overtaken()
                 scratch.rename(self._home(entry))
-                _sync(self.folder)
+                sync(self.folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         except StorageError:
@@ -362,14 +363,3 @@ def _prints(names: list[str], key: bytes) -> Prints:
     """Keyed fingerprints of names, in their order."""
     digests = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
     return np.frombuffer(digests, dtype=np.uint64)
-
-
-def _sync(path: Path) -> None:
-    """Have a file or folder on disk: a release that is forgotten would be drawn again."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows has no descriptors of folders
-    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,14 +52,3 @@ def need_space(folder: Path, wanted: int) -> None:
             f"{folder}: this job may write {wanted / 1e9:.1f} GB there, and {free / 1e9:.1f} GB are free; make room, "
             "or name a place on another disk with --out."
         )
-
-
-def sync(path: Path) -> None:
-    """Have a file or a folder on disk."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows has no descriptors of folders
-    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
+from dovetail.collect.files import sync_folder
 from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import DataError, StorageError
 
@@ -138,7 +139,7 @@ class FileLinkKeyStore:
         try:
             if self._known is None and not path.exists():
                 self._write(path, os.urandom(16).hex().encode())
-                _sync(self._folder)
+                sync_folder(self._folder)
             found = path.read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:
             found = ""
@@ -167,7 +168,7 @@ class FileLinkKeyStore:
                 if round in self.erased(campaign):
                     raise _over(campaign, round)
                 self._write(path, os.urandom(_SECRET))
-            _sync(self._folder)  # also after another process made it: what we seal now must open after a power cut
+            sync_folder(self._folder)  # also after another process made it: what is sealed now must open later
         except StorageError:
             raise
         except OSError as error:
@@ -199,7 +200,7 @@ class FileLinkKeyStore:
                     file.flush()
                     os.fsync(file.fileno())
                 path.unlink()
-                _sync(self._folder)
+                sync_folder(self._folder)
         except OSError as error:
             raise _cannot(path, error) from None
 
@@ -226,7 +227,7 @@ class FileLinkKeyStore:
             file.flush()
             os.fsync(file.fileno())
         if not known:
-            _sync(self._folder)
+            sync_folder(self._folder)
 
     def _write(self, path: Path, content: bytes) -> None:
         """The whole file at once under its name, or another process's if that was first."""
@@ -293,14 +294,6 @@ def _name(campaign: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", campaign):
         raise refuse("campaign", "1 to 64 letters, digits, - or _", campaign)
     return campaign
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _cannot(path: Path, error: OSError) -> StorageError:

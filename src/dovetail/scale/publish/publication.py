@@ -18,10 +18,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from dovetail.core.errors import OutputError, StorageError
+from dovetail.pipeline.files.durable import sync
 from dovetail.pipeline.release_entry import LedgerEntry
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_manifest
-from dovetail.scale.storage import sync
 
 _LOCK, _RELEASE, _NOTE = "lock", "release", "drawing-"
 

@@ -1,0 +1,21 @@
+"""What must be there after a power cut."""
+
+import os
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk before what depends on them is done.
+
+    Raises
+    ------
+    OSError
+        When the disk does not take it.
+    """
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no descriptors of folders
+    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
