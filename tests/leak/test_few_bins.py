@@ -16,3 +16,10 @@ def test_arrays_and_the_compiled_loop_agree(monkeypatch: pytest.MonkeyPatch, n: 
     short = answer()
     monkeypatch.setattr(few_bins, "SHORT", 0)
     np.testing.assert_allclose(short, answer(), rtol=ROUNDING)
+
+
+def test_pieces_add_up_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = max_load.max_load_gap(1_000, 4).value
+    monkeypatch.setattr(few_bins, "COMPILED", False)
+    monkeypatch.setattr(few_bins, "SHORT", 2_000)
+    np.testing.assert_allclose(whole, max_load.max_load_gap(1_000, 4).value, rtol=ROUNDING)

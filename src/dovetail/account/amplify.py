@@ -15,13 +15,16 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.closed_form.closed_forms import closed_forms
 from dovetail.account.mechanism_law import (
     blanket_law,
+    coarse_law_epsilon,
     everybody_bound,
     law_bounds,
+    law_delta,
     law_epsilon,
     law_reaches,
     mechanism_attack,
     mechanism_law,
 )
+from dovetail.account.threshold_search import log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
 from dovetail.core.checks import privacy_budget, share, whole
@@ -130,8 +133,34 @@ def central_epsilon(randomizer: Randomizer, *, n: int, delta: float, points: int
     epsilon0 = randomizer.guarantee.epsilon
     if randomizer.guarantee.delta > 0.0:
         return amplify(randomizer, n=n, delta=delta).epsilon
-    own = law_epsilon(randomizer, n=n, delta=delta, points=points)
-    return min(ClonePair(epsilon0, n).epsilon(share("delta", delta)).upper, own, epsilon0)
+    pair = ClonePair(epsilon0, n).epsilon(share("delta", delta)).upper
+    if points == POINTS or delta == 0.0:
+        return min(pair, law_epsilon(randomizer, n=n, delta=delta), epsilon0)
+    return coarse_law_epsilon(randomizer, n=n, delta=delta, points=points, known=min(pair, epsilon0))
+
+
+def log_delta_ratio(randomizer: Randomizer, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
+    """At most 0 where `central_epsilon` is at most epsilon, by one evaluation, for searches.
+
+    The log of what delta is at epsilon, from above, over what it may be; the ratio of the epsilons where delta is 0.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr = KRR(k=10, epsilon=1.0)
+    >>> [log_delta_ratio(krr, epsilon, n=10_000, delta=1e-6) <= 0.0 for epsilon in (0.023, 0.024)]
+    [False, True]
+    """
+    epsilon0 = randomizer.guarantee.epsilon
+    if randomizer.guarantee.delta > 0.0 or delta == 0.0:
+        return log_ratio(central_epsilon(randomizer, n=n, delta=delta, points=points), epsilon)
+    if epsilon0 <= epsilon:
+        return log_ratio(0.0, delta)
+    pair = ClonePair(epsilon0, n)
+    reached = pair.upper(epsilon, pair.blocks_for(share("delta", delta)))
+    if reached > delta:
+        reached = min(reached, law_delta(randomizer, epsilon, n=n, delta=delta, points=points))
+    return log_ratio(reached, delta)
 
 
 def list_bounds(
@@ -186,8 +215,8 @@ class _AmplificationProblem:
             return cls(subject, privacy_budget("epsilon0", subject.epsilon), slack, target, adaptive)
         return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
 
-    def certified_bounds(self, n: int) -> list[Bound]:
-        """The certified bounds of which the smallest decides."""
+    def certified_bounds(self, n: int, *, everybody: Bound | None = None) -> list[Bound]:
+        """The certified bounds of which the smallest decides; what hides among everybody may be known already."""
         if self.delta0 > 0.0:
             found = amplify_approximate(self.epsilon0, self.delta0, n=n, delta=self.delta)
             without = [Bound.inapplicable(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
@@ -196,8 +225,8 @@ class _AmplificationProblem:
             return [self.pair("clones", n)]
         if self.mechanism is None:
             return [self.pair("stronger clones", n)]
-        everybody, pair = everybody_bound(self.mechanism, n=n, delta=self.delta), self.pair("stronger clones", n)
-        return [*law_bounds(self.mechanism, n=n, delta=self.delta), everybody, pair]
+        everybody = everybody or everybody_bound(self.mechanism, n=n, delta=self.delta)
+        return [*law_bounds(self.mechanism, n=n, delta=self.delta), everybody, self.pair("stronger clones", n)]
 
     def other_bounds(self, n: int) -> list[Bound]:
         """Bounds beside them: never smaller, not certified, or not valid here."""
@@ -223,7 +252,7 @@ class _AmplificationProblem:
             return self.certified_bounds(n)
         everybody = everybody_bound(self.mechanism, n=n, delta=self.delta)
         if everybody.epsilon is None or law_reaches(self.mechanism, everybody.epsilon, n=n, delta=self.delta):
-            return self.certified_bounds(n)
+            return self.certified_bounds(n, everybody=everybody)
         return [everybody, self.pair("stronger clones", n)]
 
     def tightest(self, n: int) -> Bound:

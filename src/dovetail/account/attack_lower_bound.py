@@ -131,9 +131,10 @@ class MixedAttack:
 def mixed_laws(epsilon0: float, n: int) -> Reals:
     """Row n1: the law of the ones among n - 1 others, n1 of whom hold a one; (n, n)."""
     s, r = _flip(epsilon0)
-    size = np.arange(n)
-    lies, truths = (binomial_pmf(size, size[:, None], *chance) for chance in ((s, r), (r, s)))
-    return np.array([np.convolve(lies[n - 1 - ones, : n - ones], truths[ones, : ones + 1]) for ones in size])
+    people, lying = np.tril_indices(n)
+    lies = np.zeros((n, n))  # row m: the law of the lies among m people, m minus which is that of the truths
+    lies[people, lying] = binomial_pmf(lying, people, s, r)
+    return np.array([np.convolve(lies[n - 1 - ones, : n - ones], lies[ones, ones::-1]) for ones in range(n)])
 
 
 @dataclass(frozen=True, eq=False)

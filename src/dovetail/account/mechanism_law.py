@@ -12,7 +12,7 @@ from importlib import import_module
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.expected_positive_part import POINTS
-from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
+from dovetail.account.blanket.privacy_blanket import CLOSE, BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, DominatingPair
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.hidden_law import NAME as EVERYBODY
@@ -155,32 +155,62 @@ def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
 
 def law_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
     """Whether the mechanism's own law keeps `delta` at this epsilon, by one evaluation."""
+    law = _own_law(mechanism, n=n, points=POINTS)
+    return law is not None and law.delta(epsilon).upper <= delta
+
+
+def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
+    """What `law_epsilon` reaches at this epsilon, from above, for searches: is it at most `delta`?
+
+    The mechanism's own law is asked only where what hides among everybody does not keep `delta`.
+    """
+    found = 1.0
+    with suppress(UnsupportedError):
+        found = everybody_law(mechanism, n=n, delta=delta).upper(epsilon, enough=0.5 * delta)
+    law = None if found <= delta else _own_law(mechanism, n=n, points=points)
+    return found if law is None else min(found, law.delta(epsilon).upper)
+
+
+def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | None:
+    """The mechanism's own law on a grid of so many points; None where there is none."""
     try:
         _, law = mechanism_law(mechanism, n=n)
     except UnsupportedError:
-        return False
-    return law.delta(epsilon).upper <= delta
+        return None
+    if isinstance(law, ShuffledLaw) and points != law.points:
+        return replace(law, points=points)
+    return law
 
 
-def law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: int = POINTS) -> float:
-    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing.
-
-    Fewer `points` of the grid take less time and say a little more.
-    """
+def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
+    """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing."""
     found = math.inf
     if delta > 0.0:
         with suppress(UnsupportedError):
             found = everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta)
     if math.isfinite(found) and not law_reaches(mechanism, found, n=n, delta=delta):
         return found
+    law = _own_law(mechanism, n=n, points=POINTS)
+    if law is None:
+        return found
+    return min(found, law.epsilon_upper(delta) if isinstance(law, ShuffledLaw) else law.epsilon(delta).upper)
+
+
+def coarse_law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: int, known: float) -> float:
+    """The smallest of `law_epsilon` and an epsilon that is `known` to hold, larger by 1e-4 at most, in less time.
+
+    `points` are those of the grid; `delta` is above 0.
+    """
+    found = known
     with suppress(UnsupportedError):
-        _, law = mechanism_law(mechanism, n=n)
-        if isinstance(law, ShuffledLaw):
-            own = (law if points == law.points else replace(law, points=points)).epsilon_upper(delta)
-        else:
-            own = law.epsilon(delta).upper
-        found = min(found, own)
-    return found
+        law = everybody_law(mechanism, n=n, delta=delta)
+        found = min(known, law.epsilon_upper(delta, most=known, tolerance=CLOSE))
+    own = _own_law(mechanism, n=n, points=points)
+    if isinstance(own, ShuffledLaw):
+        return own.epsilon_below(delta, found)
+    if own is None or own.delta(found).upper > delta:
+        return found
+    return min(found, own.epsilon(delta).upper)
 
 
 def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float | None = None) -> float:

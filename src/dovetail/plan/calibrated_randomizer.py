@@ -12,17 +12,24 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.families import RandomizerFamily
 from dovetail.plan.requirements import Requirements
-from dovetail.plan.search import best_epsilon0, central_guarantee, guaranteed_epsilon, smallest_epsilon0
+from dovetail.plan.search import (
+    SEARCH_POINTS,
+    best_epsilon0,
+    central_guarantee,
+    guaranteed_epsilon,
+    log_excess,
+    smallest_epsilon0,
+)
 
 NEAR_BEST = 1.05  # within a twentieth the shorter report is worth more
 
 
 @dataclass(frozen=True)
 class CalibratedRandomizer:
-    """A randomizer that meets the requirements, with its accuracy and its central epsilon.
+    """A randomizer that meets the requirements, with its accuracy and its central epsilon, larger by 1e-4 at most.
 
-    `central`, the guarantee with all that stands beside its epsilon, takes several times as long: it is worked out
-    for the kind that is recommended.
+    `central`, the guarantee with all its digits and all that stands beside its epsilon, takes several times as long:
+    it is worked out for the kind that is recommended.
     """
 
     family: RandomizerFamily
@@ -38,7 +45,7 @@ class CalibratedRandomizer:
 
     @cached_property
     def central(self) -> CentralDP:
-        """The central guarantee, whose epsilon is `epsilon`."""
+        """The central guarantee."""
         return central_guarantee(self.family, self.epsilon0, self.requirements, n=self.requirements.n)
 
     @property
@@ -91,7 +98,7 @@ def _may_beat(family: RandomizerFamily, best: CalibratedRandomizer, requirements
     epsilon0 = smallest_epsilon0(family, requirements, error=best.accuracy.error95, n=requirements.n)
     if epsilon0 is None:
         return False
-    return guaranteed_epsilon(family, epsilon0, requirements, n=requirements.n) <= requirements.epsilon
+    return log_excess(family, epsilon0, requirements, epsilon=requirements.epsilon, n=requirements.n) <= 0.0
 
 
 def _calibrate_member(family: RandomizerFamily, requirements: Requirements) -> CalibratedRandomizer | str:
@@ -102,12 +109,22 @@ def _calibrate_member(family: RandomizerFamily, requirements: Requirements) -> C
                 return f"no epsilon0 up to {family.largest_epsilon0:g} reaches this error"
             return evaluate_at_epsilon0(family, epsilon0, requirements)
         if requirements.epsilon is not None:
-            epsilon0 = best_epsilon0(family, requirements, epsilon=requirements.epsilon, n=requirements.n)
-            return evaluate_at_epsilon0(family, epsilon0, requirements)
+            return _at_epsilon(family, requirements, requirements.epsilon)
         assert requirements.epsilon0 is not None
         return evaluate_at_epsilon0(family, requirements.epsilon0, requirements)
     except ParameterError as error:
         return str(error)
+
+
+def _at_epsilon(family: RandomizerFamily, requirements: Requirements, epsilon: float) -> CalibratedRandomizer:
+    """This kind with the smallest error at that epsilon."""
+    asked = epsilon
+    while True:  # as a rule once: a bound that does not fall in epsilon everywhere may be missed by a search
+        epsilon0 = best_epsilon0(family, requirements, epsilon=asked, n=requirements.n)
+        found = evaluate_at_epsilon0(family, epsilon0, requirements)
+        if found.epsilon <= epsilon:
+            return found
+        asked *= 0.999 * epsilon / found.epsilon
 
 
 def evaluate_at_epsilon0(
@@ -119,7 +136,7 @@ def evaluate_at_epsilon0(
         family,
         randomizer,
         predict_accuracy(randomizer, n=requirements.n, shares=requirements.shares),
-        guaranteed_epsilon(family, epsilon0, requirements, n=requirements.n),
+        guaranteed_epsilon(family, epsilon0, requirements, n=requirements.n, points=SEARCH_POINTS),
         requirements,
     )
 

@@ -13,13 +13,7 @@ from dovetail.core.checks import real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.plan.families import select_families
 from dovetail.plan.requirements import Requirements
-from dovetail.plan.search import (
-    SEARCH_POINTS,
-    SEARCH_TOLERANCE,
-    guaranteed_epsilon,
-    predict_error95,
-    smallest_epsilon0,
-)
+from dovetail.plan.search import SEARCH_TOLERANCE, log_excess, predict_error95, smallest_epsilon0
 
 Build = Callable[[int], Requirements]
 
@@ -102,12 +96,10 @@ def _excess(name: str, wishes: dict[str, Any], build: Build) -> Callable[[float]
 def _log_ratio(family: Any, wishes: dict[str, Any], asked: Requirements, n: int) -> float:
     if "epsilon0" not in wishes:
         epsilon0 = smallest_epsilon0(family, asked, error=wishes["error"], n=n)
-        reached = inf if epsilon0 is None else guaranteed_epsilon(family, epsilon0, asked, n=n, points=SEARCH_POINTS)
-        return log(max(reached, 1e-300) / wishes["epsilon"])
+        return inf if epsilon0 is None else log_excess(family, epsilon0, asked, epsilon=wishes["epsilon"], n=n)
     if "error" in wishes:
         return log(max(predict_error95(family, wishes["epsilon0"], asked, n=n), 1e-300) / wishes["error"])
-    reached = guaranteed_epsilon(family, wishes["epsilon0"], asked, n=n, points=SEARCH_POINTS)
-    return log(max(reached, 1e-300) / wishes["epsilon"])
+    return log_excess(family, wishes["epsilon0"], asked, epsilon=wishes["epsilon"], n=n)
 
 
 def _least_n(excess: Callable[[float], float], *, most: int) -> int | None:

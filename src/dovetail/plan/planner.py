@@ -103,7 +103,7 @@ class CollectionPlan:
     @cached_property
     def tradeoff(self) -> tuple[TradeoffRow, ...]:
         """The same kind of randomizer with more and with less noise; the answer is one of the rows."""
-        return tuple(_tradeoff(self._chosen, self.risk, self.requirements))
+        return tuple(_tradeoff(self.chosen, self.risk, self.requirements))
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -116,7 +116,8 @@ class CollectionPlan:
         )
 
     @property
-    def _chosen(self) -> CalibratedRandomizer:
+    def chosen(self) -> CalibratedRandomizer:
+        """The recommended kind as it was calibrated."""
         chosen = self.calibrated[self.randomizer.name]
         assert not isinstance(chosen, str)
         return chosen
@@ -223,8 +224,9 @@ def plan_collection(
 
     Notes
     -----
-    A quarter of a second, or seconds for k of a million, and thirteen times what the vulnerability takes. epsilon0
-    for an error is exact to 1e-6, for an epsilon to 1e-3 and rounded down.
+    A third of a second, a second for k of a million, and thirteen times what the vulnerability takes. epsilon0 for an
+    error is exact to 1e-6, for an epsilon to 1e-4 and rounded down. Where delta is nearly all that the answer spends,
+    as for an epsilon of 1e-9, that leaves up to a third of epsilon unused.
 
     Examples
     --------
@@ -336,7 +338,7 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
     for factor in TRADEOFF_FACTORS:
         epsilon0 = best.epsilon0 * factor
         if factor == 1.0:
-            yield TradeoffRow(epsilon0, best.epsilon, best.accuracy.error95, risk.vulnerability, risk.gain)
+            yield TradeoffRow(epsilon0, best.central.epsilon, best.accuracy.error95, risk.vulnerability, risk.gain)
         elif epsilon0 <= best.family.largest_epsilon0:
             try:
                 randomizer = best.family.make(epsilon0, requirements.n)
@@ -365,6 +367,12 @@ def _notes(plan: CollectionPlan) -> Iterator[str]:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:
         yield "shuffling adds next to nothing here: the guarantee is that of one report"
+    if requirements.error is None and plan.epsilon < 0.99 * (requirements.epsilon or 0.0):
+        family, less = plan.chosen.family, f"less than epsilon {requirements.epsilon:g} is spent: "
+        if plan.epsilon0 in (*family.breaks, family.largest_epsilon0):
+            yield f"{less}with a larger epsilon0 the error would not fall"
+        else:
+            yield f"{less}delta alone nearly suffices, and epsilon0 is rounded down to a ten-thousandth of itself"
     if requirements.smallest_group is not None:
         yield (
             f"nothing leaves its group: the guarantee is that of the smallest, {requirements.smallest_group:,} "

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from math import ceil, inf, log
+from math import asinh, ceil, inf, log, sqrt
 
-from dovetail.account.amplify import amplify, central_epsilon
+from dovetail.account.amplify import amplify, central_epsilon, log_delta_ratio
 from dovetail.account.blanket.expected_positive_part import POINTS
-from dovetail.account.calibrate import max_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root
 from dovetail.core.errors import ParameterError
@@ -17,7 +16,9 @@ from dovetail.plan.families import RandomizerFamily
 from dovetail.plan.requirements import Requirements
 
 EPSILON0_TOLERANCE = 1e-6  # of the smallest epsilon0
-SEARCH_TOLERANCE = 1e-3  # of the largest epsilon0, and of the smallest n
+SEARCH_TOLERANCE = 1e-3  # of the smallest n
+LARGEST_TOLERANCE = 1e-4  # of the largest epsilon0
+MARGIN = 2e-5  # the epsilon of an answer is searched to 1e-5, and is not to exceed what was asked for
 SEARCH_POINTS = POINTS // 4  # an epsilon that is larger by 1e-4 of itself at most, in a quarter of the time
 
 
@@ -42,6 +43,21 @@ def guaranteed_epsilon(
     """The epsilon of `central_guarantee`, without its other fields; for searches, with fewer points."""
     honest = requirements.honest_with_anyone(n)
     return central_epsilon(family.make(epsilon0, n), n=honest, delta=requirements.delta, points=points)
+
+
+def log_excess(
+    family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, epsilon: float, n: int
+) -> float:
+    """At most 0 where `guaranteed_epsilon` is at most `epsilon`: one evaluation instead of a search for it."""
+    honest = requirements.honest_with_anyone(n)
+    randomizer = family.make(epsilon0, n)
+    asked = epsilon * (1.0 - MARGIN)
+    return log_delta_ratio(randomizer, asked, n=honest, delta=requirements.delta, points=SEARCH_POINTS)
+
+
+def steepness_of_delta(requirements: Requirements) -> float:
+    """About -d log delta / d log epsilon where delta is that of the requirements."""
+    return 2.0 * log(1.0 / max(requirements.delta, 1e-300)) + 1e-3
 
 
 def smallest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, error: float, n: int) -> float | None:
@@ -75,20 +91,21 @@ def best_epsilon0(family: RandomizerFamily, requirements: Requirements, *, epsil
 
 def largest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, epsilon: float, n: int) -> float:
     """The largest epsilon0 found admissible: every randomizer's, or more where this kind amplifies more."""
-    honest = requirements.honest_with_anyone(n)
-    start = min(max_epsilon(epsilon=epsilon, n=honest, delta=requirements.delta), family.largest_epsilon0)
-
-    def log_slack(epsilon0: float) -> float:
-        reached = guaranteed_epsilon(family, epsilon0, requirements, n=n, points=SEARCH_POINTS)
-        return log(epsilon / reached) if reached > 0.0 else inf
-
-    slack = log_slack(start)
-    if 0.0 <= slack < SEARCH_TOLERANCE or (slack >= 0.0 and start == family.largest_epsilon0):
-        return start
+    most, honest = family.largest_epsilon0, requirements.honest_with_anyone(n)
+    if requirements.delta == 0.0:
+        return min(epsilon, most)
+    if log_excess(family, most, requirements, epsilon=epsilon, n=n) <= 0.0:
+        return most
+    spread = steepness_of_delta(requirements)
+    start = min(max(2.0 * asinh(0.5 * epsilon * sqrt(honest / spread)), epsilon), most)  # stronger clones, as normals
     found, _ = bracket_root(
-        log_slack, start, steepness=max(1.0, start / 2.0), most=family.largest_epsilon0, tolerance=SEARCH_TOLERANCE
+        lambda epsilon0: -log_excess(family, epsilon0, requirements, epsilon=epsilon, n=n) or 1e-12,
+        start,
+        steepness=spread * max(1.0, start / 2.0),
+        most=most,
+        tolerance=LARGEST_TOLERANCE,
     )
-    return max(found, min(epsilon, family.largest_epsilon0))  # shuffling never takes privacy away
+    return max(found, min(epsilon, most))  # shuffling never takes privacy away
 
 
 def smallest_n(family: RandomizerFamily, requirements: Requirements, *, error: float, epsilon: float) -> int | None:
@@ -97,15 +114,13 @@ def smallest_n(family: RandomizerFamily, requirements: Requirements, *, error: f
     def log_ratio(people: float) -> float:
         n = max(1, ceil(people))
         epsilon0 = smallest_epsilon0(family, requirements, error=error, n=n)
-        if epsilon0 is None:
-            return inf
-        reached = guaranteed_epsilon(family, epsilon0, requirements, n=n, points=SEARCH_POINTS)
-        return log(max(reached, 1e-300) / epsilon)
+        return inf if epsilon0 is None else log_excess(family, epsilon0, requirements, epsilon=epsilon, n=n)
 
     if log_ratio(1) <= 0.0:
         return 1
     if log_ratio(MOST_PEOPLE) > 0.0:
         return None
+    steepness = steepness_of_delta(requirements)  # with a smaller epsilon0, and more people to hide among
     return ceil(
-        bracket_root(log_ratio, requirements.n, steepness=1.0, most=MOST_PEOPLE, tolerance=SEARCH_TOLERANCE)[1]
+        bracket_root(log_ratio, requirements.n, steepness=steepness, most=MOST_PEOPLE, tolerance=SEARCH_TOLERANCE)[1]
     )

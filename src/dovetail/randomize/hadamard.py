@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.channel import HadamardChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.compiled import njit
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Valid
 from dovetail.randomize.sampling.bytes import numbers_below
 from dovetail.randomize.sampling.chunks import chunks
-from dovetail.randomize.sampling.domain import Symbols, symbols
+from dovetail.randomize.sampling.domain import symbols
 from dovetail.randomize.sampling.parameters import JUST_BELOW, adopt
 from dovetail.randomize.sampling.randomized_response import respond
 from dovetail_protocol.mechanisms import hadamard
@@ -96,6 +95,8 @@ class Hadamard(FrequencyRandomizer):
         return HadamardChannel(self.k, device.blocks, device.width, *device.masses)
 
     def _randomize(self, values: ArrayLike, rng: Entropy) -> Reports:
+        from dovetail.randomize.sampling.report_kernels import place_reports
+
         people = symbols(values, self.k)
         blocks, width = self.blocks, self.width
         halves = KRRChannel(2 * blocks, *self.device.masses)
@@ -105,7 +106,7 @@ class Hadamard(FrequencyRandomizer):
             own = rng.at(part)
             chosen = respond(2 * (piece % blocks), halves, own)
             places = own.narrow(piece.size, np.uint32)
-            _place(piece // blocks + 1, chosen, places, width, reports[part])
+            place_reports(piece // blocks + 1, chosen, places, width, reports[part])
         return reports
 
     def check_reports(self, reports: ArrayLike) -> Reports:
@@ -149,22 +150,3 @@ class Hadamard(FrequencyRandomizer):
             cls(k=10, epsilon=2.5),
             cls(k=4, epsilon=6.0),
         )
-
-
-@njit(cache=True, nogil=True)
-def _place(rows: Symbols, chosen: Symbols, places: NDArray[np.uint32], width: int, reports: Symbols) -> None:
-    """Reports inside the chosen half blocks: element `places` mod width / 2 of those with the chosen parity.
-
-    Half block 2 b + s holds the y of block b with parity(popcount(row & y)) = s. Leaving out of y the lowest bit of
-    the row numbers them, because that bit follows from the others and the parity.
-    """
-    for i in range(rows.size):
-        row = rows[i]
-        lowest = row & -row
-        place = np.int64(places[i]) & (width // 2 - 1)
-        report = ((place & ~(lowest - 1)) << 1) | (place & (lowest - 1))
-        parity = row & report
-        for shift in (32, 16, 8, 4, 2, 1):
-            parity ^= parity >> shift
-        report |= lowest * ((parity ^ chosen[i]) & 1)
-        reports[i] = (chosen[i] >> 1) * width + report

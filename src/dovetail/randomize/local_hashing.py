@@ -15,7 +15,6 @@ from dovetail.core.channel import MOST_CELLS, DenseChannel, KRRChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.compiled import njit
 from dovetail.core.stages import Encoded, FrequencyRandomizer, Reports, Support, Valid
 from dovetail.randomize.sampling.bytes import numbers_below, whole_words
 from dovetail.randomize.sampling.chunks import chunks
@@ -147,7 +146,9 @@ class LocalHashing(FrequencyRandomizer):
         return array
 
     def tally(self, reports: Reports) -> NDArray[np.int64]:
-        return np.asarray(_support(self.check_reports(reports), self.k, self.g))
+        from dovetail.randomize.sampling.report_kernels import count_support
+
+        return np.asarray(count_support(self.check_reports(reports), self.k, self.g))
 
     def invert(self, counts: NDArray[Any], n: Any) -> NDArray[np.float64]:
         return self._pure.invert(counts, n)
@@ -210,21 +211,3 @@ class LocalHashing(FrequencyRandomizer):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(k=2, epsilon=0.5), cls(k=3, epsilon=1.0), cls(k=6, epsilon=2.0), cls(k=20, epsilon=1.5))
-
-
-@njit(cache=True, nogil=True)
-def _support(reports: Reports, k: int, g: int) -> NDArray[np.int64]:
-    """How many reports (a, b, y) have h(x) = y, for each x.
-
-    Bucket y holds the high halves from ceil(y 2^32 / g) up to ceil((y + 1) 2^32 / g), so h(x) = y if and only if
-    a x + b lies in one interval of 64-bit words: a single comparison after a shift of b.
-    """
-    counts = np.zeros(k, dtype=np.int64)
-    for i in range(reports.shape[0]):
-        a, b, y = reports[i, 0], reports[i, 1], np.int64(reports[i, 2])
-        start = np.uint64(((y << 32) + g - 1) // g)
-        size = np.uint64((((y + 1) << 32) + g - 1) // g) - start
-        shifted, reach = b - (start << _HALF), size << _HALF
-        for x in range(k):
-            counts[x] += np.int64(a * np.uint64(x) + shifted < reach)
-    return counts

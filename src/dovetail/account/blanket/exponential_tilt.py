@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,11 +35,11 @@ class ExponentialTilt:
         total = parts.sum(axis=1)
         return np.asarray(top + np.log(total)), np.asarray(parts[:, self.values != 0.0].sum(axis=1) / total)
 
-    @property
+    @cached_property
     def kappa(self) -> float:
         return float(self.cumulants(np.array([self.theta]))[0][0])
 
-    @property
+    @cached_property
     def masses(self) -> Reals:
         """The tilted masses."""
         return self.weights * np.exp(self.theta * self.values - self.kappa)
@@ -51,8 +52,7 @@ class ExponentialTilt:
         """
         if copies == 0:
             return 0.0, 0.0
-        spread = float(self.masses @ (self.values - self.masses @ self.values) ** 2)
-        width = float(np.ptp(self.values))
+        spread, width = self._spread
         noise = 2.0 * self.growth(copies, splits) / self.theta**2
         scales = [  # any lambda gives a bound; these are the natural sizes
             math.sqrt(2.0 * log_tail / (copies * max(spread, 1e-30 * width**2) + noise)),
@@ -69,10 +69,22 @@ class ExponentialTilt:
             ends.append(sign * float(np.min((exponent + log_tail) / lambdas)))
         return ends[0], ends[1]
 
+    @cached_property
+    def _spread(self) -> tuple[float, float]:
+        """Variance of the tilted law, and the width of its range."""
+        variance = float(self.masses @ (self.values - self.masses @ self.values) ** 2)
+        return variance, float(np.ptp(self.values))
+
     def growth(self, copies: int, splits: GridSteps) -> float:
         """log of the tilted mass that the splits of so many copies may have made of 1."""
+        tilts, moved = self._here
+        return float(splits.growth(copies, tilts, moved)[0])
+
+    @cached_property
+    def _here(self) -> tuple[Reals, Reals]:
+        """theta, and the share that values other than 0 have there."""
         tilts = np.array([self.theta])
-        return float(splits.growth(copies, tilts, self.cumulants(tilts)[1])[0])
+        return tilts, self.cumulants(tilts)[1]
 
 
 class GridSteps(NamedTuple):

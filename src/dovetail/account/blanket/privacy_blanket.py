@@ -23,6 +23,8 @@ from dovetail.core.errors import DataError, UnsupportedError
 SLACK = 1e-9  # how far the data of a law may be off their sums
 LARGEST = 100.0  # squares of likelihood ratios stay far inside the range of doubles
 SEARCH = 1e-6  # relative width to which a threshold is searched
+CLOSE = 1e-5  # and where fewer steps are worth more
+FLAT = 1e-200  # epsilon below which delta(0) has to be looked at
 ROUNDING = 2.0**-48  # share by which e^epsilon is moved against us: the rounding of the atoms
 
 
@@ -177,6 +179,27 @@ class ShuffledLaw:
             most=most,
             tolerance=SEARCH,
         )[1]
+
+    def epsilon_below(self, delta: float, known: float) -> float:
+        """The smaller of `epsilon_upper` and what another theorem allows, larger by 1e-4 at most: for searches.
+
+        One or two evaluations show where this law is not the smaller one.
+        """
+        known = min(known, self.law.epsilon0)
+        close = known * (1.0 - CLOSE)
+        here = min(self._guess(delta), close)
+        short = log_ratio(self.delta(here).upper, delta)
+        if short > 0.0 and (here == close or self.delta(close).upper > delta):
+            return known
+        steepness = 2.0 * math.log(1.0 / delta) + 1.0
+        found = bracket_root(
+            lambda e: log_ratio(self.delta(e).upper, delta),
+            here * math.exp(min(max(short / steepness, -1.0), 1.0)),
+            steepness=steepness,
+            most=close if short > 0.0 else here,
+            tolerance=CLOSE,
+        )[1]
+        return found if found > FLAT else self.epsilon_upper(delta)
 
     def epsilon_lower(self, delta: float, *, guess: float | None = None) -> float:
         """The largest epsilon found at which the lower end of delta exceeds `delta`; `guess` only saves time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dovetail.account.amplify import amplify
 from dovetail.core.bracket import Bracket
@@ -41,6 +40,8 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
     >>> f"{dummies_delta(law, law.epsilon):.3g}", f"{dummies_delta(law, 0.0):.2f}"
     ('6.72e-07', '0.24')
     """
+    from scipy.stats import binom
+
     t = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
     missed = float(noise.least)
     fails = -math.expm1(2 * t * math.log1p(-missed))

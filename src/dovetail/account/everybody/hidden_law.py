@@ -65,38 +65,42 @@ class EverybodyLaw:
             self, "exposures", sorted(self.exposures, key=lambda exposure: -float(exposure.spreads.max()))
         )
 
-    def upper(self, epsilon: float) -> float:
-        """At least delta(epsilon), for epsilon at least 0."""
+    def upper(self, epsilon: float, *, enough: float = 0.0) -> float:
+        """At least delta(epsilon), for epsilon at least 0; a pair below `enough` is told no closer than that."""
         if real("epsilon", epsilon) >= self.epsilon0:
             return 0.0
         worst = 0.0
         tilt = best_tilt(self.exposures[0], self.n, epsilon)
         for exposure in self.exposures:
-            worst = max(worst, self._one(exposure, epsilon, enough=worst, tilt=tilt))
+            worst = max(worst, self._one(exposure, epsilon, enough=max(worst, enough) if worst else 0.0, tilt=tilt))
         return min(1.0, worst)
 
-    def epsilon_upper(self, delta: float) -> float:
+    def epsilon_upper(self, delta: float, *, most: float = math.inf, tolerance: float = SEARCH) -> float:
         """A point at which delta(upper) <= `delta` was evaluated for every pair of values, at most epsilon0.
 
-        A pair is solved only when it exceeds `delta` at the answer of those before.
+        A pair is solved only when it exceeds `delta` at the answer of those before. A point `most` that is one
+        already only saves time, and so does a wider `tolerance`, at the price of an answer larger by that share.
         """
         if share("delta", delta) == 0.0:
             return self.epsilon0
         found, tilt = 0.0, None
         for exposure in self.exposures:
             if found == 0.0 or self._one(exposure, found, enough=delta, tilt=tilt) > delta:
-                found = max(found, self._solved(exposure, delta, guess=found))
+                solved = self._solved(
+                    exposure, delta, guess=found, most=min(most, self.epsilon0), tolerance=tolerance
+                )
+                found = max(found, solved)
                 tilt = best_tilt(exposure, self.n, found)
         return found
 
-    def _solved(self, exposure: Exposure, delta: float, *, guess: float) -> float:
+    def _solved(self, exposure: Exposure, delta: float, *, guess: float, most: float, tolerance: float) -> float:
         spread = float(exposure.spreads.max()) / self.n
         return bracket_root(
             lambda e: log_ratio(self._one(exposure, e), delta),
             guess or math.sqrt(2.0 * math.log(1.0 / delta) * spread) + 1e-3 * math.sqrt(spread),
             steepness=2.0 * math.log(1.0 / delta) + 1.0,
-            most=self.epsilon0,
-            tolerance=SEARCH,
+            most=most,
+            tolerance=tolerance,
         )[1]
 
     def _one(self, exposure: Exposure, epsilon: float, *, enough: float = 0.0, tilt: float | None = None) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
@@ -228,6 +227,8 @@ def _uniform(randomizer: KRR) -> float:
 
 def _binomial(n: int, q: float) -> tuple[int, Reals]:
     """First point and law of Bin(n, q) on a window that leaves out less than 1e-20 by Bernstein's bound."""
+    from scipy.stats import binom  # half a second, and every law is imported with its neighbours
+
     reach = math.sqrt(2.0 * 47.0 * n * q * (1.0 - q)) + 32.0
     first, last = max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach))
     return first, np.asarray(binom.pmf(np.arange(first, last + 1), n, q))
@@ -235,6 +236,8 @@ def _binomial(n: int, q: float) -> tuple[int, Reals]:
 
 def _excess(n: NDArray[np.int64], q: float, bar: Reals) -> Reals:
     """E[(A - bar)_+] for A ~ Bin(n, q), elementwise."""
+    from scipy.stats import binom
+
     above = np.floor(bar)
     first, plain = binom.sf(above - 1.0, n - 1, q), binom.sf(above, n, q)
     return np.asarray(np.maximum(np.where(n > 0, n * q * np.where(n > 0, first, 0.0), 0.0) - bar * plain, 0.0))

@@ -113,12 +113,14 @@ def _plan(
         plan_for_the_shuffler({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
         return
     del asked["trust"]
+    from dovetail.account.clones.binomial_tail import without_compiled_loops
     from dovetail.plan.planner import plan_collection
 
     tell("calibrate every randomizer")
-    plan = plan_collection(**asked)
-    tell("what it costs to be more accurate")
-    document = plan_document(plan)
+    with without_compiled_loops():
+        plan = plan_collection(**asked)
+        tell("what it costs to be more accurate")
+        document = plan_document(plan)
     document["files"] = write_curve(
         [asdict(step) for step in plan.tradeoff], "error95", csv=csv, plot=plot, force=force, **_drawing(plan)
     )

@@ -24,6 +24,7 @@ from dovetail.plan.compare.adversaries import (
 from dovetail.plan.compare.comparison import ComparedMechanism, MechanismComparison
 from dovetail.plan.families import families
 from dovetail.plan.requirements import Requirements
+from dovetail.plan.search import guaranteed_epsilon
 
 
 def compare_mechanisms(
@@ -137,9 +138,8 @@ def _rows(
     informed = strong_adversary_leakage(randomizer, n=n, lower=lower, own=own.ends.upper)
     if not isinstance(blind, str):
         blind = cap_leakage(blind, informed.ends.upper)
-    yield ComparedMechanism(
-        name, "uniform", found.epsilon0, found.epsilon, found.accuracy.error95, blind, informed, own
-    )
+    shuffled = guaranteed_epsilon(found.family, found.epsilon0, requirements, n=requirements.n)
+    yield ComparedMechanism(name, "uniform", found.epsilon0, shuffled, found.accuracy.error95, blind, informed, own)
 
 
 def _shuffle_only(requirements: Requirements) -> ComparedMechanism:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError
-from dovetail.core.numeric.compiled import njit
 from dovetail.randomize.sampling.domain import offenders
 
 Packed = NDArray[np.uint8]  # (n, ceil(k / 8))
@@ -33,25 +32,6 @@ def row_sizes(reports: Packed) -> NDArray[np.int64]:
 
 def bit_counts(reports: Packed) -> NDArray[np.int64]:
     """How often each bit is set (8 width,), first bit of a byte first."""
-    return np.asarray(_ones(reports).reshape(-1))
+    from dovetail.randomize.sampling.report_kernels import count_ones
 
-
-@njit(cache=True, nogil=True)
-def _ones(reports: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each bit is set: (width, 8), first bit of a byte first.
-
-    Multiplying a byte by 0x8040201008040201 puts its i-th bit on top of byte i of a word; 255 such words add without
-    a carry between the bytes.
-    """
-    people, width = reports.shape
-    counts = np.zeros((width, 8), dtype=np.int64)
-    for start in range(0, people, 255):
-        sums = np.zeros(width, dtype=np.uint64)
-        for i in range(start, min(start + 255, people)):
-            for j in range(width):
-                spread = np.uint64(reports[i, j]) * np.uint64(0x8040201008040201)
-                sums[j] += (spread >> np.uint64(7)) & np.uint64(0x0101010101010101)
-        for j in range(width):
-            for bit in range(8):
-                counts[j, bit] += np.int64((sums[j] >> np.uint64(8 * bit)) & np.uint64(255))
-    return counts
+    return np.asarray(count_ones(reports).reshape(-1))
