@@ -11,7 +11,8 @@ from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root
 from dovetail.core.checks import real, refuse, whole
 from dovetail.core.errors import ParameterError
-from dovetail.plan.families import select_families
+from dovetail.core.registries import RANDOMIZERS
+from dovetail.plan.families import RandomizerFamily, select_families
 from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import SEARCH_TOLERANCE, log_excess, predict_error95, smallest_epsilon0
 
@@ -81,12 +82,13 @@ def least_people(wishes: dict[str, Any], build: Build, *, guess: int = FIRST_GUE
 def _excess(name: str, wishes: dict[str, Any], build: Build) -> Callable[[float], float]:
     """The logarithm of what n people reach over what is wished: at most 0 where it is enough."""
 
+    kind = RANDOMIZERS[name]
+
     def excess(people: float) -> float:
         n = max(1, ceil(people))
         try:
             asked = replace(build(n), randomizer=name)
-            (family,) = select_families(asked)
-            return _log_ratio(family, wishes, asked, n)
+            return _log_ratio(RandomizerFamily.of(kind, asked), wishes, asked, n)
         except ParameterError:  # too few people for these groups, or for this kind
             return inf
 
