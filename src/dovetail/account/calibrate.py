@@ -7,7 +7,7 @@ from typing import Any, cast
 from dovetail.account.amplify import amplify, central_epsilon
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.clones.truncated_binomial import TruncatedBinomial
-from dovetail.account.compose import compose
+from dovetail.account.compose import compose_upper
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import privacy_budget, share, whole
@@ -191,7 +191,7 @@ class _Repeated:
         part = ShuffledRound(epsilon0, n, times=self.rounds, kind=_kind(self.adaptive))
         if isinstance(subject, Randomizer):
             part = ShuffledRound.of(subject, n, times=self.rounds)
-        found = compose([part], delta=self.delta).epsilon
+        found = compose_upper([part], delta=self.delta).epsilon
         return math.inf if found is None else found
 
     def _with(self, epsilon0: float) -> Randomizer | None:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dovetail.account.amplify import SOURCES
+from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.bound import Bound
 from dovetail.account.clones.approximate import LOCAL, smallest_epsilon, too_large_reason
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.basic_advanced_renyi import advanced, basic, renyi
+from dovetail.account.composition.fixed_collections import attacked_delta, attacked_epsilon
 from dovetail.account.composition.pld_convolution import ComposedPLD, Terms, convolve_near, shift_quantile
 from dovetail.account.composition.privacy_loss import optimistic_pld, pessimistic_pld
 from dovetail.account.composition.shuffled_round import (
@@ -46,13 +48,16 @@ class Composition:
         Upper bound; None where no theorem says anything, with the `reason`.
     lower : float or None, nats
         Numerical lower end of the same theorem's own value: how exact the numerics are. Where rounds name their
-        mechanism, what an attack on one round reaches.
+        mechanism, it is `attack_lower`.
     delta : float
     rounds : int
     method, source : str
     basic, advanced, renyi : Bound
         Comparisons: basic and advanced composition of single rounds, and Renyi divergences of the same pairs.
     neighbours : str
+    attack_lower : float, nats
+        What collections reach that are fixed in advance, everybody else on a common value in every round: no proof
+        can promise less. 0 where none is known.
 
     Raises
     ------
@@ -78,6 +83,7 @@ class Composition:
     renyi: Bound
     reason: str = ""
     neighbours: str = "replace one person's value"
+    attack_lower: float = 0.0
 
 
 def compose(
@@ -123,6 +129,26 @@ def compose(
     Zhu, Dong, Wang (2022), Optimal Accounting of Differential Privacy via Characteristic Function, Theorem 10;
     `SOURCES` for the pairs; Koskela, Jaelkoe, Honkela (2020), Computing Tight Differential Privacy Guarantees Using
     FFT, for the method; Feldman, McMillan, Talwar (2021), Proposition 2.2, for delta0.
+    """
+    parts = _read_rounds(rounds, epsilon0, n)
+    quoted = compose_upper(parts, delta=delta)
+    if quoted.epsilon is None:
+        return quoted
+    once = _reached_once(parts, quoted.delta)
+    attack = min(max(once, attacked_epsilon(parts, delta=quoted.delta, most=quoted.epsilon)), quoted.epsilon)
+    lower = attack if _of_mechanisms(parts) and quoted.lower is not None else quoted.lower
+    return replace(quoted, attack_lower=attack, lower=lower)
+
+
+def compose_upper(
+    rounds: int | Iterable[ShuffledRound], *, delta: float, epsilon0: float | None = None, n: int | None = None
+) -> Composition:
+    """What `compose` promises, without the attack beside it: for searches.
+
+    Examples
+    --------
+    >>> round(compose_upper(1000, epsilon0=1.0, n=10_000, delta=1e-6).epsilon, 3)
+    1.759
     """
     parts, target = _read_rounds(rounds, epsilon0, n), share("delta", delta)
     if 0.0 < target < LEAST_DELTA:
@@ -180,8 +206,9 @@ def composed_delta(
         if total.infinity <= 1e-6 * upper or cut <= LEAST_DELTA or _of_mechanisms(parts):
             break
         cut = max(min(1e-9 * upper, 1e-20 * cut), LEAST_DELTA)
-    lower = 0.0
-    if not _of_mechanisms(parts):
+    if _of_mechanisms(parts):
+        lower = min(attacked_delta(parts, epsilon=epsilon, scale=upper), upper) if upper > LEAST_DELTA else 0.0
+    else:
         below, allowance = _optimistic_terms(distinct_pairs(parts), cut, beta=1e-3 * upper)
         moved = epsilon + allowance
         lower = max(0.0, convolve_near(below, delta=cut, epsilon=moved).lower(moved) - 1e-3 * upper)
@@ -246,8 +273,14 @@ def _of_mechanisms(parts: Sequence[ShuffledRound]) -> bool:
 
 def _reached_once(parts: Sequence[ShuffledRound], delta: float) -> float:
     """What an attack on the worst of the rounds alone reaches: all of them together reveal no less."""
-    own = [part for part in parts if part.mechanism is not None]
-    return max(mechanism_attack(part.mechanism, n=part.n, delta=delta) for part in own if part.mechanism is not None)
+
+    def reached(part: ShuffledRound) -> float:
+        if part.mechanism is None:
+            return attack_lower(part.epsilon0, part.n, delta)
+        return mechanism_attack(part.mechanism, n=part.n, delta=delta)
+
+    alone = max(parts, key=lambda part: part.pair.gaussian_scale)
+    return reached(alone)
 
 
 def _pessimistic_terms(laws: Laws, cut: float) -> Terms:

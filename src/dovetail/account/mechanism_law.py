@@ -231,14 +231,40 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float
         subject = _subject(mechanism)
         if isinstance(subject, KRRChannel) and subject.k == 2:
             return binary_reached(subject.epsilon, n, delta)
-        declared = declared_laws().get(type(subject))
-        if declared is not None:
-            dataset = declared.dataset(subject)
-        else:
-            dataset = worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
-        return min(ShuffledLaw(dataset, n).epsilon_lower(delta, guess=guess), local_epsilon(mechanism))
+        reached = ShuffledLaw(attack_dataset(mechanism), n).epsilon_lower(delta, guess=guess)
+        return min(reached, local_epsilon(mechanism))
     except UnsupportedError:
         return 0.0
+
+
+def attack_dataset(mechanism: Mechanism) -> BlanketLaw:
+    """The exact law of one bad collection, everybody else on a common value; or one below it.
+
+    Raises
+    ------
+    UnsupportedError
+        Where no collection is known.
+    """
+    subject = _subject(mechanism)
+    declared = declared_laws().get(type(subject))
+    if declared is None or (isinstance(subject, KRRChannel) and subject.k == 2):
+        return worst_dataset(_channel(subject).matrix()[:MOST_ROWS])
+    return declared.dataset(subject)
+
+
+def worst_dataset_for(epsilon0: float) -> BlanketLaw:
+    """The most exposed known collection of any mechanism with this promise: binary or three-way response.
+
+    Examples
+    --------
+    >>> round(worst_dataset_for(4.0).epsilon0, 9)
+    4.0
+    """
+    tiny = math.exp(-epsilon0)
+    binary = BlanketLaw([math.exp(epsilon0), tiny], [1.0, 1.0], [tiny / (1.0 + tiny), 1.0 / (1.0 + tiny)])
+    p, b = math.exp(epsilon0), tiny / (1.0 + 2.0 * tiny)
+    third = BlanketLaw([p, 1.0, tiny], [1.0, p, tiny], [b, b, 1.0 / (1.0 + 2.0 * tiny)])
+    return max(binary, third, key=lambda law: law.spread)
 
 
 def _exposures(subject: Mechanism) -> Sequence[Exposure]:

@@ -225,7 +225,7 @@ def composition_document(
     return {
         "epsilon": _value(quoted),
         "numeric_lower": quoted.lower,
-        "attack_lower": {"value": None, "reason": "attacks over several rounds are not evaluated"},
+        "attack_lower": quoted.attack_lower or {"value": None, "reason": "no attack is evaluated for these rounds"},
         "method": quoted.method,
         "source": quoted.source,
         "epsilon0": epsilon0,

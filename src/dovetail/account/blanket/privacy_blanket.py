@@ -17,7 +17,7 @@ from dovetail.account.blanket.expected_positive_part import POINTS, expected_pos
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, share, whole
+from dovetail.core.checks import real, refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
 
 SLACK = 1e-9  # how far the data of a law may be off their sums
@@ -157,6 +157,14 @@ class ShuffledLaw:
             return Bracket(0.0, 0.0)
         ends = [self._one_way(law, epsilon) for law in self._directions]
         return Bracket(max(end.lower for end in ends), max(end.upper for end in ends))
+
+    def one_way(self, epsilon: float, *, mirrored: bool = False) -> Bracket:
+        """Ends of delta at epsilon >= 0 of the first value against the second alone, or `mirrored`."""
+        if not real("epsilon", epsilon) >= 0.0:
+            raise refuse("epsilon", "at least 0", epsilon)
+        if epsilon >= self.law.epsilon0:
+            return Bracket(0.0, 0.0)
+        return self._one_way(self.law.mirrored if mirrored else self.law, epsilon)
 
     def epsilon(self, delta: float) -> Bracket:
         """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1."""

@@ -126,7 +126,7 @@ def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDist
     values[0] = min(
         float(values[0]), float(np.min((2.0 * values + e - 1.0) / (e + 1.0)))
     )  # chords to the mirror image
-    hull = _lower_hull(e, values)
+    hull = lower_hull(e, values)
     places, heights = e[hull], values[hull]
     slopes = np.append(np.diff(heights) / np.diff(places), 0.0)
     first = float(slopes[0])
@@ -140,7 +140,7 @@ def envelope_pld(cells: Reals, values: Reals, *, step: float) -> PrivacyLossDist
     return PrivacyLossDistribution(step, -step * right.size, pld, infinity, 1e-9)
 
 
-def _lower_hull(x: Reals, y: Reals) -> np.ndarray:
+def lower_hull(x: Reals, y: Reals) -> np.ndarray:
     """Indices of the lower convex hull of a function's points, ascending in x."""
     kept: list[int] = []
     for i in range(x.size):

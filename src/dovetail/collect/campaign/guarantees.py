@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import log
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import Composition, compose
+from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.rounding import round_up_to_double
@@ -205,7 +205,7 @@ def _central(randomizer: Randomizer, n: int, honest: int, delta: float) -> Centr
 
 @lru_cache(maxsize=256)
 def _compose(randomizer: Randomizer, times: tuple[tuple[int, int], ...], delta: float) -> Composition:
-    return compose([ShuffledRound.of(randomizer, n, times=count) for n, count in times], delta=delta)
+    return compose_upper([ShuffledRound.of(randomizer, n, times=count) for n, count in times], delta=delta)
 
 
 def _fewer(sizes: Sequence[int]) -> list[int]:

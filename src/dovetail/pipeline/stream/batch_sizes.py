@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import Composition, compose
+from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
@@ -115,6 +115,6 @@ def _composed(randomizer: Randomizer, sizes: NDArray[np.int64], delta: float) ->
         return ShuffledRound.of(randomizer, n, times=times)
 
     try:
-        return compose([rounds(n, times) for n, times in Counter(sizes.tolist()).items()], delta=delta)
+        return compose_upper([rounds(n, times) for n, times in Counter(sizes.tolist()).items()], delta=delta)
     except UnsupportedError:  # too different for one grid: all of them like the smallest
-        return compose([rounds(int(sizes.min()), len(sizes))], delta=delta)
+        return compose_upper([rounds(int(sizes.min()), len(sizes))], delta=delta)
