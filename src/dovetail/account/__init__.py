@@ -5,9 +5,10 @@ What an adversary can guess lives in `leak`; attacks that are run live in `attac
 `amplify`, `max_epsilon`, `min_people` and `compose` are names of `dovetail` itself. Here: `list_bounds` and
 `closed_forms` (every published bound beside ours), `ShuffledRound`, `composed_delta` and `Composition` (rounds of
 several kinds), `renyi_curve` and `to_dp_accounting` (other accountants), `posterior_interval` and
-`reidentification_bound` (what an order guarantee means), `dummies_guarantee`, `dummies_delta`, `dummies_epsilon` and
-`dummies_for_rounds` (a shuffler that adds the noise), `amplify_mixture` (people with different epsilons),
-`memoized_guarantee` (permanent answers to a question that is asked again).
+`reidentification_bound` (what an order guarantee means), `guess_bound` (what a promise leaves to guess),
+`dummies_guarantee`, `dummies_delta`, `dummies_epsilon` and `dummies_for_rounds` (a shuffler that adds the noise),
+`amplify_mixture` (people with different epsilons), `memoized_guarantee` (permanent answers to a question that comes
+again).
 """
 
 import lazy_loader

@@ -8,6 +8,7 @@ from .closed_form.dummies import (
     dummies_for_rounds as dummies_for_rounds,
     dummies_guarantee as dummies_guarantee,
 )
+from .closed_form.guess import guess_bound as guess_bound
 from .closed_form.memoization import memoized_guarantee as memoized_guarantee
 from .compose import Composition as Composition, composed_delta as composed_delta
 from .composition.shuffled_round import ShuffledRound as ShuffledRound

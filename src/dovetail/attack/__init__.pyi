@@ -8,6 +8,7 @@ from .experiment.run_attack import (
     attack_released as attack_released,
     run_attack as run_attack,
 )
+from .experiment.success_bound import SuccessBound as SuccessBound, success_bound as success_bound
 from .experiment.voter_selection import select_voters as select_voters
 from .majority import MajorityVote as MajorityVote
 from .reidentify.experiment import reidentify as reidentify

@@ -127,6 +127,7 @@ class MeasuredAttack:
     `success` is that of the better of the two, which is `mounted`; the attack `alone` may do worse.
     `interval` is over repeated releases of this population, at `level`. `vulnerable` is the share of targets guessed
     right in at least `vulnerable_at` of the trials. `votes`: reports that are weighed for each guess, at most.
+    `bound` is what no attacker who knows the same public columns exceeds on average, by the theorems `bound_by`.
     """
 
     name: str
@@ -142,6 +143,8 @@ class MeasuredAttack:
     mounted: str
     alone: float
     remark: str
+    bound: float | Missing
+    bound_by: str | Missing
 
 
 @dataclass(frozen=True)

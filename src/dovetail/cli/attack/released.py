@@ -10,7 +10,15 @@ import polars as pl
 import typer
 
 from dovetail.attack.experiment.run_attack import attack_released
-from dovetail.cli.attack.values import KnownOptions, OutputOptions, Private, Targets, check_place, tell
+from dovetail.cli.attack.values import (
+    KnownOptions,
+    OutputOptions,
+    Private,
+    Targets,
+    check_place,
+    tell,
+    told_bound,
+)
 from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSettings, chosen, settings_group
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import given, split_names
@@ -25,6 +33,7 @@ from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.build import fit_beside
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
+from dovetail.pipeline.evaluate.attacks import bound_of
 from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
 from dovetail.pipeline.files.report_columns import described_columns, from_columns
 from dovetail.pipeline.files.table_reader import TableReader
@@ -112,7 +121,8 @@ def _released(
         "shuffler": shuffle.get("shuffler", Missing("the file does not say how it was shuffled")),
         "alpha": Missing("the file does not say what its order promises") if alpha is None else alpha,
     }
-    tell(found, experiment, experiment.names[who], output, {**one, **more})
+    bound = bound_of(experiment.knowledge(), experiment.randomizer, experiment.collection.shuffler, targets=who)
+    tell(found, experiment, experiment.names[who], output, {**one, **more, **told_bound(bound)})
 
 
 def _read(path: Path, read: TableReader) -> pl.DataFrame:

@@ -15,6 +15,7 @@ import typer
 
 from dovetail.attack.experiment.result import BLIND_GUESS, AttackResult
 from dovetail.attack.experiment.run_attack import run_attack
+from dovetail.attack.experiment.success_bound import SuccessBound
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
 from dovetail.cli.console.mechanism_options import (
     GroupOptions,
@@ -45,8 +46,9 @@ from dovetail.core.registries import ATTACKS, SHUFFLERS
 from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
+from dovetail.pipeline.evaluate.attacks import bound_of
 from dovetail.report.document import Missing, to_jsonable
-from dovetail.report.number_format import missing_reason, percent
+from dovetail.report.number_format import missing_reason, percent, percent_up
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,19 @@ def verb_of(kind: type[Attack]) -> Callable[..., None]:
         )  # fmt: skip
         who = rng.permutation(experiment.collection.n)[: effort.targets]
         found = _mount(kind, experiment, who, chosen(attack), effort, rng=rng, hidden=output.as_json)
-        tell(found, experiment, experiment.names[who], output, {})
+        bound = bound_of(experiment.knowledge(), experiment.randomizer, experiment.collection.shuffler, targets=who)
+        tell(found, experiment, experiment.names[who], output, told_bound(bound))
 
     verb.__annotations__["attack"] = settings_group("AttackSettings", [kind])
     verb.__doc__ = help_of(kind)
     return verb
+
+
+def told_bound(bound: SuccessBound | Missing) -> dict[str, Any]:
+    """The bound beside an attack, and the theorems that it follows from."""
+    if isinstance(bound, Missing):
+        return {"bound": bound, "bound_by": bound}
+    return {"bound": bound.value, "bound_by": bound.source}
 
 
 def _mount(
@@ -296,7 +306,8 @@ def _print(document: dict[str, Any]) -> None:
         rows["learned"] = document["remark"]
     if "bound" in document:
         none = missing_reason(document["bound"])
-        rows["bound"] = percent(document["bound"]) if none is None else f"none: {none}"
+        by = f" ({document['bound_by']})" if "bound_by" in document else ""
+        rows["bound"] = f"{percent_up(document['bound'])}{by}" if none is None else f"none known: {none}"
     if missing_reason(document["files"]["people"]) is None:
         rows["people"] = document["files"]["people"]
     print_rows(f"Attack: {document['name']}", rows)

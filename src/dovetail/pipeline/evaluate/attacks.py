@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dovetail.attack.experiment.result import AttackResult
 from dovetail.attack.experiment.run_attack import run_attack
+from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.core.attack import Attack, Knowledge
 from dovetail.core.entropy import Entropy
@@ -87,6 +88,10 @@ class ColumnKnowledge(Knowledge):
         """Everybody's place (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
         return self._likeness(self.columns)
 
+    def told_apart(self) -> Labels:
+        """Number (n,) of the class of people of whom exactly the same is known, even if it is one person."""
+        return self._ranks()
+
     def _likeness(self, names: list[str]) -> NDArray[np.float64]:
         """Columns (n, d): numbers in units of their standard deviation; unequal texts are 1 apart."""
         parts = []
@@ -109,9 +114,7 @@ class ColumnKnowledge(Knowledge):
         return shuffler.shuffle(randomizer.randomize(self.survey.values, rng), rng)
 
     def classes(self) -> Labels:
-        codes = (
-            self.survey.public.select(pl.struct(self.columns).rank("dense")).to_series().to_numpy().astype(np.int64)
-        )
+        codes = self._ranks()
         sizes = np.bincount(codes)
         lonely = np.flatnonzero(sizes[codes] == 1)
         if lonely.size and not self.pool:
@@ -123,6 +126,10 @@ class ColumnKnowledge(Knowledge):
             )
         codes[lonely] = sizes.argmax() if lonely.size == 1 else -1
         return codes
+
+    def _ranks(self) -> Labels:
+        ranks = self.survey.public.select(pl.struct(self.columns).rank("dense")).to_series()
+        return ranks.to_numpy().astype(np.int64)
 
 
 def _in_deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,7 +151,25 @@ def attacks(
         return Missing(str(error))
     targets = rng.permutation(collection.n)[: wanted.targets]
     kinds = [ATTACKS[name] for name in dict.fromkeys(wanted.attacks)]
-    return {kind.label: _measured(kind, known, collection, targets, wanted, rng, progress) for kind in kinds}
+    bound = bound_of(known, collection.randomizer, collection.shuffler, targets=targets, delta=collection.delta)
+    return {kind.label: _measured(kind, known, collection, targets, wanted, bound, rng, progress) for kind in kinds}
+
+
+def bound_of(
+    known: ColumnKnowledge,
+    randomizer: FrequencyRandomizer,
+    shuffler: Shuffler,
+    *,
+    targets: Labels,
+    delta: float = DELTA,
+) -> SuccessBound | Missing:
+    """What no attacker who knows these columns exceeds on average."""
+    try:
+        return success_bound(
+            randomizer, shuffler, known.survey.values, targets=targets, known=known.told_apart(), delta=delta
+        )
+    except UnsupportedError as error:
+        return Missing(str(error))
 
 
 def _measured(
@@ -153,6 +178,7 @@ def _measured(
     collection: Collection,
     targets: Labels,
     wanted: AttackSection,
+    bound: SuccessBound | Missing,
     rng: Entropy,
     progress: Progress,
 ) -> MeasuredAttack | Missing:
@@ -168,10 +194,10 @@ def _measured(
     except (UnsupportedError, DataError) as error:
         return Missing(str(error))
     votes = kind.weighed(collection.n, chosen)
-    return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes)
+    return measured(found, votes=Missing(ALL_WEIGHED) if votes is None else votes, bound=bound)
 
 
-def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
+def measured(found: AttackResult, *, votes: int | Missing, bound: SuccessBound | Missing) -> MeasuredAttack:
     """The numbers of an attack with one randomization for each order."""
     best = found.better
     return MeasuredAttack(
@@ -188,4 +214,6 @@ def measured(found: AttackResult, *, votes: int | Missing) -> MeasuredAttack:
         mounted=found.mounted,
         alone=found.success,
         remark=found.remark,
+        bound=bound if isinstance(bound, Missing) else bound.value,
+        bound_by=bound if isinstance(bound, Missing) else bound.source,
     )

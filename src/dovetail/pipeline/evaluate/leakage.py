@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Randomizer, Shuffler
-from dovetail.leak.exact.histograms import histogram_count
+from dovetail.leak.reach import listed_channel, people_in_reach
 from dovetail.leak.vulnerability import Vulnerability, vulnerability
 from dovetail.pipeline.evaluate.guarantees import honest_batch
 from dovetail.pipeline.evaluate.guess_at_hand import Shares, guess_at_hand
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import BayesLeakage, Missing
-
-MOST_CELLS = 300_000  # of a channel; its reports are compared with each other
-MOST_PEOPLE = 1_000_000  # whom a sum over three kinds of report serves within a second
-MOST_WORK = 5_000_000  # histograms times kinds of report
 
 _UNLISTED = (
     "Reports are too many kinds to be listed: no local randomizer of this epsilon gives more than k-ary randomized "
@@ -43,14 +39,14 @@ def bayes_leakage(
     """
     if not isinstance(randomizer, FrequencyRandomizer):
         return Missing("exact leakage is for categories; the private column is a number")
-    batch, channel = honest_batch(shuffler, honest), _channel(randomizer)
+    batch, channel = honest_batch(shuffler, honest), listed_channel(randomizer)
     n = 1 if isinstance(batch, Missing) else batch
     try:
         found = _found(randomizer, channel, n)
     except UnsupportedError as error:
         return Missing(str(error))
     if shares is not None:
-        m = batch if channel is None or isinstance(batch, Missing) else _reach(_kinds(channel), n)
+        m = batch if channel is None or isinstance(batch, Missing) else people_in_reach(channel, n)
         at_hand = guess_at_hand(randomizer, channel, shares, law=law, m=m, exact=m == n)
         found = replace(found, at_hand=at_hand)
     if isinstance(batch, Missing):
@@ -61,7 +57,7 @@ def bayes_leakage(
 def _found(randomizer: FrequencyRandomizer, channel: Channel | None, n: int) -> BayesLeakage:
     if channel is None:
         return _bracket(randomizer, n, None, _UNLISTED)
-    m = n if isinstance(channel, KRRChannel) else _reach(_kinds(channel), n)
+    m = n if isinstance(channel, KRRChannel) else people_in_reach(channel, n)
     here = vulnerability(channel, n=m)
     if m < n:
         return _bracket(randomizer, n, here, f"{here.source}, {_FEWER.format(m=m, n=n)}")
@@ -100,32 +96,6 @@ def _bracket(randomizer: FrequencyRandomizer, n: int, fewer: Vulnerability | Non
         source=source,
         curve=Missing("drawn where every number is exact"),
     )
-
-
-def _channel(randomizer: FrequencyRandomizer) -> Channel | None:
-    """The channel, unless its reports are too many to be listed."""
-    try:
-        channel: Any = randomizer.channel()
-    except UnsupportedError:
-        return None
-    small = isinstance(channel, KRRChannel) or channel.shape[0] * channel.shape[1] <= MOST_CELLS
-    return channel if small else None
-
-
-def _kinds(channel: Channel) -> int:
-    """Reports that say different things."""
-    law = channel.matrix()
-    return int(np.unique(np.round(law / law.sum(axis=0), 12), axis=1).shape[1])
-
-
-def _reach(kinds: int, n: int) -> int:
-    """People, at most n, over whose reports can be summed in no time."""
-    if kinds <= 3:
-        return min(n, MOST_PEOPLE)
-    m = 1
-    while m < n and histogram_count(m + 1, kinds) * kinds <= MOST_WORK:
-        m += 1
-    return m
 
 
 def _curve(channel: Channel, here: Vulnerability, n: int) -> dict[str, list[float]]:

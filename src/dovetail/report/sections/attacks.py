@@ -20,7 +20,7 @@ def attack_table(document: Document) -> Table:
         return Table((), (), (why, *copying_notes(document), *label_notes(document)))
     known = [attack for attack in attacks if missing_reason(attack) is None]
     level = percent(known[0]["level"]) if known else ABSENT
-    columns = ("attack", "right", "chance level", f"{level} interval", "nearly always right")
+    columns = ("attack", "right", "chance level", f"{level} interval", "bound", "nearly always right")
     rows = tuple((str(attack["name"]), *_cells(attack)) for attack in attacks)
     notes = [
         f"{attack['name']} does not apply: {missing_reason(attack)}."
@@ -37,6 +37,7 @@ def attack_table(document: Document) -> Table:
         )
         notes += [f"{attack['name']}: {attack['remark']}." for attack in known if attack.get("remark")]
         notes += worse_than_blind(known)
+        notes += bound_notes(known)
     return Table(columns, rows, (*notes, *copying_notes(document), *label_notes(document)))
 
 
@@ -50,12 +51,38 @@ def worse_than_blind(attacks: list[Document]) -> list[str]:
     ]
 
 
+def bound_notes(attacks: list[Document]) -> list[str]:
+    """What the bound beside each attack is and rests on, and where an attack is above it; why there is none."""
+    first = attacks[0].get("bound")
+    if first is None:  # a report from before there were bounds
+        return []
+    if (none := missing_reason(first)) is not None:
+        return [f"No bound on attacks is known: {none}."]
+    notes = [
+        "Bound: no attacker who knows these public columns and the shares of the answers given them is right more "
+        "often on average, if answers are independent given these columns. It is the smallest that follows from the "
+        f"{attacks[0]['bound_by']}."
+    ]
+    return notes + [
+        f"{attack['name']} is above the bound beyond its interval: answers in this table depend on each other, given "
+        "these columns."
+        for attack in attacks
+        if attack["interval"][0] > attack["bound"]
+    ]
+
+
+def _bound(attack: Document) -> str:
+    bound = attack.get("bound")
+    return ABSENT if bound is None else "none known" if missing_reason(bound) is not None else percent_up(bound)
+
+
 def _cells(attack: Document) -> tuple[str, ...]:
     if missing_reason(attack) is not None:
-        return (ABSENT,) * 4
+        return (ABSENT,) * 5
     low, high = attack["interval"]
     interval = f"{percent(low, ROUND_FLOOR)} to {percent(high, ROUND_CEILING)}"
-    return percent(attack["success"]), percent(attack["chance"]), interval, percent_up(attack["vulnerable"])
+    right, chance = percent(attack["success"]), percent(attack["chance"])
+    return right, chance, interval, _bound(attack), percent_up(attack["vulnerable"])
 
 
 def learnability_table(document: Document) -> Table:
