@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.shuffle.symmetric import everything, index, largest_change, log_law
+from scipy.stats import binomtest
+from tests.shuffle.symmetric import everything, index, largest_change, log_law, moved
 from tests.statistics import expect_broken, expect_law, rng_of
 from tests.tiers import tiered
 
@@ -219,3 +220,44 @@ def test_promises_imply_the_weaker_ones() -> None:
         assert stronger.guarantee.implies(weaker.guarantee)
     assert not Mallows.fit(groups, alpha=2.0).guarantee.implies(Mallows.fit(groups, alpha=1.0).guarantee)
     assert not WithinGroups.fit(Groups.from_lists([[0, 1]], 4)).guarantee.implies(ladder[2].guarantee)
+
+
+@over_laws
+def test_people_of_a_block_can_be_relabelled_without_changing_the_law(shuffler: Shuffler) -> None:
+    blocks = shuffler.exchangeable_blocks()
+    if blocks is None:
+        return
+    law = np.exp(log_law(shuffler))
+    for block in np.unique(blocks):
+        members = tuple(np.flatnonzero(blocks == block).tolist())
+        assert largest_change(law, members, shuffler.n) < 1e-9, members  # noisy sorts are integrated
+    alone = np.unique(blocks, return_counts=True)[1]
+    assert shuffler.smallest_block == alone.min()
+
+
+def test_blocks_are_as_large_as_can_be_told_from_groups_and_points() -> None:
+    groups = Groups.from_labels([1, 1, 2, 2, 2, 3], radius=1)
+    for alpha, wanted in ((3.0, [1, 1, 2, 2, 2, 3]), (0.0, [1] * 6)):
+        points = [[float(each), 0.0] for each in (1, 1, 2, 2, 2, 3)]
+        for shuffler in (
+            Mallows.fit(groups, alpha=alpha),
+            NoisySort.fit(groups, alpha=alpha),
+            PlanarLaplace.fit(groups, alpha=alpha, points=points),
+        ):
+            blocks = shuffler.exchangeable_blocks()
+            assert [(blocks == block).tolist() for block in blocks] == [
+                [one == other for other in wanted] for one in wanted
+            ], shuffler
+
+
+def test_people_at_one_point_of_the_plane_are_exchangeable_and_others_are_not() -> None:
+    """Counts of an order and of the one with two people exchanged, of 4,000 draws each: binomial, below 1e-9."""
+    points = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [5.0, 2.0]]
+    shuffler = PlanarLaplace.fit(Groups.from_lists([[0, 1, 2, 3]], 4), alpha=6.0, points=points)
+    rng = rng_of("planar blocks")
+    seen = np.bincount(index(np.array([shuffler.permutation(rng) for _ in range(4000)])), minlength=24)
+    for pair, alike in (((0, 1), True), ((1, 3), False)):
+        swapped = seen[moved(pair, 4)[1]]
+        least = min(binomtest(int(a), int(a + b)).pvalue for a, b in zip(seen, swapped, strict=True) if a + b)
+        assert (least > 1e-9) == alike
+    assert shuffler.smallest_block == 1 and shuffler.exchangeable_blocks()[0] == shuffler.exchangeable_blocks()[1]

@@ -36,7 +36,6 @@ class Randomizer(Declared):
     """Turns one person's value into one report.
 
     A concrete one is a frozen dataclass whose fields are its domain, `epsilon` and its own settings.
-
     Laws: reports are independent, `guarantee` holds for the realized thresholds, the published law is exact.
 
     Raises
@@ -164,11 +163,10 @@ class FrequencyRandomizer(Randomizer):
         So the likeliest common value of some people is the one that most of their reports support. lambda is
         `support_log_odds`. UnsupportedError for a randomizer without this form, and above ten million cells.
         """
-        given, k = self.check_reports(reports), self.k
-        if len(given) * k > MOST_CELLS:
-            raise UnsupportedError(
-                f"{len(given):,} reports about {k:,} values exceed {MOST_CELLS:,} cells; join values."
-            )
+        given = self.check_reports(reports)
+        if len(given) * self.k > MOST_CELLS:
+            much = f"{len(given):,} reports about {self.k:,} values"
+            raise UnsupportedError(f"{much} exceed {MOST_CELLS:,} cells; join values.")
         return self._support(given)
 
     def _support(self, reports: Reports) -> Support:
@@ -369,18 +367,20 @@ class Shuffler(ShufflerKind):
         """Number (n,) of the block of places that are uniformly mixed among each other; None for other laws."""
         return None
 
+    def exchangeable_blocks(self) -> Labels | None:
+        """Number (n,) of the block in which people can be relabelled, so that it hides them as if mixed uniformly."""
+        return self.uniform_blocks()
+
     @property
     def smallest_block(self) -> int | None:
         """Size of the smallest of these blocks; None for other laws."""
-        blocks = self.uniform_blocks()
+        blocks = self.exchangeable_blocks()
         return None if blocks is None else int(np.unique(blocks, return_counts=True)[1].min())
 
     def exact_alpha(self, groups: Any) -> float:
         """alpha of the order for other groups of the same people, rounded up; infinite where nothing is promised."""
-        raise UnsupportedError(
-            f"Theorem 4.4 gives the alpha of other groups for Mallows orders; {self.name} is none. "
-            "Its own guarantee holds for every group inside one of its groups."
-        )
+        other = f"Theorem 4.4 gives the alpha of other groups for Mallows orders; {self.name} is none."
+        raise UnsupportedError(f"{other} Its own guarantee holds for every group inside one of its groups.")
 
     def restrict(self, present: ArrayLike) -> Shuffler:
         """This shuffler for the people that are `present` (n,), in their order, with the same guarantee."""

@@ -200,6 +200,11 @@ class Mallows(FittedShuffler):
     def guarantee(self) -> OrderPrivacy:
         return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
 
+    def exchangeable_blocks(self) -> Labels:
+        """Atoms, and whole components where theta = 0."""
+        line = self.line
+        return np.where(self.thetas[line.component] > 0.0, line.atom, -1 - line.component)[line.places]
+
     def exact_alpha(self, groups: Groups) -> float:
         r"""What the order promises to the groups of another grouping, rounded up to a double.
 

@@ -34,7 +34,7 @@ from dovetail.shuffle.fitting.summary import summarize
 from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.laplace_order_probability import log_order_probability
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, number_rows
 from dovetail.shuffle.sensitivity.group_positions import width_by_group
 from dovetail.shuffle.sensitivity.rank_distances import footrule_by_group
 
@@ -191,6 +191,11 @@ class NoisySort(FittedShuffler):
     @property
     def guarantee(self) -> OrderPrivacy:
         return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
+
+    def exchangeable_blocks(self) -> Labels:
+        """People of a component with the same key: their noise is alike, and ties are broken uniformly."""
+        component = self.line.component[self.line.places]
+        return number_rows(np.column_stack((component, np.where(self.scales[component] > 0, self.scores, 0))))
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.

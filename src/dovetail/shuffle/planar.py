@@ -33,7 +33,7 @@ from dovetail.shuffle.groups.groups import Groups, need_groups
 from dovetail.shuffle.groups.neighbours import check_points, refuse_vanishing
 from dovetail.shuffle.groups.ranges import Places
 from dovetail.shuffle.sampling.kd_order import kd_order
-from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation
+from dovetail.shuffle.sampling.permutations import Labels, Mixing, check_labels, check_permutation, number_rows
 from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
 from dovetail.shuffle.sensitivity.centres import Numbers, Points, choose_centres, displacement_bounds
 from dovetail.shuffle.sensitivity.planar import (
@@ -188,6 +188,10 @@ class PlanarLaplace(FittedShuffler):
     @property
     def guarantee(self) -> OrderPrivacy:
         return self.provenance.guarantee(self.alpha, self.groups, _SOURCE)
+
+    def exchangeable_blocks(self) -> Labels:
+        """People of a component at the same point: the matching does not know whose noisy point is whose."""
+        return number_rows(np.column_stack((self.line.component[self.line.places], self.grid)))
 
     def exact_alpha(self, groups: Groups) -> float:
         r"""Upper bound of what the order promises to the groups of another grouping, rounded up to a double.

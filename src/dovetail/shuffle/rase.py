@@ -175,6 +175,9 @@ class RASE(Shuffler):
     def uniform_blocks(self) -> Labels | None:
         return self.mechanism.uniform_blocks()
 
+    def exchangeable_blocks(self) -> Labels | None:
+        return self.mechanism.exchangeable_blocks()
+
     def facts(self) -> dict[str, Any]:
         return {"own_alpha": self.own_alpha}
 

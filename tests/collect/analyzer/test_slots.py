@@ -15,6 +15,8 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
+from dovetail.core.guarantee import CentralDP
+from dovetail.pipeline.evaluate.guarantees import central_guarantee
 from dovetail.report.document import Missing
 from dovetail_protocol.campaign import Campaign
 
@@ -168,8 +170,54 @@ def test_a_rase_that_mixes_everybody_quotes_everybody_and_a_refined_one_the_alph
     assert "uniform" in found["latest"]["central"]["reason"]
 
 
+POINTS = np.column_stack((np.repeat(np.arange(10), 5), np.zeros(50, dtype=int)))  # five at each of ten places
+
+
+def order_of_points(folder: Path, points: Any, rule: str, near: str) -> Setting:
+    """A campaign of slots in the plane."""
+    table = "x,y\n" + "".join(f"{x},{y}\n" for x, y in points)
+    (folder / "homes.csv").write_text(table)
+    digest = sha256(table.encode()).hexdigest()
+    shuffle = (
+        f"public = 'homes.csv'\npublic_sha256 = '{digest}'\n{rule}\n[shuffle.groups]\npoints = ['x', 'y']\n{near}"
+    )
+    asked = campaign('name = "krr"\nk = 2\nepsilon = 1.0', shuffle=shuffle)
+    slots = RosterSlotEstimator.load(asked, folder)
+    assert slots is not None
+    return asked, slots
+
+
+@pytest.mark.parametrize("shuffler", ["mallows", "noisy_sort", "planar", "best"])
+def test_groups_of_points_quote_the_central_guarantee_of_people_at_one_point_as_run_does(
+    tmp_path: Path, shuffler: str
+) -> None:
+    asked, slots = order_of_points(tmp_path, POINTS, f"shuffler = '{shuffler}'\nalpha = 8.0", "radius = 1.5")
+    one, present = analyzer(asked, slots), np.arange(50) % 9 != 0  # four are left at six of the places
+    for t, here in ((1, np.ones(50, dtype=bool)), (2, present)):
+        one.receive(release(asked, slots, [0] * 50, here, round=t))
+    answers, randomizer = one.answers(asked.id), dt.KRR(k=2, epsilon=1.0)
+    assert answers.latest().by_group.keys() == {""}
+    for t, n in ((1, 5), (2, 4)):
+        found = answers.guarantee(t)
+        assert (found["block"], found["central"]["n"]) == (n, n)
+        assert found["central"]["epsilon"] == dt.amplify(randomizer, n=n, delta=1e-6).epsilon
+    run = central_guarantee(randomizer, slots.shuffler, delta=1e-6, honest=None, provenance="device")
+    assert isinstance(run, CentralDP) and run.epsilon == answers.guarantee(1)["central"]["epsilon"]
+
+
+def test_groups_of_nearest_points_that_all_differ_have_no_central_guarantee_and_say_why(tmp_path: Path) -> None:
+    points = [(place, place * place) for place in range(50)]
+    asked, slots = order_of_points(tmp_path, points, "shuffler = 'mallows'\nalpha = 8.0", "nearest = 4")
+    one = analyzer(asked, slots)
+    one.receive(release(asked, slots, [0] * 50, np.ones(50, dtype=bool), round=1))
+    found = one.answers(asked.id).guarantee(1)
+    assert found["block"] is None and "stand for each other" in found["central"]["reason"]
+    run = central_guarantee(dt.KRR(k=2, epsilon=1.0), slots.shuffler, delta=1e-6, honest=None, provenance="device")
+    assert isinstance(run, Missing) and "nobody else could stand in it" in run.reason
+
+
 def test_an_order_that_is_not_uniform_or_whose_table_is_not_at_hand_has_no_central_guarantee(tmp_path: Path) -> None:
-    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'mallows'\nalpha = 40.0", labels=1 + CHAIN)
+    asked, slots = order_private(tmp_path, LAPLACE, "shuffler = 'mallows'\nalpha = 40.0", labels=range(50))
     one = analyzer(asked, slots)
     one.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1))
     assert isinstance(one.answers(asked.id).guarantees().composed, Missing)

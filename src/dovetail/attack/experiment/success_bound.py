@@ -154,11 +154,13 @@ class _Scene:
         """Each bound that applies, for every target (m,)."""
         yield ONE_REPORT, np.minimum(1.0, self._one_report()[self.mine])
         blocks = self.shuffler.uniform_blocks()
-        if blocks is not None:
-            if self.shuffler.acting.moves_reports:
-                block = np.unique(blocks, return_inverse=True)[1]
+        alike = self.shuffler.exchangeable_blocks()
+        if alike is not None and self.shuffler.acting.moves_reports:
+            block = np.unique(alike, return_inverse=True)[1]
+            if blocks is not None:
                 yield SHUFFLED, self._shuffled(block)
-                yield CENTRAL, self._hidden_among(np.bincount(block)[block][self.targets])
+            yield CENTRAL, self._hidden_among(np.bincount(block)[block][self.targets])
+        if blocks is not None:
             return
         order = self.shuffler.guarantee
         if order.alpha < np.inf:

@@ -153,8 +153,8 @@ def reason_without_central(campaign: Campaign, released: Sequence[ReleasedBatch]
     """Why these batches have no central guarantee; None where they have."""
     if campaign.order_private and any(each.block is None for each in released):
         return (
-            "amplification is quoted for uniform shuffles, here inside public groups that the released batch shows "
-            "and by an analyzer that has the public table; of this order none is known"
+            "amplification is quoted for uniform shuffles of people who can stand for each other in the order, by an "
+            "analyzer that has the public table and the released batch"
         )
     if campaign.order_private and any(each.smallest < each.n for each in released):
         return MIXED_VERSIONS

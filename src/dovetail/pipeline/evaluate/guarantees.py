@@ -1,6 +1,7 @@
 """What applies to which shuffler, and what it says: the central guarantee and order privacy.
 
-Amplification and shuffled leakage hold for a uniform shuffle of exchangeable reports, and for nothing else.
+Amplification holds inside blocks of people who can be relabelled without changing the law of the order, and shuffled
+leakage is exact for a uniform shuffle; neither is promised for anything else (docs/theory/bounds-on-attacks.md).
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from dovetail.report.document import Missing, OrderEvaluation
 
 _NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
 _NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffles only; this order is released"
+_ALONE_IN_ORDER = (
+    "this order is released, and for somebody nobody else could stand in it (in exactly the same groups, or at the "
+    "same point), so she is in no uniform shuffle: for her the local guarantee is all that is proven"
+)
 
 
 def smallest_batch(shuffler: Shuffler) -> int | Missing:
@@ -19,12 +24,14 @@ def smallest_batch(shuffler: Shuffler) -> int | Missing:
     block = shuffler.smallest_block
     if block is None or not shuffler.acting.moves_reports:
         return Missing(_NOT_UNIFORM if block is None else _NOT_SHUFFLED)
+    if block == 1 and shuffler.uniform_blocks() is None:
+        return Missing(_ALONE_IN_ORDER)
     return block
 
 
 def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:
-    """Of that batch, the honest people, if all the others sit in it."""
-    batch = smallest_batch(shuffler)
+    """Of a uniformly mixed batch, the honest people, if all the others sit in it."""
+    batch = Missing(_NOT_UNIFORM) if shuffler.uniform_blocks() is None else smallest_batch(shuffler)
     if isinstance(batch, Missing) or honest is None:
         return batch
     return max(1, batch - max(0, shuffler.n - honest))
@@ -37,9 +44,10 @@ def central_guarantee(
 
     With fewer honest people than reports, all the others are assumed to sit in the smallest group.
     """
-    batch, trusted = smallest_batch(shuffler), honest_batch(shuffler, honest)
-    if isinstance(batch, Missing) or isinstance(trusted, Missing):
-        return batch if isinstance(batch, Missing) else Missing(_NOT_SHUFFLED)
+    batch = smallest_batch(shuffler)
+    if isinstance(batch, Missing):
+        return batch
+    trusted = batch if honest is None else max(1, batch - max(0, shuffler.n - honest))
     if batch == 1:
         return Missing("somebody is shuffled with nobody else: for that person the local guarantee is all there is")
     return amplify(randomizer, n=batch, delta=delta, honest=trusted).drawn_from(provenance)

@@ -44,7 +44,7 @@ class Batches:
         size = smallest_batch(shuffler)
         if isinstance(size, Missing):
             return size
-        label = shuffler.uniform_blocks()
+        label = shuffler.exchangeable_blocks()
         assert label is not None  # there is a smallest batch
         group = pl.Series("group", label[sent["place"].to_numpy()])
         sizes = sent.with_columns(group).group_by("group", "time").agg(n=pl.len())

@@ -50,3 +50,12 @@ def normalize_rows(flow: NDArray[np.float64]) -> Mixing:
     """Rows of expected flows (g, g) as shares; a label that nobody has keeps to itself."""
     total = flow.sum(axis=1, keepdims=True)
     return np.where(total > 0, flow / np.where(total > 0, total, 1.0), np.eye(len(flow)))
+
+
+def number_rows(table: NDArray[np.int64]) -> Labels:
+    """Numbers 0..g-1 of the rows (n, d): equal rows have the same.
+
+    >>> number_rows(np.array([[5, 1], [5, 0], [5, 1]]))
+    array([1, 0, 1])
+    """
+    return np.unique(table, axis=0, return_inverse=True)[1].reshape(len(table))

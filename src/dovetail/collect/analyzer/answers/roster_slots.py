@@ -44,10 +44,12 @@ class RosterSlotEstimator:
 
     @classmethod
     def load(cls, campaign: Campaign, folder: Path) -> Self | None:
-        """Of a campaign whose groups come from a column of labels; None for others, which name no groups."""
+        """Of an order-private campaign, None for others; groups of points have no names, and no estimates."""
         rule, shuffler = campaign.shuffle, fit(campaign, folder)
-        if shuffler is None or "labels" not in rule.groups:
+        if shuffler is None:
             return None
+        if "labels" not in rule.groups:
+            return cls((), np.zeros(shuffler.n, dtype=np.int64), shuffler)
         column = read_table(str(folder / str(rule.public)))[rule.groups["labels"]].cast(pl.String)
         names = column.unique().sort()
         places = column.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
@@ -61,7 +63,7 @@ class RosterSlotEstimator:
         """
         pairs = list(placed)
         slots = np.array([slot for slot, _ in pairs], dtype=np.int64)
-        if slots.max(initial=-1) >= self.places.size:
+        if not self.names or slots.max(initial=-1) >= self.places.size:
             return {}  # signed by a shuffler that has another table
         groups, here = np.unique(self.places[slots], return_inverse=True)
         labels = here[[bool(report) for _, report in pairs]]
@@ -76,7 +78,7 @@ class RosterSlotEstimator:
         return {self.names[group]: found.group(row) for row, group in enumerate(groups)}
 
     def mixed(self, placed: ReportsBySlot) -> tuple[int | None, float | None]:
-        """Valid reports in the smallest uniformly mixed set of slots that has any, and alpha for the public groups.
+        """Valid reports in the smallest set of slots that hide each other as in a uniform mix, and the groups' alpha.
 
         None for either where the order has none, or was signed by a shuffler that has another table.
         """
@@ -86,8 +88,10 @@ class RosterSlotEstimator:
         if slots.max(initial=-1) >= self.places.size or not valid.any():
             return None, None
         present = self._present(slots)
-        blocks = present.uniform_blocks()
+        blocks = present.exchangeable_blocks()
         block = None if blocks is None else int(np.unique(blocks[valid], return_counts=True)[1].min())
+        if block == 1 and present.uniform_blocks() is None:
+            block = None  # an order in which somebody cannot be exchanged
         return block, present.facts().get("own_alpha")
 
     def _present(self, slots: Labels) -> Shuffler:
