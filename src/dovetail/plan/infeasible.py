@@ -14,6 +14,20 @@ from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import predict_error95, smallest_n
 
 
+class InfeasibleError(ParameterError):
+    """Requirements that no randomizer meets, with the changes each of which is enough.
+
+    Parameters
+    ----------
+    message : str
+    ways : pairs of a requirement's name and the value that would do
+    """
+
+    def __init__(self, message: str, ways: Sequence[tuple[str, float]]) -> None:
+        super().__init__(message)
+        self.ways = tuple(ways)
+
+
 def infeasible_accuracy(
     families: Sequence[RandomizerFamily], reasons: Sequence[str], requirements: Requirements
 ) -> ParameterError:
@@ -31,9 +45,11 @@ def infeasible_accuracy(
     n = _enough_people(families, requirements, floor=floor)
     more = "" if n is None else f", or collect {n:,} people"
     least = round_up_to_three_digits(floor)
-    return ParameterError(
+    ways: list[tuple[str, float]] = [("error", float(least)), *([] if n is None else [("n", n)])]
+    return InfeasibleError(
         f"`error` must be at least {least} with n = {requirements.n:,}, got {requirements.error:g}: even epsilon0 = "
-        f"{epsilon0:.3g} leaves that much. Allow an error of {least}{more}."
+        f"{epsilon0:.3g} leaves that much. Allow an error of {least}{more}.",
+        ways,
     )
 
 
@@ -65,7 +81,7 @@ def infeasible_combination(
 ) -> ParameterError:
     """The error needs more epsilon than its ceiling allows: three ways out, each of them enough."""
     assert requirements.error is not None and requirements.epsilon is not None
-    ways = [f"allow epsilon {round_up_to_three_digits(cheapest.epsilon)}"]
+    ways: list[tuple[str, float, str]] = []
     relaxed = replace(requirements, error=None)
     errors = [
         one.accuracy.error95
@@ -73,15 +89,20 @@ def infeasible_combination(
         if not isinstance(one, str)
     ]
     if errors and min(errors) < requirements.span:
-        ways.insert(0, f"ask for an error of {round_up_to_three_digits(min(errors))}")
+        least = round_up_to_three_digits(min(errors))
+        ways.append(("error", float(least), f"ask for an error of {least}"))
+    allowed = round_up_to_three_digits(cheapest.epsilon)
+    ways.append(("epsilon", float(allowed), f"allow epsilon {allowed}"))
     people = smallest_n(cheapest.family, requirements, error=requirements.error, epsilon=requirements.epsilon)
     if people is not None:
-        ways.append(f"collect {people:,} people")
-    listed = f"{', '.join(ways[:-1])}{' or ' if len(ways) > 1 else ''}{ways[-1]}"
+        ways.append(("n", people, f"collect {people:,} people"))
+    *most, last = [words for _, _, words in ways]
+    listed = f"{', '.join(most)}{' or ' if most else ''}{last}"
     honest = "" if requirements.honest == requirements.n else f" of whom {requirements.honest:,} are honest"
-    return ParameterError(
+    return InfeasibleError(
         f"`error` = {requirements.error:g} and `epsilon` = {requirements.epsilon:g} (delta = {requirements.delta:g}) "
-        f"cannot both hold with {requirements.n:,} people{honest}: {listed}."
+        f"cannot both hold with {requirements.n:,} people{honest}: {listed}.",
+        [(name, value) for name, value, _ in ways],
     )
 
 

@@ -14,16 +14,15 @@ from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
 from dovetail.cli.planning.plan_dummies import plan_for_the_shuffler
-from dovetail.core.display.losses import error_in_words, guess_in_words, upward
+from dovetail.core.display.losses import guess_in_words, upward
 from dovetail.core.errors import UnsupportedError
 from dovetail.report.number_format import ABSENT
+from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from dovetail.plan.planner import CollectionPlan, TradeoffRow
-    from dovetail.plan.requirements import Requirements
-    from dovetail.report.document import Missing
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ def _plan(
     del asked["trust"]
     from dovetail.account.clones.binomial_tail import without_compiled_loops
     from dovetail.plan.planner import plan_collection
+    from dovetail.report.sections.plan_document import plan_document
 
     tell("calibrate every randomizer")
     with without_compiled_loops():
@@ -160,119 +160,16 @@ def _drawing(plan: CollectionPlan) -> dict[str, Any]:
     }
 
 
-def plan_document(plan: CollectionPlan) -> dict[str, Any]:
-    """The plan as a JSON document; what does not apply is null with its reason."""
-    from dovetail.report.document import Missing, central_document
-
-    unknown = Missing(plan.risk.reason)
-    local = plan.randomizer.guarantee
-    return {
-        "question": {
-            name: Missing("not asked") if value is None else value for name, value in _requirements(plan.requirements)
-        },
-        "n": plan.requirements.n,
-        "trust": plan.central.trust,
-        "shuffler": plan.shuffler,
-        "randomizer": plan.randomizer.name,
-        "parameters": vars(plan.randomizer).copy(),
-        "report_bits": plan.report_bits,
-        "epsilon0": plan.epsilon0,
-        "epsilon": plan.epsilon,
-        "delta": plan.central.delta,
-        "standard_error": plan.standard_error,
-        "error95": plan.error95,
-        "population_error95": plan.accuracy.population_error95,
-        "flat_error95": Missing("a mean has no shares") if plan.flat is None else plan.flat.error95,
-        "group_error95": Missing("everybody is shuffled together: no group is estimated by itself")
-        if plan.in_smallest_group is None
-        else plan.in_smallest_group.error95,
-        "vulnerability": unknown if plan.vulnerability is None else plan.vulnerability,
-        "gain": unknown if plan.risk.gain is None else plan.risk.gain,
-        "leakage": unknown if plan.risk.exact is None else {**asdict(plan.risk.exact), "prior_law": "uniform"},
-        "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
-        "central": central_document(plan.central),
-        "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
-        "tradeoff": [_step(asdict(step), unknown) for step in plan.tradeoff],
-        "alternatives": [_step(asdict(row), Missing(row.reason)) for row in plan.alternatives],
-        "notes": list(plan.notes),
-    }
-
-
-def _requirements(requirements: Requirements) -> list[tuple[str, Any]]:
-    return [("kind" if name == "question" else name, value) for name, value in asdict(requirements).items()]
-
-
-def _step(row: dict[str, Any], unknown: Missing) -> dict[str, Any]:
-    return {name: unknown if value is None else value for name, value in row.items()}
-
-
 def _print(plan: CollectionPlan) -> None:
     from rich.console import Console
 
-    print_rows(f"Plan for {plan.requirements.n:,} people", _rows(plan))
+    print_rows(f"Plan for {plan.requirements.n:,} people", plan_rows(plan))
     console = Console()
     console.print(_tradeoff(plan))
     if plan.alternatives:
         console.print(_alternatives(plan))
-        for why, names in _objections(plan).items():
+        for why, names in plan_objections(plan).items():
             console.print(f"{', '.join(names)}: {why}", markup=False, highlight=False)
-
-
-def _rows(plan: CollectionPlan) -> dict[str, str]:
-    everybody, some, colluding = plan.central.lines()
-    return {
-        "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
-        "report": f"{plan.report_bits:,} bits",
-        "epsilon0": f"{upward(plan.epsilon0)} (one report); to configure a randomizer: {plan.epsilon0!r}",
-        "epsilon": f"{upward(plan.epsilon)} (shuffled batch), delta {upward(plan.central.delta)}",
-        "shuffle": _shuffle(plan),
-        "all honest": everybody,
-        "some honest": some,
-        "colluding": colluding,
-        **_error_rows(plan),
-        "best guess": _guess(plan),
-        "smallest n": plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}",
-        **{f"note {place}": note for place, note in enumerate(plan.notes, start=1)},
-    }
-
-
-def _error_rows(plan: CollectionPlan) -> dict[str, str]:
-    what = "of one share" if plan.requirements.question == "frequency" else "of the mean"
-    held = "whatever people hold" if plan.requirements.shares == "any" else "where every value is equally frequent"
-    condition = f", {held}" if plan.requirements.k is not None else ""
-    rows = {
-        "error": f"{_error(plan, plan.error95)} {what} with 95 % probability{condition}",
-        "standard error": f"{_error(plan, plan.standard_error)}, among exactly these people",
-        "with sampling": f"at most {_error(plan, plan.accuracy.population_error95)}, for the population behind them",
-    }
-    if plan.in_smallest_group is not None:
-        rows["smallest group"] = f"{_error(plan, plan.in_smallest_group.error95)} {what} of that group alone"
-    if plan.flat is not None and plan.requirements.shares == "any":
-        rows["rare values"] = f"{_error(plan, plan.flat.error95)} where every value is equally frequent"
-    return rows
-
-
-def _shuffle(plan: CollectionPlan) -> str:
-    people = plan.requirements.smallest_group
-    if people is None:
-        return f"{plan.shuffler}: everybody with everybody"
-    return f"{plan.shuffler}: the smallest group has {people:,} people"
-
-
-def _error(plan: CollectionPlan, value: float) -> str:
-    return error_in_words(value, share=plan.requirements.question == "frequency")
-
-
-def _guess(plan: CollectionPlan) -> str:
-    seen = plan.risk.exact
-    if seen is None:
-        return f"not known: {plan.risk.reason}"
-    guess = guess_in_words(seen.randomized_shuffled, seen.prior)
-    return (
-        f"who finds all {plan.requirements.k:,} values equally likely guesses one person's in one try with "
-        f"probability {guess.best}, {guess.times} times the {guess.blind} without any data; from the report itself, "
-        f"if the shuffler colludes: {guess_in_words(seen.randomized, seen.prior).best}"
-    )
 
 
 def _tradeoff(plan: CollectionPlan) -> Table:
@@ -280,7 +177,9 @@ def _tradeoff(plan: CollectionPlan) -> Table:
     for step in plan.tradeoff:
         guess = (ABSENT, ABSENT) if step.vulnerability is None else _risk_cells(plan, step)
         chosen = "bold" if step.epsilon0 == plan.epsilon0 else ""
-        table.add_row(upward(step.epsilon0), upward(step.epsilon), _error(plan, step.error95), *guess, style=chosen)
+        table.add_row(
+            upward(step.epsilon0), upward(step.epsilon), plan_error(plan, step.error95), *guess, style=chosen
+        )
     return table
 
 
@@ -297,18 +196,9 @@ def _alternatives(plan: CollectionPlan) -> Table:
         if row.epsilon0 is None or row.epsilon is None or row.error95 is None or row.report_bits is None:
             table.add_row(row.randomizer, *(ABSENT,) * 4)
             continue
-        numbers = (upward(row.epsilon0), upward(row.epsilon), _error(plan, row.error95), f"{row.report_bits:,}")
+        numbers = (upward(row.epsilon0), upward(row.epsilon), plan_error(plan, row.error95), f"{row.report_bits:,}")
         table.add_row(row.randomizer, *numbers)
     return table
-
-
-def _objections(plan: CollectionPlan) -> dict[str, list[str]]:
-    """What speaks against other randomizers, each reason with those that it holds for."""
-    found: dict[str, list[str]] = {}
-    for row in plan.alternatives:
-        if row.reason:
-            found.setdefault(row.reason, []).append(row.randomizer)
-    return found
 
 
 def _grid(title: str, columns: tuple[str, ...]) -> Table:
