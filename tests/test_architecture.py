@@ -16,6 +16,7 @@ ROOT = SOURCES / "dovetail"
 # a row imports from itself (its own folder) and from rows below it
 LAYERS = [
     ["cli"],
+    ["web"],
     ["collect", "scale"],
     ["pipeline"],
     ["report"],
@@ -28,7 +29,7 @@ LAYERS = [
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
 MOST_ENTRIES, MOST_LINES = 15, 400
-MOST_ROOMS = 17  # of the package itself, whose folders are the rows above
+MOST_ROOMS = 18  # of the package itself, whose folders are the rows above; pages are no verb and no service
 OPTIONAL = {
     "numba",
     "llvmlite",
@@ -131,9 +132,10 @@ def upward(module: str, tree: ast.AST) -> list[str]:
 
 
 def misplaced(module: str, tree: ast.AST) -> list[str]:
-    """Optional libraries outside `core.extras.require`, and those of the service outside `collect`."""
+    """Optional libraries outside `core.extras.require`, and those of servers outside `collect` and `web`."""
     names = {other.split(".")[0] for other, _ in imports(tree)}
-    return sorted(names & OPTIONAL) + sorted(names & SERVE if folder_of(module) != "collect" else ())
+    allowed = {"collect": SERVE, "web": {"starlette", "uvicorn"}}.get(folder_of(module) or "", set())
+    return sorted(names & OPTIONAL) + sorted(names & SERVE - allowed)
 
 
 def device_side(module: str, tree: ast.AST) -> list[str]:
@@ -229,6 +231,7 @@ def test_extras_stay_where_they_are_needed(module: str) -> None:
 
 def test_a_misplaced_extra_would_be_found() -> None:
     assert misplaced("dovetail.plan.wrong", tree_of("import httpx\nimport sklearn.tree\n")) == ["sklearn", "httpx"]
+    assert misplaced("dovetail.web.wrong", tree_of("import starlette\nimport sqlalchemy\n")) == ["sqlalchemy"]
 
 
 @each_module

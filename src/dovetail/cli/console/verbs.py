@@ -29,6 +29,10 @@ VERBS = {
         "dovetail.cli.planning.check",
         "List every problem of a table with a remedy each, and write the configuration that `run` takes.",
     ),
+    "web": (
+        "dovetail.cli.web",
+        "The planner and the reader in a browser: plan, check a table, rehearse, compare reports; on loopback.",
+    ),
     "plan-shuffle": (
         "dovetail.cli.planning.plan_shuffle",
         "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",

@@ -1,0 +1,48 @@
+"""Curves over a linear axis, as inline SVG, with one marked place on the axis."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from dovetail.report.charts.axes import TickFormat, VerticalAxis, round_ticks
+from dovetail.report.charts.curve_chart import HEIGHT, LEFT, RIGHT, NamedCurve
+from dovetail.report.charts.reference_line import ReferenceLine
+from dovetail.report.charts.svg import legend_height, svg_legend, svg_line, svg_path, svg_picture, svg_text
+
+
+def line_chart(
+    curves: Sequence[NamedCurve],
+    *,
+    title: str,
+    description: str,
+    axis: str,
+    tick: TickFormat,
+    across: TickFormat,
+    mark: ReferenceLine | None = None,
+) -> Markup:
+    """Curves from zero upward over a linear axis that is named `axis`; `tick` writes heights, `across` places."""
+    named = [(curve.kind, curve.label) for curve in curves]
+    top = legend_height(named) + (16 if mark else 0)
+    bottom = top + HEIGHT
+    places = [x for curve in curves for x in curve.x]
+    low, high, marks = round_ticks(min(places), max(places))
+    up = VerticalAxis.around([0.0, *(y for curve in curves for y in curve.y)], top=top, height=HEIGHT)
+
+    def place(x: float) -> float:
+        return LEFT + (RIGHT - LEFT) * (x - low) / (high - low)
+
+    parts = [svg_legend(named), up.grid(LEFT, RIGHT, tick)]
+    for value in marks:
+        side = "end" if value == marks[-1] else "middle"
+        parts.append(svg_line("grid", place(value), top, place(value), bottom))
+        parts.append(svg_text(f"tick {side}", place(value), bottom + 16, across(value)))
+    parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, axis))
+    parts += [
+        svg_path("polyline", curve.kind, [(place(x), up(y)) for x, y in zip(curve.x, curve.y, strict=True)])
+        for curve in curves
+    ]
+    if mark:
+        x = place(mark.value)
+        side = "end" if x > (LEFT + RIGHT) / 2 else "start"
+        parts += [svg_line("mark", x, top, x, bottom), svg_text(f"label {side}", x, top - 5, mark.label)]
+    return svg_picture(bottom + 40, title, description, parts)

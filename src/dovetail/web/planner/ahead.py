@@ -1,0 +1,69 @@
+"""Works out, while nobody waits, what is likely to be asked next: the neighbours of what was just changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Thread
+from typing import Any
+
+from dovetail.core.errors import DovetailError
+from dovetail.web.planner.answers import Kept
+from dovetail.web.planner.question import Question
+from dovetail.web.planner.sliders import neighbours
+
+
+class Ahead:
+    """One thread with the least to say: it stops between two questions when a person asks."""
+
+    def __init__(self, kept: Kept[Any]) -> None:
+        self._kept, self._last = kept, Question({})
+        self._next: list[Question] = []
+        self._asking, self._over = 0, False
+        self._changed = Condition()
+        self._thread = Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin; until then nothing is worked out."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the question at hand."""
+        with self._changed:
+            self._over, self._next = True, []
+            self._changed.notify()
+
+    @contextmanager
+    def while_asking(self, question: Question) -> Iterator[None]:
+        """Keep out of the way while a person waits, then go on from this question, if it is another one."""
+        with self._changed:
+            self._asking += 1
+            if question != self._last:
+                self._next, self._last = likely(self._last, question), question
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._over or (self._next and not self._asking))
+                if self._over:
+                    return
+                question = self._next.pop(0)
+            try:
+                self._kept(**question.arguments())
+            except DovetailError:
+                continue  # kept as well
+
+
+def likely(last: Question, question: Question) -> list[Question]:
+    """The question at the neighbouring stops of the one field that was changed."""
+    changed = [name for name, text in question.texts.items() if last.texts.get(name) != text]
+    if len(changed) != 1:
+        return []
+    (name,) = changed
+    return [Question({**question.texts, name: text}) for text in neighbours(name, question.texts[name])]

@@ -1,0 +1,83 @@
+"""The question as it stands in an address: texts of a form to the arguments of the planner, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from dovetail.core.checks import refuse
+from dovetail.core.errors import ParameterError
+
+WHOLE = ("n", "k", "groups", "smallest_group")
+REAL = ("error", "epsilon", "epsilon0", "delta", "honest", "lower", "upper", "grid")
+WORDS = ("question", "randomizer", "shares")
+FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:])
+ONLY = {"frequency": ("k", "shares"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
+START = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
+LONGEST = 40  # letters of a field
+_GROUPED = re.compile(r"[0-9]{1,3}([, _\u202f\u00a0][0-9]{3})+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, field by field, as it was written; empty fields are left out."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Question:
+        """From the query of an address; what it does not name is not asked, and an empty address asks the first."""
+        texts = {name: given.get(name, "").strip()[: LONGEST + 1] for name in FIELDS}
+        texts["question"] = texts["question"] or "frequency"
+        mine = texts["question"]
+        others = [name for kind, names in ONLY.items() if kind != mine for name in names]
+        kept = {name: text for name, text in texts.items() if text and name not in others}
+        return cls(kept if any(name in given for name in FIELDS) else dict(START))
+
+    @property
+    def query(self) -> str:
+        """The part of an address that holds this question."""
+        return urlencode({name: text for name, text in self.texts.items() if text != "any"})
+
+    def with_value(self, name: str, value: float) -> Question:
+        """The same question with one field changed."""
+        return Question({**self.texts, name: f"{value:.15g}"})
+
+    def arguments(self) -> dict[str, Any]:
+        """What `plan_collection` takes.
+
+        Raises
+        ------
+        ParameterError
+            For what is no number.
+        """
+        found: dict[str, Any] = {name: self.texts[name] for name in WORDS if name in self.texts}
+        found |= {name: whole_of(name, self.texts[name]) for name in WHOLE if name in self.texts}
+        found |= {name: number_of(name, self.texts[name]) for name in REAL if name in self.texts}
+        if "honest" in found and not 0.0 < found["honest"] < 1.0:
+            found["honest"] = whole_of("honest", self.texts["honest"])
+        if found["question"] not in ONLY:
+            raise refuse("question", '"frequency" or "mean"', found["question"])
+        return found
+
+
+def whole_of(name: str, text: str) -> Any:
+    """1e6 and 1,000,000 as the whole number that they are; whoever is asked refuses what is none."""
+    value = number_of(name, text)
+    return int(value) if value.is_integer() else value
+
+
+def number_of(name: str, text: str) -> float:
+    """A number as people write it; a decimal comma is refused, because it may stand for thousands."""
+    bare, percent = text.removesuffix("%").strip(), text.endswith("%")
+    if _GROUPED.fullmatch(bare):
+        bare = re.sub(r"[^0-9]", "", bare)
+    if len(text) > LONGEST or not _NUMBER.fullmatch(bare):
+        raise refuse(name, "a number such as 0.03 or 1e6", text[:LONGEST])
+    if percent and name not in ("error", "honest"):
+        raise ParameterError(f"`{name}` must be a number, not a percentage, got {text}.")
+    return float(bare) / (100.0 if percent else 1.0)
