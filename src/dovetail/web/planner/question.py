@@ -58,6 +58,8 @@ class Question:
         found: dict[str, Any] = {name: self.texts[name] for name in WORDS if name in self.texts}
         found |= {name: whole_of(name, self.texts[name]) for name in WHOLE if name in self.texts}
         found |= {name: number_of(name, self.texts[name]) for name in REAL if name in self.texts}
+        if found["question"] == "mean" and "%" in self.texts.get("error", ""):
+            raise ParameterError(f"`error` of a mean must be a number, not a percentage, got {self.texts['error']}.")
         if "honest" in found and not 0.0 < found["honest"] < 1.0:
             found["honest"] = whole_of("honest", self.texts["honest"])
         if found["question"] not in ONLY:

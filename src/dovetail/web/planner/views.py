@@ -55,7 +55,7 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
         "what": "one share" if plan.requirements.question == "frequency" else "the mean",
         "kind": _kind(plan),
         "guarantee": [rows[name] for name in _GUARANTEE],
-        "guess": rows["best guess"],
+        "guess": rows["best guess"][0].upper() + rows["best guess"][1:],
         "rows": [(name, text) for name, text in rows.items() if name not in _SHOWN and not name.startswith("note")],
         "notes": plan.notes,
         "source": plan.central.source,

@@ -46,16 +46,16 @@ def read_report(text: bytes, name: str) -> Document:
     """
     try:
         document = json.loads(text)
-        if isinstance(document, dict) and document.get("mode") in ("rehearsal", "release"):
-            render_html(document)
-            list(_facts(document))
-            list(_estimates(document))
-            return document
     except (ValueError, RecursionError):
         raise DataError(f"{name}: is no JSON that can be read.") from None
+    if not isinstance(document, dict) or document.get("mode") not in ("rehearsal", "release"):
+        raise DataError(f"{name}: is no report.json of `dovetail run`.")
+    try:
+        render_html(document)
+        compare(document, document)
     except Exception:  # whatever a stranger's file lacks, or holds instead
         raise DataError(f"{name}: is damaged, or a report of another version of dovetail.") from None
-    raise DataError(f"{name}: is no report.json of `dovetail run`.")
+    return document
 
 
 def compare(before: Document, after: Document) -> Changes:

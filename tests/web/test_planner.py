@@ -1,0 +1,162 @@
+"""The planner in the browser gives the numbers of `dovetail plan`, in words, files and links."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.web.pages import Browser, opened
+
+from dovetail.cli.main import invoke
+from dovetail.core.display.losses import upward
+from dovetail.plan.explain.participation import absent_curve, dishonest_curve
+from dovetail.plan.planner import CollectionPlan, plan_collection
+from dovetail.web.planner.ahead import likely
+from dovetail.web.planner.answers import Kept
+from dovetail.web.planner.question import Question
+
+SHARES = {"question": "frequency", "n": "20000", "k": "3", "error": "0.05", "honest": "0.8"}
+MEAN = {"question": "mean", "n": "3000", "lower": "0", "upper": "100", "epsilon0": "1.5"}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with opened(tmp_path_factory.mktemp("web")) as (made, _):
+        yield made
+
+
+def by_hand(asked: dict[str, str], capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    """What the command line says of the same question."""
+    words = [word for name, text in asked.items() for word in (f"--{name}", text)]
+    assert invoke(["plan", *words, *more, "--json"]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+@pytest.mark.parametrize("asked", [pytest.param(SHARES, marks=pytest.mark.exhaust), MEAN], ids=["shares", "mean"])
+def test_the_numbers_are_those_of_the_command_line(
+    client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = by_hand(asked, capsys, "--out", str(tmp_path / "plan.toml"))
+    del told["files"]
+    assert client.get("/plan/plan.json", params=asked).json() == told
+    toml = client.get("/plan/survey.toml", params=asked).text
+    assert toml == (tmp_path / "plan.toml").read_text()
+    assert tomllib.loads(toml)["randomize"]["epsilon"] == told["epsilon0"]
+    page = unescape(client.get("/plan/answer", params=asked).text)
+    for wanted in (upward(told["epsilon"]), upward(told["epsilon0"]), *told["central"]["lines"]):
+        assert wanted in page
+
+
+@pytest.mark.exhaust
+def test_the_python_plans_the_same(client: Browser, capsys: pytest.CaptureFixture[str]) -> None:
+    code = client.get("/plan/plan.py", params=MEAN).text
+    exec(compile(code, "plan.py", "exec"), {})
+    told = client.get("/plan/plan.json", params=MEAN).json()
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == f"{told['randomizer']} {told['epsilon0']} {told['epsilon']} {told['error95']}"
+    assert lines == told["central"]["lines"]
+
+
+def test_a_page_without_scripts_answers_in_full(client: Browser) -> None:
+    page = client.get("/", params={**MEAN, "full": "1"}).text
+    assert 'method="get" action="/"' in page and 'value="3000"' in page
+    assert "Price of accuracy" in page and "Other mechanisms" in page and "/plan/more" not in page
+    assert "<script>" not in page and "style=" not in page and "onclick" not in page
+
+
+def test_an_answer_names_the_address_that_asks_again(client: Browser) -> None:
+    answer = client.get("/plan/answer", params={**MEAN, "epsilon": "", "k": "4", "full": "1"})
+    assert answer.headers["hx-replace-url"] == f"/?{Question.of(MEAN).query}"
+
+
+@pytest.mark.exhaust
+def test_the_sheet_is_a_page_of_its_own(client: Browser) -> None:
+    page = client.get("/plan/sheet", params=SHARES).text
+    assert "20,000 people" in page and "dovetail plan --question frequency" in page and "data-print" in page
+
+
+@pytest.mark.exhaust
+def test_impossible_wishes_say_what_it_would_take_and_each_way_is_enough(client: Browser) -> None:
+    asked = {"question": "frequency", "n": "500", "k": "3", "error": "0.02", "epsilon": "0.2"}
+    page = client.get("/plan/answer", params=asked).text
+    ways = [unescape(way) for way in re.findall(r'class="button" href="(/\?[^"]+)"', page)]
+    assert "What would it take?" in page and len(ways) == 3
+    for way in ways[:2]:  # the third asks for people, and takes longer
+        assert "recommended" in client.get(way.replace("/?", "/plan/answer?")).text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n": "0"}, "`n` must be"),
+        ({"error": "2"}, "`error` must be"),
+        ({"question": "<b>"}, "`question` must be"),
+        ({"n": "<script>alert(1)</script>"}, "`n` must be"),
+        ({"randomizer": '"><script>alert(1)</script>'}, "`randomizer` must be"),
+    ],
+)
+def test_a_bad_field_is_refused_in_a_line_and_escaped(client: Browser, wrong: dict[str, str], said: str) -> None:
+    for path in ("/", "/plan/answer", "/plan/sheet", "/participation"):
+        page = client.get(path, params={**SHARES, **wrong}).text
+        assert said in unescape(page) and "<script>alert" not in page and "Traceback" not in page
+    assert client.get("/plan/plan.json", params={**SHARES, **wrong}).status_code == 400
+
+
+@pytest.mark.exhaust
+def test_the_page_of_participation_has_both_curves(client: Browser) -> None:
+    page = client.get("/participation", params=MEAN).text
+    assert page.count("<svg") == 3 and "People who do not answer" in page
+
+
+@pytest.fixture(scope="module")
+def grouped() -> CollectionPlan:
+    return plan_collection(question="frequency", k=2, n=4000, epsilon0=1.0, groups=2, honest=0.9)
+
+
+@pytest.mark.exhaust
+def test_a_share_of_dishonest_people_is_what_the_planner_promises_with_it(grouped: CollectionPlan) -> None:
+    (point,) = dishonest_curve(grouped, [0.1])
+    assert point.epsilon == pytest.approx(grouped.epsilon, rel=2e-4) and point.epsilon >= grouped.epsilon
+    assert point.honest == grouped.central.honest_n == 2000 - 4000 + 3600
+
+
+@pytest.mark.exhaust
+def test_absent_people_are_a_smaller_collection(grouped: CollectionPlan) -> None:
+    (point,) = absent_curve(grouped, [0.5])
+    smaller = plan_collection(question="frequency", k=2, n=2000, epsilon0=1.0, groups=2, honest=0.9,
+                              delta=grouped.requirements.delta, randomizer=grouped.randomizer.name)  # fmt: skip
+    assert point.answers == 2000 and point.honest == smaller.central.honest_n
+    assert point.epsilon == pytest.approx(smaller.epsilon, rel=2e-4) and point.epsilon >= smaller.epsilon
+    assert point.error95 == smaller.error95
+
+
+@pytest.mark.exhaust
+def test_curves_end_at_the_local_guarantee_and_never_fall(grouped: CollectionPlan) -> None:
+    for curve in (dishonest_curve(grouped, [0.0, 0.5, 0.999]), absent_curve(grouped, [0.0, 0.5, 0.999])):
+        found = [point.epsilon for point in curve]
+        assert found == sorted(found) and found[-1] <= grouped.epsilon0
+
+
+def test_a_question_is_answered_once_and_its_error_kept() -> None:
+    calls = list[int]()
+
+    def work(n: int) -> int:
+        calls.append(n)
+        if n < 0:
+            raise ValueError
+        return 2 * n
+
+    kept = Kept(work, most=2)
+    assert [kept(n=1), kept(n=1), kept(n=2), kept(n=3), kept(n=1)] == [2, 2, 4, 6, 2]
+    assert calls == [1, 2, 3, 1] and kept.knows(n=1) and not kept.knows(n=2)
+
+
+def test_what_was_changed_is_worked_out_ahead_in_both_directions() -> None:
+    first, second = Question(SHARES), Question({**SHARES, "error": "0.04"})
+    assert [one.texts["error"] for one in likely(first, second)] == ["0.05", "0.03", "0.06", "0.025"]
+    assert likely(first, first) == [] == likely(first, Question(MEAN))
