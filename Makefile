@@ -6,7 +6,7 @@ export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
-.PHONY: demo demo-service test exhaust elsewhere packages constraints release-check check mutants soak bench clean help
+.PHONY: demo demo-service docs test exhaust elsewhere packages constraints release-check check mutants soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
@@ -17,6 +17,7 @@ help:
 	@echo "make packages     build both distributions, install them in clean environments, run them; VERSIONS=3.13"
 	@echo "make constraints  write .ci/constraints.txt anew: the versions that CI installs"
 	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
+	@echo "make docs         build the site: site/index.html; examples run, a warning is an error"
 	@echo "make check        formatting, lint, types, layers"
 	@echo "make mutants      change a line at a time: the tests named in tests/mutants must notice; before a release"
 	@echo "make soak         kill the service 200 times on each database and with a broker, while keys change: nothing lost or doubled"
@@ -74,6 +75,15 @@ release-check: check test exhaust packages $(VENV)/release.stamp
 	$(BIN)/python -m tests.packaging.versions 3.11 3.13 --lowest
 	$(MAKE) soak
 
+$(VENV)/docs.stamp: $(VENV)/test.stamp
+	$(PIP) --editable ./device --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	@rm -rf jupyter_execute
+	$(BIN)/python -m tests.site site
+
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -93,4 +103,4 @@ bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo-report build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-report site build dist .mypy_cache .pytest_cache .ruff_cache

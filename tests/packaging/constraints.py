@@ -6,4 +6,15 @@ from tests.packaging.distributions import ROOT
 from tests.packaging.versions import resolve, uv
 
 if __name__ == "__main__":
-    uv(*resolve("3.11", ROOT / ".ci" / "constraints.txt", "--extra", "check", "--universal", "--upgrade"))
+    uv(
+        *resolve(
+            "3.11",
+            ROOT / ".ci" / "constraints.txt",
+            "--extra",
+            "check",
+            "--extra",
+            "docs",
+            "--universal",
+            "--upgrade",
+        )
+    )

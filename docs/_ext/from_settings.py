@@ -1,0 +1,97 @@
+"""The reference of the configuration, from the models that check it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+
+def _type(annotation: Any) -> str:
+    text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
+    text = re.sub(r"typing\.|dovetail\.[\w.]+\.|annotated_types\.", "", text)
+    text = re.sub(r"Annotated\[(\w+), [^\]]*\]", r"\1", text).replace("NoneType", "None")
+    return re.sub(r" \| None$", "", text)
+
+
+def _range(field: Any) -> str:
+    """The bounds of a number, from its annotations."""
+    words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+    holders = [*field.metadata, *(one for part in get_args(field.annotation) for one in _metadata(part))]
+    return ", ".join(
+        f"{word} {getattr(one, key):g}"
+        for one in holders
+        for key, word in words.items()
+        if isinstance(getattr(one, key, None), int | float)
+    )
+
+
+def _metadata(part: Any) -> list[Any]:
+    found = [*getattr(part, "__metadata__", ())]
+    return [inner for one in found for inner in (getattr(one, "metadata", None) or [one])]
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return "required"
+    if field.default is None:
+        return ""
+    if field.default is PydanticUndefined or isinstance(field.default, BaseModel):
+        return ""
+    return f"`{field.default!r}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def section(model: type[BaseModel], name: str) -> str:
+    """One table of the file: what its model says, and its keys."""
+    rows = [
+        f"| `{key}` | {_cell(f'`{_type(field.annotation)}`')} | {_range(field)} | {_cell(_default(field))} |"
+        for key, field in model.model_fields.items()
+        if key not in RUN_SECTIONS
+    ]
+    text = inspect.cleandoc(model.__doc__ or "")
+    return "\n".join(
+        [f"## {name}", "", text, "", "| key | type | range | default |", "| --- | --- | --- | --- |", *rows, ""]
+    )
+
+
+RUN_SECTIONS = ("data", "randomize", "shuffle", "promise", "estimate", "attack")
+
+
+def run_sections(root: Path) -> str:
+    """The configuration of `dovetail run`, section by section."""
+    from dovetail.pipeline.config import sections
+    from dovetail.pipeline.config.run_config import RunConfig
+
+    models = {
+        "The file itself": RunConfig,
+        "[data]": sections.DataSection,
+        "[randomize]": sections.RandomizeSection,
+        "[shuffle]": sections.ShuffleSection,
+        "[shuffle] groups": sections.GroupsSection,
+        "[promise]": sections.PromiseSection,
+        "[estimate]": sections.EstimateSection,
+        "[attack]": sections.AttackSection,
+    }
+    return "\n".join(section(model, name) for name, model in models.items())
+
+
+def mechanisms(root: Path) -> str:
+    """Every mechanism that a configuration can name, with the settings that it declares."""
+    from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+
+    parts = []
+    for title, registry in (("Randomizers", RANDOMIZERS), ("Shufflers", SHUFFLERS), ("Attacks", ATTACKS)):
+        parts += [f"## {title}", "", "| name | what it is | its settings |", "| --- | --- | --- |"]
+        for kind in registry:
+            settings = ", ".join(f"`{one.name}`" + (" (required)" if one.required else "") for one in kind.settings())
+            parts.append(f"| `{kind.name}` | {_cell(kind.label)} | {settings} |")
+        parts.append("")
+    return "\n".join(parts)

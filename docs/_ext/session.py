@@ -1,0 +1,87 @@
+"""What the blocks of a page run in: a folder of their own and one set of names; without Sphinx, so tests run it too."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COLUMNS = "88"
+
+
+@dataclass
+class Session:
+    """The names and the folder that the blocks of a page share."""
+
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dovetail-page-")))
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def python(self, code: str) -> str:
+        """What the code prints."""
+        with self._inside() as output:
+            exec(compile(code, "<page>", "exec"), self.names)
+        return output.getvalue()
+
+    def command(self, line: str, status: int = 0) -> str:
+        """What a command line `dovetail ..` prints; RuntimeError if it ends otherwise than said."""
+        from dovetail.cli.main import invoke
+
+        program, *arguments = shlex.split(line, comments=True)
+        if program != "dovetail":
+            raise RuntimeError(f"only dovetail can be run here, got {line!r}")
+        with self._inside() as output:
+            ended = invoke(arguments)
+        if ended != status:
+            raise RuntimeError(f"{line}: exit status {ended}\n{output.getvalue()}")
+        return output.getvalue()
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[io.StringIO]:
+        output, home, width = io.StringIO(), Path.cwd(), os.environ.get("COLUMNS")
+        os.chdir(self.folder)
+        os.environ["COLUMNS"] = COLUMNS
+        try:
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                yield output
+        finally:
+            os.chdir(home)
+            os.environ.pop("COLUMNS") if width is None else os.environ.update(COLUMNS=width)
+
+
+def joined(text: str) -> list[str]:
+    """Command lines, those that end in a backslash joined with the next."""
+    return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+_BLOCK = re.compile(r"^```\{(command|run|code-cell)\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^```$", re.M | re.S)
+
+
+def blocks(text: str) -> list[tuple[str, int, str]]:
+    """Every block of a page that is run: its kind, the exit status that it ends with, what it says."""
+    found = []
+    for kind, options, body in _BLOCK.findall(text):
+        status = re.search(r"^:status: (\d+)$", options, re.M)
+        found.append((kind, int(status[1]) if status else 0, body))
+    return found
+
+
+def run_page(text: str) -> str:
+    """Run the blocks of a page in order; returns all that they print."""
+    session, printed = Session(), []
+    for kind, status, body in blocks(text):
+        if kind == "command":
+            printed += [session.command(line, status) for line in joined(body)]
+        else:
+            shell = [line for line in body.splitlines() if line.startswith("!")]
+            printed += [session.command(line[1:]) for line in joined("\n".join(shell))]
+            printed.append(
+                session.python("\n".join(line for line in body.splitlines() if not line.startswith(("!", "%"))))
+            )
+    return "".join(printed)

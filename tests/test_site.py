@@ -1,0 +1,116 @@
+"""The site: what is made from the sources, what its pages run, and what a check of the result would find."""
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.site import dead_links, faults, loads_from_elsewhere
+from tests.tiers import EXHAUST
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+FOLDERS = ("tutorials", "how-to", "explanation", "reference")
+PAGES = sorted([DOCS / "index.md", *(page for folder in FOLDERS for page in (DOCS / folder).rglob("*.md"))])
+sys.path.insert(0, str(DOCS / "_ext"))
+session: Any = import_module("session")
+theorems: Any = import_module("from_sources")
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(DOCS))
+
+
+RUN = [page for page in PAGES if session.blocks(page.read_text())]
+# what a page needs that not everybody has; the build of the site runs it all the same
+NEEDS = {"tutorials/documents.md": "sentencex", "tutorials/gps-trace.md": "cvxpy"}
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=EXHAUST) for page in RUN], ids=map(named, RUN))
+def test_what_a_page_shows_runs(page: Path) -> None:
+    if named(page) in NEEDS:
+        pytest.importorskip(NEEDS[named(page)])
+    session.run_page(page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_code_is_run_or_says_why_not(page: Path) -> None:
+    """A block of Python or of a shell that is only shown stands below a comment `<!-- not run: reason -->`."""
+    text = page.read_text()
+    for block in re.finditer(r"^```(python|sh|console)$", text, re.M):
+        before = text[: block.start()].rstrip().splitlines()[-1:]
+        assert before and re.match(r"<!-- not run: \S+ .*-->", before[0]), (
+            f"{named(page)}: {text[block.start() :][:80]!r}"
+        )
+
+
+def test_blocks_keep_their_order_their_status_and_their_text() -> None:
+    text = "```{run}\nx = 1\n```\n\n```{command}\n:status: 2\ndovetail plan\n```\n\n```{code-cell}\nx\n```\n"
+    assert session.blocks(text) == [("run", 0, "x = 1\n"), ("command", 2, "dovetail plan\n"), ("code-cell", 0, "x\n")]
+
+
+def test_a_page_whose_example_fails_would_be_found() -> None:
+    with pytest.raises(RuntimeError, match="exit status 2"):
+        session.run_page("```{command}\ndovetail plan\n```\n")
+    with pytest.raises(AssertionError):
+        session.run_page("```{run}\nassert 1 == 2\n```\n")
+    assert "Missing option" in session.run_page("```{command}\n:status: 2\ndovetail plan\n```\n")
+
+
+def test_every_theorem_has_a_claim_a_source_and_a_file() -> None:
+    found = theorems.collect(ROOT)
+    assert len(found) >= 150
+    assert {one.stage for one in found} <= set(theorems.STAGES)
+    assert all(one.claim and one.source and (ROOT / one.file).is_file() for one in found)
+
+
+def test_the_evidence_of_a_theorem_exists() -> None:
+    for target in set(re.findall(rf"{theorems.REPOSITORY}([\w/.-]+)", theorems.theorems(ROOT))):
+        assert (ROOT / target).exists(), target
+
+
+def planted(folder: Path, page: str, style: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "index.html").write_text(f"<html><body id='top'>{page}</body></html>")
+    (folder / "style.css").write_text(style)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://cdn.example/katex.js"></script>',
+        '<script src="//cdn.example/katex.js"></script>',
+        '<link rel="stylesheet" href="http://cdn.example/a.css">',
+        '<img src="https://example/badge.svg">',
+        '<img src="a.png" srcset="https://example/b.png 2x">',
+        '<p style="background: url(https://example/b.png)"></p>',
+    ],
+)
+def test_a_page_that_loads_from_elsewhere_would_be_found(page: str, tmp_path: Path) -> None:
+    assert len(list(loads_from_elsewhere(planted(tmp_path, page)))) == 1
+
+
+@pytest.mark.parametrize("style", ["@import 'https://x/a.css';", "a { src: url(//fonts.example/a.woff2) }"])
+def test_a_style_that_loads_from_elsewhere_would_be_found(style: str, tmp_path: Path) -> None:
+    assert len(list(loads_from_elsewhere(planted(tmp_path, "", style)))) == 1
+
+
+def test_links_to_other_machines_are_no_loads_and_links_inside_are_followed(tmp_path: Path) -> None:
+    right = '<a href="https://example/">x</a><a href="#top">y</a><a href="index.html#top">z</a>'
+    assert faults(planted(tmp_path / "right", right)) == []
+    wrong = '<a href="gone.html">x</a><a href="#gone">y</a><a href="index.html#gone">z</a>'
+    assert len(list(dead_links(planted(tmp_path / "wrong", wrong)))) == 3
+
+
+def test_a_folder_without_a_site_is_no_site(tmp_path: Path) -> None:
+    assert len(faults(tmp_path)) == 1
+
+
+def test_the_fonts_of_formulas_are_complete() -> None:
+    style = (DOCS / "_static" / "katex" / "katex.min.css").read_text()
+    fonts = re.findall(r"url\(([^)]*)\)", style)
+    assert len(fonts) == 20
+    assert all((DOCS / "_static" / "katex" / font).is_file() for font in fonts)
