@@ -13,7 +13,9 @@ from dovetail.cli.main import app
 from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
 from dovetail.pipeline.run import run
 from dovetail.plan.with_dummies import plan_with_dummies
+from dovetail.plan.with_user_dummies import plan_with_user_dummies
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 TABLE = pl.DataFrame({"id": range(600), "answer": ["no", "yes", "yes"] * 200})
 ASKED: dict[str, Any] = {
@@ -22,6 +24,7 @@ ASKED: dict[str, Any] = {
     "data": {"private": "answer", "categories": ["no", "yes", "maybe"], "person": "id"},
     "promise": {"trust": "shuffler", "epsilon": 1.0, "delta": 1e-6},
 }
+USERS = {"trust": "users", "epsilon": 1.0, "delta": 1e-6, "honest": 500}
 
 
 def test_a_release_draws_its_dummies_once_and_says_who_is_trusted(tmp_path: Path) -> None:
@@ -59,7 +62,11 @@ def test_local_noise_may_lie_underneath_in_a_rehearsal() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"promise": {"trust": "users", "epsilon": 1.0}}, "not available"),
+        ({"promise": {"trust": "users"}}, "give both or neither"),
+        ({"promise": {"trust": "users", "epsilon": 1.0, "honest": 40}}, r"\[promise\] `honest` must be at least 12"),
+        ({"promise": USERS, "randomize": {"randomizer": "krr", "epsilon": 1.0}}, "people send their answers as they"),
+        ({"promise": USERS, "data": {"private": "answer", "lower": 0.0, "upper": 1.0}}, "is for categories"),
+        ({"promise": USERS, "mode": "rehearsal", "attack": {}}, r'does not go with \[promise\] trust = "users"'),
         ({"promise": {"trust": "shuffler"}}, "give both or neither"),
         ({"promise": {"epsilon": 1.0}}, "give both or neither"),
         ({"promise": {"trust": "local"}}, r"\[randomize\] is missing"),
@@ -104,3 +111,47 @@ def test_the_least_epsilon_reaches_the_error() -> None:
     plan = plan_with_dummies(n=10_000, k=4, error=0.001, delta=1e-6)
     assert plan.accuracy.error95 <= 0.001
     assert plan_with_dummies(n=10_000, k=4, epsilon=0.98 * plan.dummies.epsilon, delta=1e-6).accuracy.error95 > 0.001
+
+
+def test_a_release_with_dummies_of_people_says_whom_it_counts_on(tmp_path: Path) -> None:
+    asked = {**ASKED, "promise": USERS}
+    first, again = (run(asked, table=TABLE, ledger=tmp_path) for _ in range(2))
+    assert first.sanitized.equals(again.sanitized) and first.release["releases"] == again.release["releases"] == 1
+    assert 650 < first.sanitized.height < 800  # 600 answers, and dummies with probability 0.25
+    central = first.evaluation.central
+    assert (central.trust, central.honest_n, central.colluding) == ("users", 500, float("inf"))
+    assert 0.999 < central.epsilon <= 1.0 and central.all < 0.95
+    document = first.document()
+    assert document["central"]["trust"] == "users" and document["local"]["epsilon"] == "inf"
+    assert any("counts on 500 honest ones" in line for line in document["assumptions"])
+    other = run({**asked, "promise": {**USERS, "honest": 400}}, table=TABLE, ledger=tmp_path / "other")
+    assert other.sanitized.height > 650 and other.evaluation.central.honest_n == 400
+    with pytest.raises(UnsupportedError, match="released"):  # another rate is another release
+        run({**asked, "promise": {**USERS, "honest": 400}}, table=TABLE, ledger=tmp_path)
+
+
+def test_what_is_planned_for_people_is_what_run_promises(tmp_path: Path) -> None:
+    out = tmp_path / "plan.toml"
+    words = ["plan", "--question", "frequency", "--k", "3", "--n", "600", "--epsilon", "1", "--delta", "1e-6"]
+    words += ["--trust", "users", "--honest", "500"]
+    done = CliRunner().invoke(app, [*words, "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    plan = json.loads(done.stdout)
+    assert plan["trust"] == "users" and plan["epsilon0"] == "inf" and plan["most_messages_per_person"] == 2
+    assert 'trust = "users"' in out.read_text() and "honest = 500" in out.read_text()
+    report = run({**ASKED, "promise": USERS, "mode": "rehearsal", "seed": 1}, table=TABLE)
+    assert report.evaluation.central.epsilon == plan["epsilon"]
+    assert report.evaluation.estimates.overall.standard_error == pytest.approx([plan["standard_error"]] * 3)
+    shown = CliRunner().invoke(app, words)
+    text = " ".join(shown.stdout.replace("│", " ").split())
+    assert "who does not send takes noise away" in text and "at most 2, 1.26 on average" in text
+    with pytest.raises(ParameterError, match=r"`honest` must be at least 123 for 3 values .* got 10"):
+        plan_with_user_dummies(n=600, k=3, epsilon=1.0, delta=1e-6, honest=10)
+
+
+def test_local_noise_does_not_lie_under_dummies_of_people() -> None:
+    with pytest.raises(ParameterError, match="go without local noise"):
+        dt.Collection.of(
+            TABLE, private="answer", categories=["no", "yes", "maybe"], randomizer=dt.KRR(k=3, epsilon=1.0),
+            dummies=UserDummies(3, 0.25),
+        )  # fmt: skip

@@ -9,6 +9,10 @@ from .closed_form.dummies import (
     dummies_guarantee as dummies_guarantee,
 )
 from .closed_form.guess import guess_bound as guess_bound
+from .closed_form.user_dummies import (
+    user_dummies_for as user_dummies_for,
+    user_dummies_guarantee as user_dummies_guarantee,
+)
 from .closed_form.memoization import memoized_guarantee as memoized_guarantee
 from .compose import Composition as Composition, composed_delta as composed_delta
 from .composition.shuffled_round import ShuffledRound as ShuffledRound

@@ -257,6 +257,8 @@ class CentralDP:
         delta = upward(self.delta)
         if self.trust == "shuffler":
             return self._lines_of_dummies(delta)
+        if self.trust == "users":
+            return self._lines_of_user_dummies(delta)
         people = f"{self.honest_n:,} of them" if self.honest_n < self.n else "all of them"
         return (
             f"honest shuffler, all {self.n:,} people honest: ({upward(self.all)}, {delta})-differential privacy",
@@ -276,6 +278,14 @@ class CentralDP:
             f"analyst {whom}",
             "if the shuffler adds dummies once and as specified and keeps their numbers and its randomness secret",
             f"shuffler and analyst together read {left}",
+        )
+
+    def _lines_of_user_dummies(self, delta: str) -> tuple[str, str, str]:
+        return (
+            f"people add the noise: ({upward(self.honest)}, {delta})-differential privacy against the analyst, if "
+            f"{self.honest_n:,} of {self.n:,} people are honest and their answers and dummies arrive",
+            "and if the shuffler takes at most two messages of a person, mixes them, and tells nobody whose they are",
+            "shuffler and analyst together read every answer; there is no local promise",
         )
 
     def __str__(self) -> str:

@@ -21,6 +21,9 @@ from .local import (
 from .median import estimate_median as estimate_median
 from .mixture import estimate_mixture as estimate_mixture
 from .simplex import project_to_simplex as project_to_simplex
-from .with_dummies import estimate_with_dummies as estimate_with_dummies
+from .with_dummies import (
+    estimate_with_dummies as estimate_with_dummies,
+    estimate_with_user_dummies as estimate_with_user_dummies,
+)
 
 __all__: list[str]

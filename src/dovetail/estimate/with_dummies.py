@@ -1,4 +1,4 @@
-"""Shares of the symbols behind a batch to which the shuffler has added dummies."""
+"""Shares of the symbols behind a batch with dummies, which the shuffler has added or people have sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 
 def estimate_with_dummies(
@@ -61,6 +62,51 @@ def estimate_with_dummies(
         stretch = float(one[0] - one[-1])  # 1 / (p - q)
     shares = project_shares(value)
     noise = local / people + dummies.variance * (stretch / people) ** 2
+    return Estimate(
+        value=value,
+        standard_error=np.sqrt(noise),
+        n=people,
+        population_error=np.sqrt(noise + shares * (1.0 - shares) / people),
+    )
+
+
+def estimate_with_user_dummies(
+    dummies: UserDummies, batch: ArrayLike, *, n: int, honest: int | None = None
+) -> Estimate:
+    r"""Shares (k,) of the symbols among n people who send dummies themselves, with standard errors.
+
+    .. math:: \hat f = \frac{h}{n} - \frac{\mathrm{rate}}{k}, \qquad
+              \mathrm{se}^2 = \frac{1}{n}\, \frac{\mathrm{rate}}{k} \Bigl(1 - \frac{\mathrm{rate}}{k}\Bigr)
+
+    The same for frequent and rare symbols. A malicious person shifts a count by at most the cap, two.
+
+    Parameters
+    ----------
+    batch : int array
+        Messages in any order.
+    n : int
+        People behind the batch, one symbol each.
+    honest : int, optional
+        Of them, who send dummies; default all.
+
+    Raises
+    ------
+    DataError
+        For a batch that n people with these dummies cannot have sent.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies = UserDummies(k=3, rate=0.3)
+    >>> batch = dummies.add([0] * 700 + [2] * 300, rng=simulation(1))
+    >>> estimate_with_user_dummies(dummies, batch, n=1000).value.round(2).tolist()
+    [0.7, 0.0, 0.3]
+    """
+    people = whole("n", n, least=1)
+    dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
+    value = dummies.counts(batch, people) / people
+    shares = project_shares(value)
+    noise = np.full(dummies.k, dummies.variance(people) / people**2)
     return Estimate(
         value=value,
         standard_error=np.sqrt(noise),

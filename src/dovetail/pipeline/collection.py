@@ -22,7 +22,9 @@ from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
 from dovetail.pipeline.files.table import Survey, as_text, read_survey
+from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.uniform import Uniform
 
@@ -36,7 +38,7 @@ class Origin:
     terms: bytes
     randomizer: FrequencyRandomizer | NumericRandomizer
     fit: Fit
-    dummies: Dummies | None = None
+    dummies: Dummies | UserDummies | None = None
     classes: EpsilonClasses | None = None
 
 
@@ -58,8 +60,8 @@ class Collection:
         Which public columns the groups are made of: what attackers know, and what an order guarantee is about.
     delta : float strictly between 0 and 1
         Of the central guarantee.
-    dummies : Dummies, optional
-        What the shuffler adds, where it is trusted with the noise.
+    dummies : Dummies or UserDummies, optional
+        What the shuffler adds, where it is trusted with the noise, or what people send themselves.
     classes : EpsilonClasses, optional
         Who has which epsilon, where a public column says so; `randomizer` is that of the largest one then.
     honest : int, optional
@@ -96,7 +98,7 @@ class Collection:
     fit: Fit | None = None
     groups: GroupsSection | None = None
     delta: float = 1e-6
-    dummies: Dummies | None = None
+    dummies: Dummies | UserDummies | None = None
     classes: EpsilonClasses | None = None
     honest: int | None = None
     private: str = "value"
@@ -112,6 +114,8 @@ class Collection:
             whole("honest", self.honest, least=1, most=self.survey.n)
         if self.dummies is not None and not getattr(self.randomizer, "names_values", False):
             raise ParameterError("`dummies` need reports that are symbols: use dt.KRR, or no local noise.")
+        if isinstance(self.dummies, UserDummies) and not isinstance(self.randomizer, OpenAnswers):
+            raise ParameterError("`dummies` that people send go without local noise: nothing is promised of both.")
 
     @classmethod
     def of(
@@ -126,7 +130,7 @@ class Collection:
         categories: Sequence[str] | None = None,
         missing: str = "refuse",
         delta: float = 1e-6,
-        dummies: Dummies | None = None,
+        dummies: Dummies | UserDummies | None = None,
         honest: int | None = None,
         title: str = "",
         rng: Entropy | None = None,
@@ -190,6 +194,13 @@ class Collection:
         if self.classes is None:
             return ()
         return self.classes.promises(self.survey.public, delta=self.delta, honest=self.honest)
+
+    @property
+    def most_dummies(self) -> int:
+        """The most dummies among the released reports."""
+        if isinstance(self.dummies, UserDummies):
+            return self.n
+        return 0 if self.dummies is None else 2 * self.dummies.k * self.dummies.reach
 
     @cached_property
     def shuffler(self) -> Shuffler:

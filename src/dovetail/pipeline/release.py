@@ -177,7 +177,7 @@ def _request(collection: Collection) -> ReleaseRequest:
         alpha=shuffler.guarantee.alpha,
         n=survey.n,
         shuffler=shuffler.name,
-        dummies=0 if collection.dummies is None else 2 * collection.dummies.k * collection.dummies.reach,
+        dummies=collection.most_dummies,
     )
 
 

@@ -13,6 +13,8 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail_protocol.symbols import size
+from dovetail_protocol.wire.message import planned_bytes
 
 LARGEST_EPSILON = 20.0  # beyond it counts are all but exact
 
@@ -35,6 +37,16 @@ class DummiesPlan:
     dummies: Dummies
     central: CentralDP
     accuracy: Accuracy
+
+    @property
+    def asked(self) -> float:
+        """The epsilon that a configuration asks for."""
+        return self.dummies.epsilon
+
+    @property
+    def message_bytes(self) -> int:
+        """Of one message on its way to the shuffler, whatever it says."""
+        return planned_bytes(size(self.dummies.k))
 
     @property
     def messages(self) -> int:
@@ -64,6 +76,7 @@ class DummiesPlan:
             "dummies_per_value": self.dummies.reach,
             "dummies": self.dummies.k * self.dummies.reach,
             "messages": self.messages,
+            "message_bytes": self.message_bytes,
             "report_bits": max(1, (self.dummies.k - 1).bit_length()),
         }
 

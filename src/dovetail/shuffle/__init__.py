@@ -3,7 +3,7 @@
 What a batch says about values is in `estimate`.
 
 The shufflers, `Groups` and `load_shuffler` are names of `dovetail` itself. Here: `best_order`, a reference order of
-small sensitivity, and `Dummies`, which a trusted shuffler adds.
+small sensitivity, `Dummies`, which a trusted shuffler adds, and `UserDummies`, which people send.
 """
 
 import lazy_loader

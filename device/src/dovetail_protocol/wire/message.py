@@ -27,6 +27,7 @@ MAGIC = b"DVTL"
 _HEAD = len(MAGIC) + 1 + 32 + 4
 _ID, _KEY, _SIGNATURE = 16, 32, 64
 _OUTER = _ID + _KEY + _SIGNATURE
+_PLAIN = 1 + 2  # version, public group
 
 Kind = Literal["malformed", "version", "campaign", "round", "seal", "signature", "content"]
 
@@ -62,6 +63,11 @@ def wire_bytes(campaign: Campaign) -> int:
     return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + inner_bytes(campaign)
 
 
+def planned_bytes(report_bytes: int, suite: str = "x25519") -> int:
+    """Length of every message of a campaign whose reports have so many bytes, before there is one."""
+    return _HEAD + OVERHEAD[suite] + _OUTER + OVERHEAD[suite] + _PLAIN + report_bytes
+
+
 def inner_bytes(campaign: Campaign) -> int:
     """Length of every report sealed to the analyzer."""
     return OVERHEAD[campaign.analyzer.suite] + plain_bytes(campaign)
@@ -69,7 +75,7 @@ def inner_bytes(campaign: Campaign) -> int:
 
 def plain_bytes(campaign: Campaign) -> int:
     """Length of every report as the analyzer opens it."""
-    return 1 + 2 + campaign.mechanism.report_bytes
+    return _PLAIN + campaign.mechanism.report_bytes
 
 
 def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:

@@ -13,9 +13,8 @@ from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import tell
-from dovetail.cli.planning.plan_dummies import plan_for_the_shuffler
+from dovetail.cli.planning.plan_dummies import plan_dummies
 from dovetail.core.display.losses import guess_in_words, upward
-from dovetail.core.errors import UnsupportedError
 from dovetail.report.number_format import ABSENT
 from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
 
@@ -71,7 +70,10 @@ class Targets:
     ] = None
     trust: Annotated[
         Literal["local", "shuffler", "users"],
-        typer.Option(help="Who makes the noise: every person alone (local), or a shuffler that adds dummies."),
+        typer.Option(
+            help="Who makes the noise: every person alone (local), a shuffler that adds dummies, or people who send "
+            "dummies (users)."
+        ),
     ] = "local"
     shares: Annotated[
         Literal["any", "flat"],
@@ -106,10 +108,8 @@ def _plan(
     check_places(csv=csv, plot=plot, out=out, force=force)
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
     trust = asked["trust"]
-    if trust == "users":
-        raise UnsupportedError("dummies that devices send are not available: use --trust shuffler or local.")
-    if trust == "shuffler":
-        plan_for_the_shuffler({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
+    if trust != "local":
+        plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
         return
     del asked["trust"]
     from dovetail.account.clones.binomial_tail import without_compiled_loops

@@ -85,7 +85,11 @@ def _estimate(
     if table.height == 0:
         raise DataError(f"{reports}: the table has no rows.")
     made = _made(reports, options.told(settings))
-    for key, what in (("dummies", "dummies of the shuffler"), ("classes", "reports of different epsilons")):
+    for key, what in (
+        ("dummies", "dummies of the shuffler"),
+        ("user_dummies", "dummies of people"),
+        ("classes", "reports of different epsilons"),
+    ):
         if made.get(key):
             raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")
     known, randomizer = made.get("categories"), _randomizer(made)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.account.closed_form.user_dummies import user_dummies_for
 from dovetail.core.entropy import Entropy, simulation, system_entropy
 from dovetail.core.errors import ConfigError, DataError, ParameterError
 from dovetail.core.registries import SHUFFLERS
@@ -30,6 +31,7 @@ from dovetail.pipeline.config.sections import (
 from dovetail.pipeline.files.table import Survey, read_survey
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.groups.neighbours import refuse_rounded_apart
 
@@ -48,7 +50,7 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         raise ConfigError(f"`promise.honest` must be at most the {survey.n:,} people of the table, got {honest:,}.")
     randomizer = build_randomizer(settings.randomize, settings.data, survey.categories)
     fit = fit_of(settings.shuffle, survey.n)
-    dummies = build_dummies(settings, survey.categories)
+    dummies = build_dummies(settings, survey.categories, n=survey.n)
     classes = build_classes(settings.randomize, survey.categories)
     return Collection(
         survey,
@@ -82,13 +84,16 @@ def fit_beside(section: ShuffleSection, public: pl.DataFrame, *, n: int) -> Shuf
     return fit_of(section, n)(public)
 
 
-def build_dummies(settings: RunConfig, categories: tuple[str, ...] | None) -> Dummies | None:
-    """What the shuffler adds, where it is trusted with the noise."""
-    promise = settings.promise
-    if promise.trust != "shuffler" or promise.epsilon is None:
+def build_dummies(settings: RunConfig, categories: tuple[str, ...] | None, *, n: int) -> Dummies | UserDummies | None:
+    """What the shuffler adds, where it is trusted with the noise, or what people send, where they are."""
+    promise, k = settings.promise, len(categories or ())
+    if promise.epsilon is None:
         return None
     try:
-        return Dummies(len(categories or ()), promise.epsilon, promise.delta)
+        if promise.trust == "users":
+            honest = n if promise.honest is None else promise.honest
+            return user_dummies_for(k=k, epsilon=promise.epsilon, delta=promise.delta, honest=honest)
+        return Dummies(k, promise.epsilon, promise.delta)
     except ParameterError as error:
         raise ConfigError(f"[promise] {error}") from None
 
@@ -182,6 +187,8 @@ def terms(settings: RunConfig) -> bytes:
     }  # fmt: skip
     if settings.promise.trust != "local":
         chosen["promise"] |= settings.promise.model_dump(mode="json", include={"trust", "epsilon", "delta"})
+    if settings.promise.trust == "users":
+        chosen["promise"]["honest"] = settings.promise.honest  # decides how many dummies each person sends
     read = {name: path for name, path in files.items() if path and name not in files_of(shuffle, of_streams=True)}
     digests = [_digest(path) for path in read.values()]  # a stream's are read with it
     return json.dumps(chosen, sort_keys=True).encode() + b"".join(digests)

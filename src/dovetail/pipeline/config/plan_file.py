@@ -10,8 +10,13 @@ from tomlkit.items import Table
 from dovetail.core.errors import OutputError
 from dovetail.plan.planner import CollectionPlan
 from dovetail.plan.with_dummies import DummiesPlan
+from dovetail.plan.with_user_dummies import UserDummiesPlan
 
 _FILL_IN = "FILL IN"
+_TRUSTED = {
+    "shuffler": "the shuffler adds the noise; with the analyst it reads every answer",
+    "users": "people add the noise together; shuffler and analyst together read every answer",
+}
 MOST_LISTED = 20  # categories that are written out to be replaced
 
 
@@ -31,8 +36,8 @@ def plan_toml(plan: CollectionPlan) -> str:
     return tomlkit.dumps(document)
 
 
-def dummies_toml(plan: DummiesPlan) -> str:
-    """The same for a plan that trusts the shuffler with the noise."""
+def dummies_toml(plan: DummiesPlan | UserDummiesPlan) -> str:
+    """The same for a plan that trusts the shuffler, or people together, with the noise."""
     document = tomlkit.document()
     document.add(tomlkit.comment("A plan. Replace what says FILL IN, then: dovetail run THIS_FILE"))
     document.add("schema_version", tomlkit.item(1))
@@ -41,13 +46,16 @@ def dummies_toml(plan: DummiesPlan) -> str:
     data = _table(path=f"{_FILL_IN}.csv", private=_FILL_IN, categories=names)
     data["categories"].comment(f"exactly {plan.dummies.k:,} values, known beforehand and not read off the table")
     document.add("data", data)
-    promise = _table(trust="shuffler", epsilon=plan.dummies.epsilon, delta=plan.dummies.delta)
-    promise["trust"].comment("the shuffler adds the noise; with the analyst it reads every answer")
+    promise = _table(trust=plan.central.trust, epsilon=plan.asked, delta=plan.central.delta)
+    promise["trust"].comment(_TRUSTED[plan.central.trust])
+    if isinstance(plan, UserDummiesPlan):
+        promise.add("honest", tomlkit.item(plan.central.honest_n))
+        promise["honest"].comment(f"of {plan.n:,} people: so many answers and dummies have to arrive")
     document.add("promise", promise)
     return tomlkit.dumps(document)
 
 
-def write_dummies_plan(plan: DummiesPlan, place: Path) -> None:
+def write_dummies_plan(plan: DummiesPlan | UserDummiesPlan, place: Path) -> None:
     """Write `dummies_toml`."""
     _write(dummies_toml(plan), place)
 

@@ -96,11 +96,15 @@ class RunConfig(Section):
         """Whether what is collected fits to who makes the noise."""
         if self.promise.trust == "local":
             if self.randomize is None:
-                raise ValueError('[randomize] is missing: without local noise, set [promise] trust = "shuffler"')
+                raise ValueError(
+                    '[randomize] is missing: without local noise, set [promise] trust = "shuffler" or "users"'
+                )
             return
-        needs = '[promise] trust = "shuffler"'
+        needs = f'[promise] trust = "{self.promise.trust}"'
         if self.data.numeric:
             raise ValueError(f"{needs} is for categories: group the numbers, or trust nobody with them")
+        if self.promise.trust == "users" and self.randomize is not None:
+            raise ValueError(f"{needs} goes without [randomize]: people send their answers as they are")
         if self.randomize is not None and self.randomize.randomizer != "krr":
             raise ValueError(f'{needs} goes without [randomize], or with randomizer "krr" as a second layer')
         for place, given in {
@@ -117,7 +121,7 @@ class RunConfig(Section):
         if self.randomize is None or self.randomize.by is None:
             return
         for place, given in {
-            '[promise] trust = "shuffler"': self.promise.trust == "shuffler",
+            f'[promise] trust = "{self.promise.trust}"': self.promise.trust != "local",
             "[data] time": self.data.time is not None,
             f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform",
             "[shuffle] compare": bool(self.shuffle.compare),

@@ -321,7 +321,8 @@ class PromiseSection(Section):
     """What the central guarantee is stated for, and who makes the noise that it rests on.
 
     `trust`: "local", every person's own report; "shuffler", which adds dummies so that the batch is
-    (`epsilon`, `delta`)-private, and reads every answer together with the analyst.
+    (`epsilon`, `delta`)-private, and reads every answer together with the analyst; "users", who send dummies
+    themselves, so that it is as long as `honest` of them do (default: all).
     """
 
     trust: Literal["local", "shuffler", "users"] = "local"
@@ -333,12 +334,10 @@ class PromiseSection(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.trust == "users":
+        if (self.trust == "local") != (self.epsilon is None):
             raise ValueError(
-                '`trust` "users", dummies that devices send, is not available: use "shuffler" or "local"'
+                '`epsilon` is what the dummies of `trust` = "shuffler" or "users" promise: give both or neither'
             )
-        if (self.trust == "shuffler") != (self.epsilon is not None):
-            raise ValueError('`epsilon` is what the dummies of `trust` = "shuffler" promise: give both or neither')
         if self.spread is not None and self.cap is None:
             raise ValueError("`spread` divides what `cap` pays for among so many rounds: set `cap` too")
         return self

@@ -10,9 +10,12 @@ import polars as pl
 
 from dovetail import __version__
 from dovetail.account.closed_form.dummies import dummies_guarantee
+from dovetail.account.closed_form.user_dummies import user_dummies_guarantee
+from dovetail.core.estimate import Estimate
+from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Reports
 from dovetail.estimate.mixture import estimate_mixture
-from dovetail.estimate.with_dummies import estimate_with_dummies
+from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.sections import EstimateSection
@@ -25,8 +28,10 @@ from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 NOT_WITH_DUMMIES = Missing("the shuffler adds dummies, whose promise holds against any knowledge")
+NOT_WITH_USER_DUMMIES = Missing("people send dummies, whose promise holds against any knowledge")
 NOT_WITH_CLASSES = Missing("people have different epsilons")
 WEIGHTED = {
     "name": "weighted",
@@ -71,6 +76,8 @@ def evaluate(
 
 def unmeasured_of(collection: Collection) -> Missing | None:
     """Why attacks and local estimates are not measured for a collection; None where they are."""
+    if isinstance(collection.dummies, UserDummies):
+        return NOT_WITH_USER_DUMMIES
     if collection.dummies is not None:
         return NOT_WITH_DUMMIES
     return None if collection.classes is None else NOT_WITH_CLASSES
@@ -104,29 +111,40 @@ def _described(collection: Collection) -> dict[str, Any]:
         return {"classes": {"by": classes.column, "epsilons": dict(classes.epsilons)}}
     if dummies is None:
         return {}
+    if isinstance(dummies, UserDummies):
+        return {"user_dummies": {"rate": dummies.rate, "people": collection.n, "honest": collection.honest}}
     return {"dummies": {"epsilon": dummies.epsilon, "delta": dummies.delta, "people": collection.n}}
 
 
 def _with_dummies(
-    collection: Collection, dummies: Dummies, batch: Reports, *, truth: Any, provenance: str
+    collection: Collection, dummies: Dummies | UserDummies, batch: Reports, *, truth: Any, provenance: str
 ) -> Evaluation:
     """All that is known of a batch with dummies: who has to be trusted differs, and so do errors and promises."""
-    randomizer, n = collection.randomizer, collection.n
-    layer = randomizer if isinstance(randomizer, KRR) else None
-    promise = dummies_guarantee(
-        dummies, n=n, delta=collection.delta, randomizer=layer, honest=collection.honest
-    ).drawn_from(provenance)
-    shares = estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
-    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / n]
-    everybody = shares_of(shares, collection.categories or [], true)
+    promise, shares = _dummies_promise(collection, dummies, batch)
+    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / collection.n]
+    everybody, unmeasured = shares_of(shares, collection.categories or [], true), unmeasured_of(collection)
+    assert unmeasured is not None
     return Evaluation(
         shuffler=collection.shuffler.name,
-        local=randomizer.guarantee.drawn_from(provenance),
-        central=promise,
+        local=collection.randomizer.guarantee.drawn_from(provenance),
+        central=promise.drawn_from(provenance),
         order=order_evaluation(collection.shuffler, provenance=provenance),
-        leakage=NOT_WITH_DUMMIES,
-        estimates=Estimates("share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], better=NOT_WITH_DUMMIES),
+        leakage=unmeasured,
+        estimates=Estimates("share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], better=unmeasured),
     )
+
+
+def _dummies_promise(
+    collection: Collection, dummies: Dummies | UserDummies, batch: Reports
+) -> tuple[CentralDP, Estimate]:
+    """What a batch with dummies promises, and the shares behind it."""
+    n, honest, delta = collection.n, collection.honest, collection.delta
+    if isinstance(dummies, UserDummies):
+        promise = user_dummies_guarantee(dummies, n=n, delta=delta, honest=honest)
+        return promise, estimate_with_user_dummies(dummies, batch, n=n, honest=honest)
+    layer = collection.randomizer if isinstance(collection.randomizer, KRR) else None
+    promise = dummies_guarantee(dummies, n=n, delta=delta, randomizer=layer, honest=honest)
+    return promise, estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
 
 
 def privacy_report(

@@ -11,6 +11,12 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.collection import Collection
 from dovetail.report.document import BayesLeakage, Evaluation
 from dovetail.report.number_format import upward
+from dovetail.shuffle.dummies.user_dummies import UserDummies
+
+MIXES = {
+    "shuffler": " It adds dummies of every answer.",
+    "users": " It takes at most two messages of a person.",
+}
 
 
 def collection_document(collection: Collection) -> dict[str, Any]:
@@ -55,7 +61,15 @@ def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) ->
         else "Each person sends exactly one report, randomized independently with the epsilon of her class.",
         _known_beforehand(collection),
     ]
-    if collection.dummies is not None:
+    if isinstance(collection.dummies, UserDummies):
+        lines[0] = "Each person sends exactly one answer, and a dummy beside it by chance alone."
+        lines.append(
+            "People are trusted with the noise together: the promise counts on "
+            f"{collection.honest or collection.n:,} honest ones whose answers and dummies arrive, each by itself; "
+            "with fewer of them it is weaker. The shuffler takes at most two messages of a person, mixes them, and "
+            "tells nobody whose they are."
+        )
+    elif collection.dummies is not None:
         lines[0] = "Each person sends exactly one report."
         lines.append(
             "The shuffler is trusted with the noise: it draws the dummies once, from the operating system, as "
@@ -103,13 +117,14 @@ def _classes(collection: Collection) -> list[str]:
 def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     local, central = evaluation.local, evaluation.central
-    dummies = isinstance(central, CentralDP) and central.trust == "shuffler"
+    trust = central.trust if isinstance(central, CentralDP) else "local"
     bare = isinf(local.epsilon)
     alpha = evaluation.order.guarantee.alpha
     return (
         {
             "stage": "randomize",
             "what": "Each device sends its answer as it is, under the analyst's key."
+            + (" By chance it sends a uniform symbol as a second message." if trust == "users" else "")
             if bare
             else f"Each device answers through {randomizer.name}, on its own, before anything is sent.",
             "guarantee": "no local promise"
@@ -120,7 +135,7 @@ def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRando
         {
             "stage": "shuffle",
             "what": f"The batch is reordered by {evaluation.shuffler}; the shuffler never looks at the reports."
-            + (" It adds dummies of every answer." if dummies else ""),
+            + MIXES.get(trust, ""),
             "guarantee": "no order promise" if alpha == float("inf") else f"order privacy alpha = {upward(alpha)}",
             "theorem": "; ".join(
                 [evaluation.order.guarantee.source] + ([central.source] if isinstance(central, CentralDP) else [])

@@ -121,8 +121,15 @@ def amplifies(block: Document) -> bool:
     return upward(block["epsilon"]) != upward(block["colluding"])
 
 
+def has_dummies(block: Document) -> bool:
+    """Whether a central guarantee rests on dummies, of the shuffler or of people."""
+    return missing_reason(block) is None and block.get("trust") in ("shuffler", "users")
+
+
 def adversary_of_dummies(block: Document) -> str:
-    """Against whom the noise of a trusted shuffler protects."""
+    """Against whom dummies protect."""
+    if block.get("trust") == "users":
+        return "the analyst and all others together"
     return "the analyst with any number of participants" if block["honest_n"] == 1 else "the analyst"
 
 
@@ -134,6 +141,11 @@ def honesty_assumption(block: Document) -> str:
             "the shuffler adds its dummies once, as specified, and keeps their numbers and its randomness secret"
         )
         return dummies if honest == 1 else f"{dummies}, and {honest:,} of {n:,} people are honest"
+    if block.get("trust") == "users":
+        return (
+            f"{honest:,} of {n:,} people are honest and their answers and dummies arrive, and the shuffler takes at "
+            "most two messages of a person, mixes them and tells nobody whose they are"
+        )
     whom = f"all {n:,} people" if honest == n else f"{honest:,} of the {n:,} people"
     return f"the shuffler and {whom} it mixes are honest"
 

@@ -12,7 +12,13 @@ from dovetail.report.number_format import (
     percent,
     upward,
 )
-from dovetail.report.sections.sentences import adversary_of_dummies, amplifies, honesty_assumption, is_stream
+from dovetail.report.sections.sentences import (
+    adversary_of_dummies,
+    amplifies,
+    has_dummies,
+    honesty_assumption,
+    is_stream,
+)
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -32,10 +38,14 @@ def _setting(document: Document) -> Iterator[str]:
         rounds = document["rounds"]
         who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
     yield f"{who}, one private column: {collection['private']} ({kind})."
-    if _trusts_the_shuffler(document) and not math.isfinite(float(document["local"]["epsilon"])):
+    if has_dummies(document["central"]) and not math.isfinite(float(document["local"]["epsilon"])):
+        mixes = {
+            "shuffler": "the shuffler mixes them, adds dummies of every answer",
+            "users": "by chance with a dummy beside them, the shuffler mixes all messages",
+        }[document["central"]["trust"]]
         yield (
-            "Answers leave their owners without noise; the shuffler mixes them, adds dummies of every answer, and "
-            "the shares are then estimated. Shuffler and analyst together read every answer."
+            f"Answers leave their owners without noise; {mixes}, and the shares are then estimated. Shuffler and "
+            "analyst together read every answer."
         )
         return
     yield (
@@ -60,7 +70,7 @@ def _promises(document: Document) -> Iterator[str]:
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
         yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
-    elif _trusts_the_shuffler(document):
+    elif has_dummies(central):
         yield (
             f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against "
             f"{adversary_of_dummies(central)}, if {honesty_assumption(central)}."
@@ -71,11 +81,6 @@ def _promises(document: Document) -> Iterator[str]:
             f"This is release {release['number']} of {release['releases']} about these people; "
             f"all of them together promise ε = {upward(release['total_epsilon'])} for one person's reports."
         )
-
-
-def _trusts_the_shuffler(document: Document) -> bool:
-    central = document["central"]
-    return missing_reason(central) is None and central.get("trust") == "shuffler"
 
 
 def _learned(document: Document) -> Iterator[str]:

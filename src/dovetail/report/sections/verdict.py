@@ -13,6 +13,7 @@ from dovetail.report.sections.sentences import (
     attack_sentence,
     guess_gain,
     guess_sentence,
+    has_dummies,
     honesty_assumption,
     is_stream,
 )
@@ -60,7 +61,7 @@ def grade(epsilon: float) -> str:
 def _promised(document: Document) -> VerdictLine:
     central, local = document["central"], _local(document)
     alone = f"ε = {upward(local)} for {_single(document)}, whoever cheats"
-    if missing_reason(central) is None and central.get("trust") == "shuffler":
+    if has_dummies(central):
         return _promised_by_dummies(document, local)
     lead = "A release with these settings would promise " if document["mode"] == "rehearsal" else ""
     if missing_reason(central) is not None or not amplifies(central):
@@ -78,8 +79,9 @@ def _promised_by_dummies(document: Document, local: float) -> VerdictLine:
     central = document["central"]
     left = "read every answer: no local promise" if math.isinf(local) else f"are left with ε = {upward(local)}"
     would = " would hold" if document["mode"] == "rehearsal" else ""
+    adds = "People add" if central["trust"] == "users" else "The shuffler adds"
     text = (
-        f"The shuffler adds the noise: ε = {upward(central['epsilon'])} with δ = {upward(central['delta'])}{would} "
+        f"{adds} the noise: ε = {upward(central['epsilon'])} with δ = {upward(central['delta'])}{would} "
         f"against {adversary_of_dummies(central)}, if {honesty_assumption(central)}. Shuffler and analyst together "
         f"{left}."
     )
@@ -132,7 +134,7 @@ def _advice(document: Document) -> str:
 
 def _steps(document: Document) -> Iterator[str]:
     central, local, estimates = document["central"], _local(document), document["estimates"]
-    if local > REASONABLE and (missing_reason(central) is not None or central.get("trust") != "shuffler"):
+    if local > REASONABLE and not has_dummies(central):
         yield f"Lower the ε of one report: with {upward(local)} it is all but an open answer."
     if missing_reason(central) is None and float(central["delta"]) * central["n"] >= 1.0:
         yield f"Lower δ: it is not below 1/n = {upward(1.0 / central['n'])}."

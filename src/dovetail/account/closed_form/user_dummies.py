@@ -1,0 +1,226 @@
+"""What dummies promise that people send themselves, and how often each has to send one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dovetail.account.threshold_search import bracket_root, log_ratio
+from dovetail.core.bracket import Bracket
+from dovetail.core.checks import privacy_budget, refuse, share, whole
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.guarantee import CentralDP
+from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail_protocol.wire.sent_dummies import SCALE
+
+SOURCE = "Dummies that people send, uniform symbols with a probability (docs/theory/accuracy.md, section C3)"
+METHOD = "dummies of people"
+MOST_PEOPLE = 10**9
+MOST_EPSILON = 20.0
+BLOCKS = 48  # of the likely numbers of dummies, each counted at its lower end, and a quarter as many of the others
+TOLERANCE = 1e-5  # relative, of what is searched for
+UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
+SLIP = 1e-12  # relative, of the tails that are subtracted from each other
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UserDummiesLaw:
+    r"""What a batch tells of one of its people, with the dummies of h honest ones, hers included.
+
+    .. math:: \delta(\epsilon) = k\, E_M\left[\frac{E (A - e^\epsilon B)_+}{M + 1}\right], \qquad
+              M \sim \mathrm{Bin}(h, \mathrm{rate}), \quad (A, B) \sim \mathrm{multinomial}(M + 1; \tfrac1k, \tfrac1k)
+
+    Equality for every data set: her message lies uniformly among M + 1 uniform ones. The inner term falls in M, so
+    blocks of M are counted at their lower ends, and what lies below all blocks at 1.
+
+    Parameters
+    ----------
+    k, honest : int
+    rate : float
+    """
+
+    k: int
+    honest: int
+    rate: float
+
+    def delta(self, epsilon: float) -> float:
+        """Upper end of delta at `epsilon`, at least 0."""
+        starts, masses, missing = self._blocks
+        inside = float(masses @ np.array([inner_delta(self.k, int(m), epsilon) for m in starts]))
+        return min(1.0, (missing + inside) * UP)
+
+    def delta_lower(self, epsilon: float) -> float:
+        """The same from below: blocks count at their upper ends, and what is missing not at all."""
+        starts, masses, _ = self._blocks
+        ends = np.append(starts[1:] - 1.0, starts[-1] + 2.0 * (starts[-1] - starts[0]) + 1.0)
+        each = [inner_delta(self.k, int(min(m, self.honest)), epsilon, slip=-SLIP) for m in ends]
+        return float(masses @ np.array(each)) / UP
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon found that keeps `delta`; infinite where none up to 20 does."""
+        if self.delta(MOST_EPSILON) > delta:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        return self._bracket(self.delta, delta)[1]
+
+    def epsilon_lower(self, delta: float) -> float:
+        """An epsilon that the theorem's own value is not below."""
+        return 0.0 if self.delta_lower(0.0) <= delta else self._bracket(self.delta_lower, delta)[0]
+
+    def _bracket(self, curve: Callable[[float], float], delta: float) -> tuple[float, float]:
+        slack = math.log(1.0 / delta)
+        guess = 2.0 * math.sqrt(slack * self.k / (self.honest * self.rate + 1.0))
+        return bracket_root(
+            lambda e: log_ratio(curve(e), delta), min(guess, 0.5 * MOST_EPSILON),
+            steepness=2.0 * slack + 1.0, most=MOST_EPSILON, tolerance=TOLERANCE,
+        )  # fmt: skip
+
+    @cached_property
+    def _blocks(self) -> tuple[Reals, Reals, float]:
+        """Lower ends of the blocks of M, their probabilities, and what lies outside all of them (Bernstein)."""
+        if self.rate == 1.0:
+            return np.array([float(self.honest)]), np.ones(1), 0.0
+        mean, spread = self.honest * self.rate, self.honest * self.rate * (1.0 - self.rate)
+        reach = math.sqrt(2.0 * 47.0 * spread) + 32.0
+        first, last = max(0, math.floor(mean - reach)), min(self.honest, math.ceil(mean + reach))
+        law = binom.pmf(np.arange(first, last + 1), self.honest, self.rate)
+        middle = np.linspace(mean - 4.0 * math.sqrt(spread), mean + 4.0 * math.sqrt(spread), BLOCKS) - first
+        outer = np.linspace(0.0, 1.0, BLOCKS // 8)
+        cuts = np.concatenate([outer * middle[0], middle, middle[-1] + outer * (law.size - middle[-1])])
+        edges = np.unique(np.clip(cuts, 0, law.size).round().astype(np.int64))
+        return first + edges[:-1].astype(np.float64), np.add.reduceat(law, edges[:-1]), 1e-20
+
+
+def inner_delta(k: int, dummies: int, epsilon: float, *, slip: float = SLIP) -> float:
+    r"""The inner term for a known number of dummies, rounded up (down for a negative `slip`).
+
+    .. math:: \frac{k}{m} E (A - e^\epsilon B)_+ , \quad m = M + 1, \quad B \sim \mathrm{Bin}(m, \tfrac1k), \quad
+              A \mid B \sim \mathrm{Bin}(m - B, \tfrac1{k - 1})
+
+    >>> round(inner_delta(4, 0, 1.0), 9), f"{inner_delta(1000, 43_000, 1.0):.1e}"
+    (1.0, '9.3e-07')
+    """
+    m, factor = dummies + 1, math.exp(epsilon)
+    reach = math.sqrt(2.0 * 47.0 * m / k) + 32.0
+    b = np.arange(max(0, math.floor(m / k - reach)), min(m, math.ceil(m / k + reach)) + 1, dtype=np.float64)
+    mass, left = binom.pmf(b, m, 1.0 / k), m - b
+    bar = factor * b  # A above it counts
+    if k == 2:
+        gain = np.maximum(left - bar, 0.0)
+    else:
+        above, q = np.floor(bar), 1.0 / (k - 1)
+        tail = np.where(left > 0, left * q * binom.sf(above - 1.0, np.maximum(left - 1.0, 0.0), q), 0.0)
+        gain = np.maximum(tail * (1.0 + slip) - bar * binom.sf(above, left, q) * (1.0 - slip), 0.0)
+    outside = 1e-20 * k if slip > 0.0 else 0.0  # (A - E B)_+ is at most m
+    return min(1.0, k / m * float(mass @ gain) * (UP if slip > 0.0 else 1.0 / UP) + outside)
+
+
+def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> UserDummies:
+    """The dummies that make a batch (epsilon, delta)-private where at least `honest` people send theirs.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+    epsilon : float, above 0, at most 20, nats
+    delta : float, above 0, below 1
+    honest : int, up to 1e9
+        People whose symbol and whose dummies arrive; set it below the number that is expected: each who drops out
+        takes noise away.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, and where so few people cannot hide anybody with two messages each.
+
+    Examples
+    --------
+    >>> round(user_dummies_for(k=1000, epsilon=1.0, delta=1e-6, honest=100_000).rate, 3)
+    0.427
+    """
+    symbols, wanted = whole("k", k, least=2, most=1 << 24), privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
+    if not (slack := share("delta", delta)) > 0.0:
+        raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
+    people = whole("honest", honest, least=1, most=MOST_PEOPLE)
+    floor = least_dummies(symbols, wanted * (1.0 - 2.0 * TOLERANCE), slack)
+    if people < floor:
+        raise refuse(
+            "honest",
+            f"at least {floor:,} for {symbols:,} values at epsilon {wanted:g} and delta {slack:g}, with two messages "
+            "a person",
+            people,
+        )
+    tighter = wanted * (1.0 - 2.0 * TOLERANCE)  # so that the promise that is found again is not above what is asked
+    _, rate = bracket_root(
+        lambda x: log_ratio(UserDummiesLaw(symbols, people, x).delta(tighter), slack), 1.01 * floor / people,
+        steepness=math.log(1.0 / slack) + 0.5, most=1.0, tolerance=TOLERANCE,
+    )  # fmt: skip
+    return UserDummies(symbols, math.ceil(rate * SCALE) / SCALE)
+
+
+def least_dummies(k: int, epsilon: float, delta: float) -> int:
+    """The least number of dummies found that hides a person: as many honest people have to send one at least."""
+    low, high = 0, 16
+    while inner_delta(k, high, epsilon) > delta:
+        low, high = high, 2 * high
+        if high > 1 << 40:
+            raise refuse("epsilon", "larger: dummies of people cannot be so many", epsilon)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if inner_delta(k, middle, epsilon) <= delta else (middle, high)
+    return high
+
+
+def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest: int | None = None) -> CentralDP:
+    """What a batch with dummies of its people promises, and against whom.
+
+    It holds against the analyst and everybody else together, if at least `honest` people follow the protocol and both
+    their symbol and their dummies arrive, and the shuffler mixes the messages and tells nobody whose they are. A
+    malicious person can only add what hides the others better, and shift a count by the cap of two. Shuffler and
+    analyst together read every answer: there is no local promise.
+
+    Parameters
+    ----------
+    n : int
+        People whose messages are in the batch; public.
+    honest : int, optional
+        Of them; default all.
+
+    Raises
+    ------
+    UnsupportedError
+        Where no epsilon keeps delta: too few of them are honest.
+
+    Examples
+    --------
+    >>> dummies = user_dummies_for(k=16, epsilon=1.0, delta=1e-6, honest=90_000)
+    >>> promise = user_dummies_guarantee(dummies, n=100_000, delta=1e-6, honest=90_000)
+    >>> promise.trust, 0.999 < promise.honest <= 1.0, round(promise.all, 2), promise.colluding
+    ('users', True, 0.95, inf)
+
+    Source
+    ------
+    docs/theory/accuracy.md, section C3.
+    """
+    people, slack = whole("n", n, least=1, most=MOST_PEOPLE), share("delta", delta)
+    if not slack > 0.0:
+        raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
+    trusted = people if honest is None else whole("honest", honest, least=1, most=people)
+    law = UserDummiesLaw(dummies.k, trusted, dummies.rate)
+    some = law.epsilon(slack)
+    if math.isinf(some):
+        raise UnsupportedError(
+            f"no epsilon up to {MOST_EPSILON:g} keeps delta {slack:g} with the dummies of {trusted:,} honest people."
+        )
+    every = some if trusted == people else min(some, UserDummiesLaw(dummies.k, people, dummies.rate).epsilon(slack))
+    return CentralDP(
+        all=every, honest=some, colluding=math.inf, delta=slack, n=people, honest_n=trusted, method=METHOD,
+        source=SOURCE, numeric=Bracket(min(some, law.epsilon_lower(slack)), some), attack_lower=0.0, trust="users",
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Dummies of people against every collection of a few of them: nobody's promise is exceeded, and all are reached."""
+
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+
+from dovetail.account.closed_form.user_dummies import UserDummiesLaw, inner_delta
+
+Law = dict[tuple[int, ...], float]
+
+
+def grown(law: Law, row: np.ndarray) -> Law:
+    """The histogram with one more message, or none (the last entry of the row)."""
+    found: Law = {}
+    for key, mass in law.items():
+        for symbol, more in enumerate(row):
+            one = key if symbol == len(key) else (*key[:symbol], key[symbol] + 1, *key[symbol + 1 :])
+            found[one] = found.get(one, 0.0) + mass * float(more)
+    return found
+
+
+def released(values: tuple[int, ...], k: int, rate: float, *, honest: int) -> Law:
+    """The law of the histogram of people with these values, of whom the first so many send dummies."""
+    law: Law = {tuple(np.bincount(values, minlength=k).tolist()): 1.0}
+    dummy = np.append(np.full(k, rate / k), 1.0 - rate)
+    for _ in range(honest):
+        law = grown(law, dummy)
+    return law
+
+
+def hockey_stick(p: Law, q: Law, factor: float) -> float:
+    return sum(max(0.0, mass - factor * q.get(key, 0.0)) for key, mass in p.items())
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 4), (3, 3), (4, 2)])
+@pytest.mark.parametrize("rate", [0.25, 0.75, 1.0])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_no_collection_exceeds_the_promise_and_all_of_them_reach_it(
+    k: int, n: int, rate: float, missing: int
+) -> None:
+    for epsilon in (0.0, 0.3, 0.8, 1.5):
+        bound = UserDummiesLaw(k, n - missing, rate).delta(epsilon)
+        for values in product(range(k), repeat=n):
+            for other in range(1, k):
+                there = ((values[0] + other) % k, *values[1:])
+                p, q = (released(held, k, rate, honest=n - missing) for held in (values, there))
+                exact = hockey_stick(p, q, exp(epsilon))
+                assert exact <= bound
+                assert exact == pytest.approx(bound, rel=1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_inner_term_is_the_sum_over_all_outcomes_and_falls(k: int) -> None:
+    before = 2.0
+    for dummies in range(7):
+        m, exact = dummies + 1, 0.0
+        for drawn in product(range(k), repeat=m):
+            exact += max(0.0, drawn.count(0) - exp(0.4) * drawn.count(1)) * k / m / k**m
+        found = inner_delta(k, dummies, 0.4)
+        assert exact <= found <= exact * (1 + 1e-8) + 1e-15
+        assert inner_delta(k, dummies, 0.4, slip=-1e-12) <= exact * (1 + 1e-12)
+        assert found <= before + 1e-12
+        before = found
