@@ -91,14 +91,31 @@ class ShuffleRule:
 
 
 @dataclass(frozen=True)
+class DummiesRule:
+    """What the shuffler adds to every batch where it is trusted with the noise, beside the local one.
+
+    epsilon, delta : of one batch, against the analyzer. reach : dummies of each symbol on average, by which a
+    shuffler that would add others is known before it takes a report.
+    """
+
+    epsilon: float
+    delta: float
+    reach: int
+
+
+@dataclass(frozen=True)
 class Promise:
-    """What the promise assumes: delta, honest people, dishonest ones, who may send, and one device's budget."""
+    """What the promise assumes: delta, honest people, dishonest ones, who may send, and one device's budget.
+
+    trust : "local" or "shuffler", whoever makes the noise that the promise of a batch rests on.
+    """
 
     delta: float
     assumed_honest: int | None
     assumed_dishonest: int
     authentication: str  # "roster" | "none"
     device_budget: float  # nats a device spends on this campaign at most
+    trust: str = "local"
 
 
 @dataclass(frozen=True)
@@ -125,6 +142,7 @@ class Campaign:
     handed_over: tuple[HandOver, ...]  # from the first owner to this one; empty if there was one only
     digest: bytes  # 32 bytes
     signed: bytes  # the file
+    dummies: DummiesRule | None = None
 
     @property
     def rounds_mix(self) -> bool:
@@ -224,6 +242,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         handed_over=read_hand_overs(body),
         digest=sha256(body).digest(),
         signed=signed,
+        dummies=_dummies(top.section("dummies", optional=True)),
     )
     keys.finish()
     asked.finish()
@@ -305,6 +324,18 @@ def _hex(found: str | None) -> str | None:
     return found
 
 
+def _dummies(section: Section) -> DummiesRule | None:
+    if not section:
+        return None
+    rule = DummiesRule(
+        epsilon=section.positive("epsilon"),
+        delta=section.probability("delta"),
+        reach=section.whole("reach", least=1),
+    )
+    section.finish()
+    return rule
+
+
 def _promise(section: Section, epsilon: float) -> Promise:
     promise = Promise(
         delta=section.probability("delta"),
@@ -312,6 +343,7 @@ def _promise(section: Section, epsilon: float) -> Promise:
         assumed_dishonest=section.whole("assumed_dishonest", least=0, default=0),
         authentication=section.choice("authentication", ("roster", "none"), default="roster"),
         device_budget=section.positive("device_budget"),
+        trust=section.choice("trust", ("local", "shuffler"), default="local"),
     )
     section.finish()
     if promise.device_budget < epsilon:
@@ -353,6 +385,10 @@ def _agree(campaign: Campaign, suite: str) -> None:
         raise ConfigError('order privacy releases roster slots: use small = "wait" or "drop" and late = "refuse".')
     if campaign.order_private and campaign.promise.authentication == "none":
         raise ConfigError('order privacy needs a roster: use authentication = "roster".')
+    if (campaign.promise.trust == "shuffler") != (campaign.dummies is not None):
+        raise ConfigError('`promise.trust` = "shuffler" and the section [dummies] go together: give both or neither.')
+    if campaign.dummies and (campaign.mechanism.name != "krr" or campaign.groups or campaign.order_private):
+        raise ConfigError("[dummies] go with the randomizer krr and a uniform shuffle, without public [groups].")
     start, expires = campaign.schedule.start, campaign.expires
     if start is not None and expires is not None and expires <= start:
         raise ConfigError(f"`expires` = {expires.isoformat()} is before the first round.")

@@ -31,19 +31,29 @@ class Header:
     """What a batch says of itself.
 
     dropped : valid reports of these rounds that are not in the batch, by reason, as the campaign's rules have it.
+    people, dummies : where the shuffler adds dummies: entries of devices, and the law of the others, as numerator,
+        denominator and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
     """
 
     campaign: str  # id
     digest: str  # of the campaign file, hex
     batch: str  # hex, 32 characters
     rounds: tuple[int, ...]
-    count: int  # entries, from as many distinct devices
+    count: int  # entries, from as many distinct devices where there are no dummies
     sha256: str  # of the body, hex
     dropped: dict[str, int]
+    people: int | None = None
+    dummies: tuple[int, int, int] | None = None
+
+    @property
+    def devices(self) -> int:
+        """Entries from distinct devices."""
+        return self.count if self.people is None else self.people
 
     def sign(self, key: SigningKey) -> bytes:
         """Everything before the body."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
+        said = {name: value for name, value in asdict(self).items() if value is not None}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
         head = MAGIC + bytes([VERSION]) + len(text).to_bytes(4, "big") + text
         return head + key.sign(_DOMAIN + head)
 
@@ -60,8 +70,9 @@ class Header:
         """The header before its signature is checked: to find out which campaign it speaks of."""
         try:
             found = json.loads(head[PREFIX:-SIGNATURE])
-            header = cls(**{**found, "rounds": tuple(found["rounds"])})
-        except (ValueError, KeyError, TypeError, RecursionError):
+            law = None if found.get("dummies") is None else tuple(found["dummies"])
+            header = cls(**{**found, "rounds": tuple(found["rounds"]), "dummies": law})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Rejected("malformed", "the header of the batch cannot be read.") from None
         if not header._sound():
             raise Rejected("malformed", "the header of the batch holds something else than it should.")
@@ -78,7 +89,14 @@ class Header:
             and _whole(self.count, 0)
             and isinstance(self.dropped, dict)
             and all(_whole(number, 0) for number in self.dropped.values())
+            and self._sound_dummies()
         )
+
+    def _sound_dummies(self) -> bool:
+        if self.people is None or self.dummies is None:
+            return self.people is None and self.dummies is None
+        law = len(self.dummies) == 3 and all(_whole(number, 1) for number in self.dummies)
+        return law and _whole(self.people, 0) and self.people <= self.count
 
 
 def _hex(text: object, length: int) -> bool:

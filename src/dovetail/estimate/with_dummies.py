@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import whole
 from dovetail.core.errors import ParameterError
@@ -52,21 +52,28 @@ def estimate_with_dummies(
     people = whole("n", n, least=1)
     counts = dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
-    value, local, stretch = counts / people, np.zeros(dummies.k), 1.0
+    return shares_of_counts(dummies, counts, n=people, randomizer=randomizer)
+
+
+def shares_of_counts(
+    dummies: Dummies, counts: NDArray[np.float64], *, n: int, randomizer: FrequencyRandomizer | None = None
+) -> Estimate:
+    """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
+    value, local, stretch = counts / n, np.zeros(dummies.k), 1.0
     if randomizer is not None:
         if not randomizer.names_values or randomizer.k != dummies.k:
             raise ParameterError(f"`randomizer` must report one of these {dummies.k:,} symbols, got {randomizer!r}.")
-        value = randomizer.invert(counts, people)
+        value = randomizer.invert(counts, n)
         local = randomizer.variance(project_shares(value))
         one = randomizer.invert(np.eye(1, dummies.k)[0], 1)
         stretch = float(one[0] - one[-1])  # 1 / (p - q)
     shares = project_shares(value)
-    noise = local / people + dummies.variance * (stretch / people) ** 2
+    noise = local / n + dummies.variance * (stretch / n) ** 2
     return Estimate(
         value=value,
         standard_error=np.sqrt(noise),
-        n=people,
-        population_error=np.sqrt(noise + shares * (1.0 - shares) / people),
+        n=n,
+        population_error=np.sqrt(noise + shares * (1.0 - shares) / n),
     )
 
 

@@ -17,7 +17,7 @@ from dovetail.collect.campaign.draft_campaign import require_device_form
 from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.registries import RANDOMIZERS
-from dovetail_protocol.budget import cost, decimal_at_least
+from dovetail_protocol.budget import affordable, cost, decimal_at_least
 
 Section = dict[str, Any]
 
@@ -157,6 +157,12 @@ class PromiseOptions:
     device_budget: Annotated[
         float | None, typer.Option(help="What a device spends at most, nats; default epsilon times the rounds.")
     ] = None
+    dummies: Annotated[
+        float | None,
+        typer.Option(
+            help="Trust the shuffler with the noise: it adds dummies, so that all rounds together keep this epsilon."
+        ),
+    ] = None
     open: Annotated[bool, typer.Option("--open", help="No roster: anybody may send; promises less.")] = False
 
     def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
@@ -168,7 +174,22 @@ class PromiseOptions:
             "assumed_dishonest": as_whole(self.dishonest),
             "authentication": "none" if self.open else "roster",
             "device_budget": every_round if self.device_budget is None else self.device_budget,
+            **({} if self.dummies is None else {"trust": "shuffler"}),
         }
+
+    def dummies_section(self, randomizer: Section, promise: Section, *, rounds: int) -> Section:
+        """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together."""
+        if self.dummies is None:
+            return {}
+        if randomizer["name"] != "krr":
+            raise ParameterError("--dummies go with the randomizer krr: give --categories or --k.")
+        from dovetail.account.closed_form.dummies import dummies_for_rounds
+
+        most = min(rounds, affordable(promise["device_budget"], randomizer["epsilon"]))
+        found = dummies_for_rounds(
+            k=randomizer["k"], epsilon=self.dummies, delta=promise["delta"], rounds=max(1, most)
+        )
+        return {"epsilon": found.epsilon, "delta": found.delta, "reach": found.reach}
 
 
 @dataclass(frozen=True)

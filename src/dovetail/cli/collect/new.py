@@ -36,6 +36,7 @@ COMMENTS = {
     "rounds": "Each device sends at most one report a round.",
     "batch": "What leaves the shuffler: `minimum` signed reports at least; of fewer valid ones nothing is shown.",
     "shuffle": "Who sent which report is forgotten.",
+    "dummies": "What the shuffler adds to each batch, of every answer; it and its secrecy are trusted.",
     "promise": "What the promise to people assumes, and what one device spends at most (nats).",
     "keys": "Public keys of the roles; secret ones never leave their machines.",
     "endpoints": "Where devices send.",
@@ -79,13 +80,16 @@ def _new(
     --owner owner.key.pub --shuffler shuffler.key.pub --analyzer analyzer.key.pub --http http://127.0.0.1:8401
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
+    mechanism = randomizer.section(settings)
+    promised = promise.section(epsilon=randomizer.epsilon, rounds=schedule["count"], minimum=rule["minimum"])
     sections = {
-        "randomizer": randomizer.section(settings),
+        "randomizer": mechanism,
         "groups": groups.section(),
         "rounds": schedule,
         "batch": rule,
         "shuffle": {"shuffler": "uniform"},
-        "promise": promise.section(epsilon=randomizer.epsilon, rounds=schedule["count"], minimum=rule["minimum"]),
+        "dummies": promise.dummies_section(mechanism, promised, rounds=schedule["count"]),
+        "promise": promised,
         "keys": keys.section(),
         "endpoints": endpoints.section(),
     }

@@ -84,7 +84,7 @@ class Analyzer:
                 raise Rejected("round", str(error)) from None
         self.metrics.record_batch(counted, time.monotonic() - started)
         _LOG.info("batch counted", campaign=header.campaign, round=header.rounds[-1], batch=header.batch,
-                  count=header.count, accepted=counted.batch.n)  # fmt: skip
+                  count=header.devices, accepted=counted.batch.n)  # fmt: skip
         return "counted"
 
     def answers(self, campaign: str) -> CampaignAnswers:

@@ -21,9 +21,10 @@ from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_reports
 from dovetail.collect.analyzer.unseal import OpenedReports, VersionOpeners, unseal
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.campaign.added_dummies import added_dummies, law_of
 from dovetail.collect.clock import minute
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
-from dovetail.core.errors import StorageError
+from dovetail.core.errors import DataError, StorageError
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.wire.message import Rejected
@@ -99,8 +100,21 @@ def check_header(header: Header, campaign: Campaign) -> None:
         raise Rejected("round", f"{campaign.id} has the rounds 1 to {campaign.schedule.count}.")
     if len(header.rounds) > 1 and not campaign.rounds_mix:
         raise Rejected("round", f"the rounds of {campaign.id} never share a batch.")
-    if not campaign.batch.minimum <= header.count <= MOST_REPORTS:
+    check_dummies(header, campaign)
+    if not (campaign.batch.minimum <= header.devices and header.count <= MOST_REPORTS):
         raise Rejected("content", f"a batch of {campaign.id} has at least {campaign.batch.minimum} reports.")
+
+
+def check_dummies(header: Header, campaign: Campaign) -> None:
+    """Rejected where the shuffler adds no dummies to a campaign that asks for them, others, or unasked."""
+    asked = added_dummies(campaign)
+    if (None if asked is None else law_of(asked)) != header.dummies:
+        raise Rejected("content", f"the shuffler of {campaign.id} adds no dummies, or others than the campaign says.")
+    if asked is not None:
+        try:
+            asked.people(header.count, header.devices)
+        except DataError as error:
+            raise Rejected("content", str(error)) from None
 
 
 def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) -> CountedBatch:
@@ -126,10 +140,14 @@ def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) 
         tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
-    n = add_tallies(tallies.values()).n
+    extra = header.count - header.devices  # dummies, which are never malformed
+    n = max(0, add_tallies(tallies.values()).n - extra)
+    crowd = min(crowds.values(), default=0)
+    if extra:
+        crowd = n if len(crowds) == 1 else 0  # dummies hide reports of their own version alone
     batch = BatchRecord(
-        header.batch, campaign.id, header.digest, header.rounds, header.count, n, minute(now), dict(kinds),
-        smallest=min(crowds.values(), default=0),
+        header.batch, campaign.id, header.digest, header.rounds, header.devices, n, minute(now), dict(kinds),
+        smallest=crowd,
     )  # fmt: skip
     return CountedBatch(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dovetail.collect.analyzer.unseal import VersionOpeners
+from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
@@ -36,6 +37,7 @@ class AnalyzerCampaigns:
                 require_same_terms(older, newer)
         for campaign in found:
             shuffle_section(campaign)
+            added_dummies(campaign)
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
                     f"the campaign {campaign.id}, version {campaign.version}, is sealed to another key than these."

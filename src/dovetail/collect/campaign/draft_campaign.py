@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.core.errors import ConfigError
 from dovetail.core.registries import RANDOMIZERS
@@ -19,6 +20,7 @@ def draft_campaign(body: bytes) -> Campaign:
         require_device_form(name)
     campaign = draft(body)
     shuffle_section(campaign)
+    added_dummies(campaign)
     return campaign
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dovetail.account.compose import Composition
+from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
@@ -119,6 +120,7 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
         CampaignFact(
             "all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")
         ),
+        *_dummies(campaign),
         CampaignFact("rounds", _rounds(campaign)),
         CampaignFact("batches", _batches(campaign)),
         CampaignFact("order", _order(campaign)),
@@ -159,10 +161,24 @@ def _central_words(campaign: Campaign, central: CentralDP | Composition | Missin
     if central.epsilon is None:
         return "nothing beyond single reports"
     groups = ", if public groups are of one size" if campaign.groups else ""
+    groups = ", among the shuffler's dummies" if campaign.dummies else groups
     return (
         f"epsilon {upward(central.epsilon)} at delta {upward(central.delta)} for {of}, shuffled{groups}: "
         f"the odds about one person shift by a factor of at most {odds(central.epsilon)}"
     )
+
+
+def _dummies(campaign: Campaign) -> list[CampaignFact]:
+    """Who is trusted with what, where the shuffler makes the noise."""
+    dummies = added_dummies(campaign)
+    if dummies is None:
+        return []
+    words = (
+        f"the shuffler adds the noise: about {dummies.reach:,} dummies of each answer to every batch. What is "
+        "promised of batches holds against the analyzer, if it adds them once and as specified and keeps their "
+        f"numbers and its randomness secret. They put a count off by {dummies.variance**0.5:.3g} (standard deviation)"
+    )
+    return [CampaignFact("trust", words)]
 
 
 def _rounds(campaign: Campaign) -> str:
@@ -222,14 +238,20 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
     found = []
     if minimum < SMALL:
         found.append(f"a batch of {minimum:,} hides little and estimates little; take a minimum of {SMALL} or more")
-    if epsilon >= STRONG:
+    if epsilon >= STRONG and campaign.dummies:
+        found.append(
+            f"shuffler and analyzer together read nearly every answer: one report has epsilon {upward(epsilon)}; who "
+            "takes part trusts the shuffler"
+        )
+    elif epsilon >= STRONG:
         found.append(
             f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
         )
     found += delta_notes(promised.delta, minimum)
     if promised.authentication == "none":
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
-    if promised.assumed_honest is None and not promised.assumed_dishonest and not campaign.order_private:
+    amplified = not campaign.order_private and not campaign.dummies
+    if promised.assumed_honest is None and not promised.assumed_dishonest and amplified:
         found.append("everybody is assumed honest; state `assumed_dishonest` to promise less but surely")
     if campaign.groups:
         found.append(

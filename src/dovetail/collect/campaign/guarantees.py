@@ -17,6 +17,7 @@ from math import log
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds, guarantee_with_dummies
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
@@ -134,10 +135,12 @@ def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) ->
 def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarantee:
     """The central guarantee of one batch, or why there is none."""
     honest, why = honest_people(campaign, released), reason_without_central(campaign, [released])
-    if why is None and honest < 2:
+    if why is None and honest < 2 and campaign.dummies is None:
         why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
     if why is not None:
         return BatchGuarantee(released, honest, Missing(why))
+    if campaign.dummies is not None:
+        return BatchGuarantee(released, honest, guarantee_with_dummies(campaign, n=released.n, honest=honest))
     randomizer = from_device(campaign.mechanism)
     return BatchGuarantee(released, honest, _central(randomizer, released.crowd, honest, campaign.promise.delta))
 
@@ -156,7 +159,8 @@ def reason_without_central(campaign: Campaign, released: Sequence[ReleasedBatch]
             "amplification is quoted for uniform shuffles of people who can stand for each other in the order, by an "
             "analyzer that has the public table and the released batch"
         )
-    if campaign.order_private and any(each.smallest < each.n for each in released):
+    fixed = campaign.order_private or campaign.dummies is not None
+    if fixed and any(each.smallest < each.n for each in released):
         return MIXED_VERSIONS
     if campaign.promise.authentication == "none":
         return "anybody may send any number of reports, so that distinct people are not assured"
@@ -178,6 +182,8 @@ def compose_batches(
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
     if most == 1:
         return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central
+    if campaign.dummies is not None:
+        return guarantee_of_rounds(campaign, n=min(each.n for each in released), rounds=most)
     if len(set(sizes)) > FEW:
         sizes = _fewer(sizes)
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))

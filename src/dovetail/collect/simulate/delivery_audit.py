@@ -43,7 +43,7 @@ class AuditResult:
     crowded : int
         Reports beyond one for each device and batch.
     changed : int
-        Batches that were sent again with other bytes.
+        Batches that were sent again with other bytes, or hold other numbers of reports and dummies than they state.
     overspent : int
         Devices that have sent more reports than their budget pays for.
     """
@@ -117,7 +117,7 @@ class DeliveryAudit:
     def members(self) -> Iterator[tuple[Header, list[Envelope]]]:
         """Each batch that was handed over with the envelopes of its reports: who is in it."""
         for header, body in self._batches.values():
-            yield header, [self._by_inner[inner] for inner in self._entries(body)]
+            yield header, [self._by_inner[inner] for inner in self._entries(body) if inner in self._by_inner]
 
     def count_miscounted(self, counted: AnalyzerStore) -> int:
         """Batches that the analyzer has not counted as they are: once, whole, and with every report valid."""
@@ -126,10 +126,10 @@ class DeliveryAudit:
         for id, batch in known.items():
             if id in self._batches:
                 header, body = self._batches[id]
-                n = len(self._entries(body))
+                entries, n = len(self._entries(body)), header.devices
                 valid = sum(part.n for part in counted.tallies(self.campaign.id, id))
                 found = (batch.count, batch.n, valid, batch.rounds, batch.rejected)
-                wrong += found != (n, n, n, header.rounds, {})
+                wrong += found != (n, n, entries, header.rounds, {})
         return wrong
 
     def count_uncounted(self, counted: AnalyzerStore) -> int:
@@ -141,7 +141,8 @@ class DeliveryAudit:
 
         Within the retention period: a store that has forgotten which reports came cannot be asked any more.
         """
-        batches = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
+        every = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
+        batches = {id: self._without_dummies(entries) for id, entries in every.items()}
         batched = Counter(map(self._report, (inner for entries in batches.values() for inner in entries)))
         waiting = Counter(map(self._report, self._waiting(store, link_keys)))
         reports = {envelope.report_id: envelope for envelope in self._envelopes.values()}
@@ -163,13 +164,26 @@ class DeliveryAudit:
             doubled=places.total() - len(places.keys() & reports.keys()),
             second=self._count_second(reports),
             crowded=sum(len(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
-            changed=len(self._changed),
+            changed=len(self._changed) + self._count_misstated(),
             overspent=sum(count > self.campaign.affordable for count in owners.values()),
         )
 
     def _report(self, inner: bytes) -> bytes:
         """The id of the report in an inner envelope, or the envelope itself if nobody has sent it."""
         return self._by_inner[inner].report_id if inner in self._by_inner else inner
+
+    def _without_dummies(self, entries: list[bytes]) -> list[bytes]:
+        """The entries that devices have sent, where the campaign has dummies: others nobody has sent."""
+        return [inner for inner in entries if inner in self._by_inner] if self.campaign.dummies else entries
+
+    def _count_misstated(self) -> int:
+        """Batches whose header states other numbers than there are."""
+        wrong = 0
+        for header, body in self._batches.values():
+            entries = self._entries(body)
+            wrong += (header.count, header.devices) != (len(entries), len(self._without_dummies(entries)))
+            wrong += len(set(entries)) != len(entries)
+        return wrong
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
         drawn = {(envelope.device.public, envelope.round) for envelope in reports.values()}

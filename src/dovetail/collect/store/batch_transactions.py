@@ -60,7 +60,7 @@ def deliver(connection: Connection, batch: str) -> None:
         raise StorageError(f"the batch {batch} does not wait for delivery.")
     mine = and_(ROUND.c.campaign == campaign, ROUND.c.batch == batch)
     connection.execute(update(ROUND).where(mine).values(state="delivered"))
-    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(state="delivered"))
+    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(state="delivered", header=b""))
     connection.execute(delete(PART).where(PART.c.batch == batch))
 
 

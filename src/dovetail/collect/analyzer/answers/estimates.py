@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from dovetail.collect.analyzer.tallies import (
     CampaignRandomizer,
     add_tallies,
@@ -16,14 +18,16 @@ from dovetail.collect.analyzer.tallies import (
 from dovetail.collect.store.interfaces import GroupTally
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
-from dovetail.core.stages import NumericRandomizer
+from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.estimate.aggregates import QuantileEstimate, estimate_quantile
 from dovetail.estimate.best_mean import BestMean, best_mean
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
 from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
+from dovetail.estimate.with_dummies import shares_of_counts
 from dovetail.pipeline.stream.time_windows import FleetRound, TimeWindow, time_window
+from dovetail.shuffle.dummies.dummies import Dummies
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
@@ -34,6 +38,15 @@ def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
     if isinstance(randomizer, NumericRandomizer):
         return estimate_mean(randomizer, expand_tally(counted))
     return FrequencyEstimator(randomizer).solve(estimator_tally(randomizer, counted))
+
+
+def estimate_among_dummies(
+    randomizer: CampaignRandomizer, counted: GroupTally, dummies: Dummies, *, n: int
+) -> Estimate:
+    """Shares of the symbols of n people, whose tally holds the shuffler's dummies: their mean is subtracted."""
+    assert isinstance(randomizer, FrequencyRandomizer)
+    counts = estimator_tally(randomizer, counted).counts - dummies.reach
+    return shares_of_counts(dummies, counts.astype(np.float64), n=n, randomizer=randomizer)
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,8 @@ class RoundEstimates:
         Valid reports that an estimate must rest on: the campaign's, which the shuffler could not check for validity.
     placed : dict
         Estimates of public groups that come from places in a released order, not from tallies.
+    dummies : Dummies, optional
+        What the shuffler added, and of how many `people` the other reports are.
     """
 
     t: int
@@ -61,10 +76,14 @@ class RoundEstimates:
     tallies: tuple[GroupTally, ...]
     minimum: int
     placed: dict[str, Estimate] = field(default_factory=dict)
+    dummies: Dummies | None = None
+    people: int = 0
 
     @property
     def n(self) -> int:
-        """Valid reports."""
+        """Valid reports of devices."""
+        if self.dummies is not None:
+            return self.people
         return sum(part.n for part in self.tallies)
 
     @property
@@ -80,6 +99,9 @@ class RoundEstimates:
         """
         if self.withheld:
             return {}
+        if self.dummies is not None:
+            all_reports = add_tallies(self.tallies)
+            return {EVERYBODY: estimate_among_dummies(self.randomizer, all_reports, self.dummies, n=self.people)}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
         everybody = {EVERYBODY: add_tallies(parts.values())}
         told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)

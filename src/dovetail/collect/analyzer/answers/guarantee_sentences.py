@@ -76,6 +76,16 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
     if released.crowd < released.n:
         hidden += f", {released.crowd:,} of them in the smallest public group"
     notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
+    if central.trust == "shuffler":
+        whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
+        return GuaranteeSentence(
+            f"{name} (round {released.t:,})",
+            f"ε = {upward(central.epsilon)}",
+            f"The shuffler adds the noise: dummies of every answer among {hidden}{whom}. Whoever sees the batch shifts "
+            f"the odds about one person by a factor of at most {odds(central.epsilon)}, with slack δ = "
+            f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers and its "
+            f"randomness secret.{notes}",
+        )
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",

@@ -8,6 +8,7 @@ from typing import Any
 from dovetail.collect.analyzer.answers.estimates import EVERYBODY, NumericSummary, RoundEstimates, window_estimates
 from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.guarantees import (
     BatchGuarantee,
     CampaignGuarantees,
@@ -152,6 +153,7 @@ class CampaignAnswers:
             "question": campaign.question,
             "randomizer": campaign.mechanism.name,
             "epsilon": campaign.mechanism.epsilon,
+            "trust": campaign.promise.trust,
             "categories": list(campaign.categories),
             "groups": list(campaign.groups),
         }
@@ -207,8 +209,9 @@ class CampaignAnswers:
                 else self._slots.estimates(self.campaign, self._store.reports_by_slot(batch.id))
             )
             self._rounds[batch.id] = RoundEstimates(
-                batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed
-            )
+                batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed,
+                dummies=added_dummies(self.campaign), people=batch.n,
+            )  # fmt: skip
         return self._rounds[batch.id]
 
     def _released(self, batch: BatchRecord) -> ReleasedBatch:

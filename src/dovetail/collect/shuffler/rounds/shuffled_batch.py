@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dovetail.collect.batch import Header
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.link_key_store import RoundKey
+from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import Shuffler
@@ -109,8 +110,12 @@ def build_batch(
     id : of the batch, new; after an error the store may hold a part of it, which is to be abandoned.
     """
     campaign, tags = version.campaign, closed.tags()
-    released = uniform_order(len(tags), rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
-    n = released.order.size
+    dummies = BatchDummies.draw(campaign, closed.round.number, rng)
+    everything = len(tags) + dummies.size
+    released = (
+        uniform_order(everything, rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
+    )
+    n = released.order.size - dummies.size
     batch = OutgoingBatch(id, campaign.id, (closed.round.number,), n, b"", "building")
     if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
         return None
@@ -118,23 +123,28 @@ def build_batch(
         closed.store.abandon_batch(id)
         return None
     digest = sha256()
-    for number, body in enumerate(_parts(closed, tags, released)):
+    for number, body in enumerate(_parts(closed, tags, released, dummies)):
         digest.update(body)
         closed.store.add_part(id, number, body)
     dropped = {"superseded": closed.round.superseded, "same slot": len(tags) - n}
     some = {reason: count for reason, count in dropped.items() if count}
-    header = Header(campaign.id, campaign.digest.hex(), id, rounds, n, digest.hexdigest(), some)
+    header = Header(
+        campaign.id, campaign.digest.hex(), id, rounds, released.order.size, digest.hexdigest(), some,
+        **dummies.stated(n),
+    )  # fmt: skip
     return replace(batch, header=header.sign(version.signing))
 
 
-def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder) -> Iterator[bytes]:
+def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: BatchDummies) -> Iterator[bytes]:
     """The body in released order, in parts of about `_PART` bytes."""
     place, size = 0, 0
     part = list[bytes]()
     for start in range(0, released.order.size, _CHUNK):
-        chosen = [tags[report] for report in released.order[start : start + _CHUNK]]
-        for packed in closed.read_packed(chosen):
-            entry = packed[_KEY + _SLOT :]
+        chosen = released.order[start : start + _CHUNK].tolist()
+        packed = iter(closed.read_packed([tags[report] for report in chosen if report < len(tags)]))
+        for report in chosen:
+            sent = report < len(tags)
+            entry = next(packed)[_KEY + _SLOT :] if sent else dummies.seal(report - len(tags))
             if released.slots is not None:
                 entry = int(released.slots[place]).to_bytes(_SLOT, "big") + entry
             part.append(entry)

@@ -1,0 +1,315 @@
+"""Dummies in the service: drawn once, like reports, stated and checked, subtracted, and gone after delivery."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.statistics import expect_broken, expect_law, expect_mean
+from tests.tiers import tiered
+
+from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.batch import Header, entry_bytes
+from dovetail.collect.campaign.added_dummies import added_dummies, law_of
+from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds
+from dovetail.collect.campaign.explain import explain
+from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
+from dovetail.collect.simulate.faults import FaultRates, MessageFate, Role, SeededChance
+from dovetail.collect.simulate.simulated_devices import SimulatedDevices
+from dovetail.collect.simulate.simulation import Simulation, simulate
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
+from dovetail.core.entropy import Entropy, simulation
+from dovetail.core.errors import ConfigError
+from dovetail.report.document import Missing
+from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
+from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.wire.message import Rejected, inner_bytes, inner_info, plain_bytes
+
+ALL_FAULTS = FaultRates(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
+RULE = {"epsilon": 1.0, "delta": 1e-3, "reach": 13}
+DEVICES, K = 12, 4
+
+
+def tables(*, rounds: int = 2, **changes: Any) -> dict[str, Any]:
+    """A campaign whose shuffler adds dummies to nearly open answers."""
+    own: dict[str, Any] = {
+        "randomizer": {**COMMUTE["randomizer"], "epsilon": 12.0},
+        "rounds": schedule(rounds, grace=60.0),
+        "batch": {"minimum": 10},
+        "promise": {"delta": 1e-2, "trust": "shuffler"},
+        "dummies": RULE,
+    }
+    return COMMUTE | own | changes
+
+
+@cache
+def world(rounds: int = 1) -> ThrowawayCampaign:
+    return ThrowawayCampaign.of(tables(rounds=rounds), DEVICES)
+
+
+class Story:
+    """One round of a campaign whose shuffler dies at one of its operations after the round is over."""
+
+    def __init__(
+        self, dies_at: int = 0, fates: list[MessageFate] | None = None, stores: Any = None, seed: int = 7
+    ) -> None:
+        self._armed, self._left, self.asked, self._fates = False, dies_at, 0, list(fates or [])
+        self.simulation = Simulation(
+            world(),
+            dies=self._dies,
+            fate=self._fate,
+            stores=stores or ("sqlite://", "sqlite://"),
+            rng=simulation(seed),
+        )
+        self.fleet = SimulatedDevices.of(world(), self.simulation.dying, SeededChance(1))
+        self.fleet.report(1, range(DEVICES), self.simulation.network, self.simulation.clock)
+        self._armed = True
+
+    def play(self) -> None:
+        for _ in range(8):
+            self.simulation.pass_time(PERIOD)
+            self.simulation.deliver_late()
+
+    def _dies(self, role: Role) -> bool:
+        if role != "shuffler" or not self._armed:
+            return False
+        self.asked += 1
+        return self.asked == self._left
+
+    def _fate(self, role: Role) -> MessageFate:
+        return self._fates.pop(0) if role == "shuffler" and self._fates else "arrives"
+
+
+def opened(simulation_: Simulation) -> np.ndarray:
+    """The symbols of the only batch that left, in its order."""
+    [(_, body)] = simulation_.audit._batches.values()
+    campaign, length = world().campaign, entry_bytes(world().campaign)
+    assert world().analyzer.opening is not None
+    opener, info = world().analyzer.opening.opener(), inner_info(campaign, 1)
+    plains = [opener.open(body[start : start + length], info) for start in range(0, len(body), length)]
+    assert all(one is not None and len(one) == plain_bytes(campaign) and one[:3] == b"\1\0\0" for one in plains)
+    return np.array([campaign.mechanism.decode(one[3:]) for one in plains if one])
+
+
+# Laws
+
+
+@pytest.mark.parametrize(
+    ("small", "late"),
+    tiered(
+        [(small, late) for small in ("wait", "merge", "drop") for late in ("refuse", "next")],
+        first=lambda case: case == ("merge", "next"),
+    ),
+)
+def test_every_rule_accounts_for_every_report_among_dummies(small: str, late: str) -> None:
+    asked = tables(rounds=2, batch={"minimum": 8, "small": small, "late": late})
+    found = simulate(ThrowawayCampaign.of(asked, 10), faults=ALL_FAULTS, seed=3)
+    assert found.sound and found.verdict.batched >= 8
+    assert sum(result.n for result in found.results) == found.verdict.batched  # people, dummies are not counted
+    assert all((np.abs(each.value - each.truth) * each.n <= RULE["reach"] + 1.5).all() for each in found.results)
+
+
+@pytest.mark.parametrize("dies_at", tiered(range(1, 72), first=lambda at: at in (22, 30, 33)))
+def test_a_crash_between_closing_and_delivery_never_draws_dummies_again(
+    dies_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, drawn, draw = Story(dies_at, ["lost", "unanswered"]), list[int](), BatchDummies.draw
+
+    def noted(campaign: Campaign, round: int, rng: Entropy) -> BatchDummies:
+        [known] = [each for each in story.simulation.store.rounds(campaign.id) if each.number == round]
+        assert known.state in ("open", "held"), "its dummies are drawn, and may have been sent"
+        drawn.append((made := draw(campaign, round, rng)).size)
+        return made
+
+    monkeypatch.setattr(BatchDummies, "draw", noted)
+    story.play()
+    assert story.simulation.crashes["shuffler"] == 1 or dies_at > story.asked
+    assert story.simulation.verdict().sound and story.simulation.audit.count_miscounted(story.simulation.counted) == 0
+    assert len(drawn) <= 2  # the first then belongs to a batch that was abandoned before anything left
+    assert opened(story.simulation).size == DEVICES + drawn[-1]  # one batch, the same bytes whenever it was sent
+    [batch] = CampaignAnswers(world().campaign, story.simulation.counted).batches()
+    assert (batch.count, batch.n, batch.smallest) == (DEVICES, DEVICES, DEVICES)
+
+
+def test_a_batch_that_is_sent_again_has_the_same_dummies() -> None:
+    story = Story(fates=["lost", "repeated", "unanswered"])
+    story.play()
+    assert story.simulation.verdict().changed == 0 and len(story.simulation.audit._batches) == 1
+
+
+def test_dummies_have_their_law_and_look_like_reports(rng: Entropy) -> None:
+    campaign = world().campaign
+    law = added_dummies(campaign)
+    assert law is not None
+    made = [BatchDummies.draw(campaign, 1, rng) for _ in range(4000)]
+    counts = np.bincount(
+        np.concatenate([np.bincount(one._symbols, minlength=K) for one in made]), minlength=2 * law.reach + 1
+    )
+    weights = np.array(law.noise.weights, dtype=np.float64)
+    expect_law(counts, weights / weights.sum())
+    other = np.array(TruncatedGeometric(1, 2, law.reach).weights, dtype=np.float64)
+    expect_broken(counts, other / other.sum())
+    sealed = [made[0].seal(place) for place in range(made[0].size)]
+    assert {len(one) for one in sealed} == {inner_bytes(campaign)} and len(set(sealed)) == len(sealed)
+    assert "_symbols" not in repr(made[0])
+
+
+@pytest.mark.exhaust
+def test_a_place_in_the_batch_does_not_tell_a_dummy_from_a_report() -> None:
+    hit, share = list[float](), list[float]()
+    for seed in range(150):
+        story = Story(seed=seed)
+        story.play()
+        [(_, body)] = story.simulation.audit._batches.values()
+        entries = story.simulation.audit._entries(body)
+        known = [inner in story.simulation.audit._by_inner for inner in entries]
+        hit.append(float(known[0]))
+        share.append(sum(known) / len(known))
+    expect_mean(np.array(hit)[:, None], [float(np.mean(share))])
+
+
+def test_after_delivery_no_table_log_or_metric_holds_their_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    place = tmp_path / "shuffler.sqlite"
+    story = Story(stores=(f"sqlite:///{place}", "sqlite://"))
+    story.play()
+    total = opened(story.simulation).size
+    story.simulation.close()
+    with sqlite3.connect(place) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows = [row for name in names for row in database.execute(f"SELECT * FROM {name}")]
+    found = [cell for row in rows for cell in row]
+    assert total not in found and total - DEVICES not in found and DEVICES in found
+    assert not any(isinstance(cell, bytes) and str(total).encode() in cell and b"{" in cell for cell in found)
+    assert not any(f'"count":{total}'.encode() in path.read_bytes() for path in tmp_path.iterdir())
+    logged = [getattr(record, "fields", {}) for record in caplog.records]
+    assert {fields["count"] for fields in logged if "count" in fields} == {DEVICES}
+    assert not any({total, total - DEVICES} & set(map(_number, fields.values())) for fields in logged)
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else -1
+
+
+# What the analyzer takes, says and subtracts
+
+
+def test_a_shuffler_that_adds_none_or_others_is_noticed() -> None:
+    campaign, stated = world().campaign, law_of(added_dummies(world().campaign) or pytest.fail("no dummies"))
+    story = Story()
+    story.play()
+    [(header, body)] = story.simulation.audit._batches.values()
+    assert (
+        header.dummies == stated and header.people == DEVICES and header.count == len(body) // entry_bytes(campaign)
+    )
+    assert world().shuffler.signing is not None
+    others: list[dict[str, Any]] = [
+        {"dummies": None, "people": None},
+        {"dummies": (stated[0], stated[1], stated[2] + 1)},
+        {"people": header.count},  # a good law, and no dummies
+    ]
+    for place, change in enumerate(others):
+        wrong = replace(header, batch=f"{place:032x}", **change)
+        with pytest.raises(Rejected, match=r"adds no dummies, or others|its shuffler adds others, or none"):
+            story.simulation.analyzer.receive(wrong.sign(world().shuffler.signing) + body)
+    without = ThrowawayCampaign.of(COMMUTE | {"batch": {"minimum": 10}}, DEVICES)
+    assert added_dummies(without.campaign) is None
+    plain_header = replace(header, people=None, dummies=None)
+    assert b"dummies" not in plain_header.sign(world().shuffler.signing)  # what older analyzers read
+
+
+@pytest.mark.parametrize(
+    "change", [{"people": None}, {"dummies": None}, {"people": 10**6}, {"dummies": (1, 2)}, {"dummies": (0, 1, 1)}]
+)
+def test_a_header_states_both_or_neither(change: dict[str, Any]) -> None:
+    key = world().shuffler.signing
+    assert key is not None
+    good = Header("a", "0" * 64, "0" * 32, (1,), 20, "0" * 64, {}, people=10, dummies=(1, 2, 3))
+    assert Header.read(good.sign(key), key.verifying_key()) == good
+    with pytest.raises(Rejected, match="something else than it should"):
+        Header.read(replace(good, **change).sign(key), key.verifying_key())
+
+
+def test_estimates_and_promises_say_whose_noise_it_is() -> None:
+    story = Story()
+    story.play()
+    answers = CampaignAnswers(world().campaign, story.simulation.counted)
+    [each] = answers.rounds()
+    counts = np.bincount(opened(story.simulation), minlength=K) - RULE["reach"]
+    np.testing.assert_allclose(
+        each.by_group[""].value, counts / DEVICES, atol=1e-3
+    )  # epsilon0 = 12 adds next to none
+    law = added_dummies(world().campaign)
+    assert law is not None and each.n == DEVICES
+    np.testing.assert_allclose(each.by_group[""].standard_error, law.variance**0.5 / DEVICES, rtol=1e-2)
+    said = answers.guarantee()
+    central = said["latest"]["central"]
+    assert said["trust"] == "shuffler" == central["trust"] and said["colluding"] == central["colluding"] == 12.0
+    assert 0.5 < central["epsilon"] <= 1.0 and central["honest_n"] == 1
+    words = " ".join(line["meaning"] for line in said["words"])
+    assert "The shuffler adds the noise" in words and "keeps their numbers and its randomness secret" in words
+    told = explain(world().campaign)
+    assert any(line.name == "trust" and "about 13 dummies of each answer" in line.words for line in told.lines)
+    assert any("who takes part trusts the shuffler" in warning for warning in told.warnings)
+
+
+def test_rounds_compose_and_two_versions_in_a_batch_void_the_promise() -> None:
+    campaign = world(3).campaign
+    batches = [ReleasedBatch(t, 500, 500, 500) for t in (1, 2, 3)]
+    one, three = batch_guarantee(campaign, batches[0]).central, compose_batches(campaign, batches, most=3)
+    assert not isinstance(one, Missing) and not isinstance(three, Missing)
+    assert one.epsilon is not None and three.epsilon is not None and one.epsilon < three.epsilon < 3.1
+    assert three == guarantee_of_rounds(campaign, n=500, rounds=3)
+    mixed = [*batches[:2], ReleasedBatch(3, 500, 500, 499)]
+    assert isinstance(batch_guarantee(campaign, mixed[2]).central, Missing)
+    assert isinstance(compose_batches(campaign, mixed, most=3), Missing)
+    tight = ThrowawayCampaign.of(tables(rounds=3, promise={"delta": 1e-3, "trust": "shuffler"}), 1).campaign
+    found = compose_batches(tight, batches, most=3)
+    assert isinstance(found, Missing) and "no epsilon keeps delta" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dummies": {**RULE, "reach": 14}}, "asks for 14 dummies .* and this version of dovetail would add 13"),
+        ({"dummies": {}}, "go together: give both or neither"),
+        ({"promise": {"delta": 1e-3}}, "go together: give both or neither"),
+        ({"promise": {"delta": 1e-3, "trust": "users"}}, "must be one of local, shuffler"),
+        ({"groups": {"names": ["north", "south"]}}, "without public"),
+        ({"randomizer": {"name": "hadamard", "k": 4, "epsilon": 2.0}}, "go with the randomizer krr"),
+        ({"dummies": {**RULE, "epsilon": 1e-9}}, r"in \[dummies\]: `epsilon` must be"),
+        ({"dummies": {**RULE, "epsilon": "one"}}, "`dummies.epsilon` must be"),
+        ({"dummies": {**RULE, "more": 1}}, "`dummies.more` is not a key"),
+        (
+            {"randomizer": {"name": "krr", "k": 1 << 20, "epsilon": 2.0}},
+            "asks for 13,631,488 dummies in each batch, more than 1,000,000: join answers",
+        ),
+    ],
+)
+def test_campaigns_that_no_shuffler_of_this_version_can_serve_are_refused_before_a_round_opens(
+    change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        made = ThrowawayCampaign.of(tables(**change), 1)
+        CampaignRegistry.of([made.campaign], [made.shuffler])
+    assert "\n" not in str(refused.value)
+
+
+def test_versions_are_not_served_side_by_side_where_dummies_hide_one_of_them() -> None:
+    made = world()
+    assert made.owner.signing is not None
+    body = made.campaign.signed.rpartition(b"\n# signed")[0] + b"\n"
+    newer = Campaign.parse(sign(body.replace(b'id = "commute"', b'id = "commute"\nversion = 2'), made.owner.signing))
+    with pytest.raises(ConfigError, match="serve version 2 without version 1"):
+        CampaignRegistry.of([made.campaign, newer], [made.shuffler])
+    assert CampaignRegistry.of([newer], [made.shuffler]).newest["commute"].campaign.version == 2
