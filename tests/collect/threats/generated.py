@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "data-model.md"
 
 LIVES = {
     "round": "from its first report or its begin on; never deleted, so that no round opens twice",
+    "shard": "reports that `total` does not count yet, by first bits of tags; PostgreSQL only, until the round ends",
     "report": "until its round is released, merged or dropped",
     "fresh": "digests of report ids of rounds that take reports; they pass to `spent` when the round ends",
     "spent": "for the retention period: a retry is acknowledged alike and counts nowhere",
@@ -25,6 +26,7 @@ LIVES = {
     "part": "the body, in released order, until the analyzer has counted it",
     "fault": "counters of refused messages; published in tens",
     "vault": "which vault goes with this database: a random name, not a secret",
+    "challenge": "digests of challenges with which owners have closed rounds, for a minute",
     "moment": "when the service last believed its clock, in whole minutes",
     "shuffler_probe": "random bytes while it is tried whether the disk takes more; empty otherwise",
     "analyzer_probe": "random bytes while it is tried whether the disk takes more; empty otherwise",

@@ -7,6 +7,7 @@ what is secret reaches them sealed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -113,6 +114,13 @@ class ShufflerStore(Protocol):
 
     def fetch(self, campaign: CampaignId, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
         """The sealed reports of these (round, tag), in the order asked for."""
+
+    def alone(self, task: Literal["rounds", "delivery"], patience: float = 0.0) -> AbstractContextManager[bool]:
+        """Whether this process has the task to itself inside, of all that share the database; another one's end is
+        waited for so many seconds. It ends with the process, and saves work only: transactions decide."""
+
+    def use_challenge(self, digest: bytes, until: float, now: float) -> bool:
+        """Note that an owner has used a challenge, which is good until then; False if that was noted before."""
 
     def set_state(self, campaign: CampaignId, number: int, before: RoundState, after: RoundState) -> bool:
         """Change a round's state; False, and nothing done, if it is not `before` (another replica was first)."""

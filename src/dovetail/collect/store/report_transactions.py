@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -25,7 +25,8 @@ from sqlalchemy import (
     update,
 )
 
-from dovetail.collect.store.interfaces import AcceptOutcome, CampaignId, SealedReport
+from dovetail.collect.store import copied_reports
+from dovetail.collect.store.interfaces import AcceptOutcome, CampaignId, RoundState, SealedReport
 from dovetail.collect.store.tables import FRESH, REPORT, ROUND, SPENT
 from dovetail.core.errors import StorageError
 
@@ -78,15 +79,59 @@ def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) 
     """The rounds of these campaigns that are in one of these states, and nobody else's until the transaction ends.
 
     Everything that inserts or deletes reports comes through here first. Two transactions of one campaign therefore
-    never decide at the same time: whoever stores in a round has locked it, and all others wait for that lock.
+    never decide at the same time: whoever stores in a round has locked it, and all others wait for that lock. On
+    PostgreSQL those that accept reports share a lock instead (`copied_reports`), and all others wait for that.
     """
+    if connection.dialect.name == "postgresql":
+        copied_reports.take_alone(connection, campaigns)
     rows = connection.execute(_LOCK, {"campaigns": sorted(set(campaigns)), "states": states})
     return {(row.campaign, row.number): row for row in rows}
 
 
 def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
     """What becomes of each report, as if they came one after the other."""
-    open_rounds = lock(connection, (report.campaign for report in reports), "open")
+    if connection.dialect.name == "postgresql":
+        return _accept_beside_others(connection, reports)
+    return _accept_alone(connection, reports, lock(connection, (report.campaign for report in reports), "open"))
+
+
+def set_state(connection: Connection, place: RoundId, before: RoundState, after: RoundState) -> bool:
+    """Change a round's state, if it is `before`; one that takes reports no more has its final count then."""
+    if place not in lock(connection, [place[0]], before):
+        return False
+    change(connection, place, state=after)
+    return True
+
+
+def _accept_beside_others(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
+    """Those that depend on no other one of the group at once; the rest, which is rare, one after the other."""
+    open_rounds = copied_reports.share(connection, (report.campaign for report in reports))
+    first, rest = _split(reports, open_rounds)
+    outcomes = dict[int, AcceptOutcome]()
+    if first:
+        outcomes.update(zip(first, copied_reports.store_first(connection, [reports[n] for n in first]), strict=True))
+    if rest:
+        outcomes.update(zip(rest, _accept_alone(connection, [reports[n] for n in rest], open_rounds), strict=True))
+    return [outcomes[n] for n in range(len(reports))]
+
+
+def _split(reports: Sequence[SealedReport], open_rounds: Container[RoundId]) -> tuple[list[int], list[int]]:
+    """Numbers of the reports of open rounds whose digest and device no report before them has, and of all others."""
+    digests, devices = set[bytes](), set[DeviceInRound]()
+    first, rest = list[int](), list[int]()
+    for number, report in enumerate(reports):
+        device = (report.campaign, report.round, report.tag)
+        free = device[:2] in open_rounds and report.report not in digests and device not in devices
+        (first if free else rest).append(number)
+        digests.add(report.report)
+        devices.add(device)
+    return first, rest
+
+
+def _accept_alone(
+    connection: Connection, reports: Sequence[SealedReport], open_rounds: Container[RoundId]
+) -> list[AcceptOutcome]:
+    """By what is known before; a key that a concurrent transaction took meanwhile runs this one again."""
     known, taken = _known_digests(connection, reports), _taken_devices(connection, reports)
     outcomes: list[AcceptOutcome] = []
     new = []
@@ -103,13 +148,17 @@ def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[Acce
             new.append(report)
             known.add(report.report)
             taken.add(device)
-    _store(connection, new)
     by_digest = sorted(new, key=lambda report: report.report)
     if new:
         rows = [
             {"digest": report.report, "campaign": report.campaign, "number": report.round} for report in by_digest
         ]
         connection.execute(_NOTE, rows)
+    _store(connection, new)
+    if connection.dialect.name == "postgresql":
+        copied_reports.add_to_shards(connection, [(report.campaign, report.round, report.tag) for report in new])
+    else:
+        _count(connection, new)
     return outcomes
 
 
@@ -127,6 +176,7 @@ def move(connection: Connection, place: RoundId, into: int, reports: Sequence[Se
     taken = _taken_devices(connection, reports)
     kept = [report for report in reports if (campaign, into, report.tag) not in taken]
     _store(connection, kept)
+    _count(connection, kept)
     superseded = len(reports) - len(kept)
     change(connection, (campaign, into), superseded=ROUND.c.superseded + found[place].superseded + superseded)
     clear(connection, place)
@@ -184,11 +234,15 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _store(connection: Connection, reports: Sequence[SealedReport]) -> None:
-    """Rows by tag, so that not even the order within a group shows, and the counts of their rounds."""
+    """Rows by tag, so that not even the order within a group shows."""
     ordered = sorted(reports, key=lambda report: report.tag)
     rows = [{"campaign": r.campaign, "number": r.round, "tag": r.tag, "sealed": r.sealed} for r in ordered]
     if rows:
         connection.execute(_STORE, rows)
+
+
+def _count(connection: Connection, reports: Sequence[SealedReport]) -> None:
+    """Add reports to the counts of their rounds."""
     for (campaign, number), more in Counter((report.campaign, report.round) for report in reports).items():
         connection.execute(_MORE, {"of": campaign, "at": number, "more": more})
 

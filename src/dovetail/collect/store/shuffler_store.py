@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, select, update
 
-from dovetail.collect.store import batch_transactions, report_transactions
+from dovetail.collect.store import batch_transactions, report_transactions, task_locks
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import (
     AcceptOutcome,
@@ -20,7 +21,20 @@ from dovetail.collect.store.interfaces import (
     SealedReport,
 )
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.tables import BATCH, FAULT, FRESH, MOMENT, PART, REPORT, ROUND, SHUFFLER_PROBE, SPENT
+from dovetail.collect.store.tables import (
+    BATCH,
+    CHALLENGE,
+    FAULT,
+    FRESH,
+    MOMENT,
+    PART,
+    REPORT,
+    ROUND,
+    SHARD,
+    SHUFFLER_PROBE,
+    SPENT,
+)
+from dovetail.collect.store.task_locks import Task
 from dovetail.collect.store.vault_claim import VaultClaim
 from dovetail.core.errors import StorageError
 
@@ -101,6 +115,19 @@ class DatabaseShufflerStore:
     def rounds(self, campaign: CampaignId) -> list[RoundRecord]:
         return self._round(campaign, None)
 
+    def alone(self, task: Task, patience: float = 0.0) -> AbstractContextManager[bool]:
+        return task_locks.alone(self._database, task, patience)
+
+    def use_challenge(self, digest: bytes, until: float, now: float) -> bool:
+        row = {"digest": digest, "until": int(until) + 1}
+        first = self._database.insert(CHALLENGE).values(row).on_conflict_do_nothing().returning(CHALLENGE.c.digest)
+
+        def work(connection: Connection) -> bool:
+            connection.execute(delete(CHALLENGE).where(CHALLENGE.c.until < now))
+            return connection.scalar(first) is not None
+
+        return self._database.write(work)
+
     def accept(self, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
         return (
             self._database.write(lambda connection: report_transactions.accept(connection, reports))
@@ -132,21 +159,22 @@ class DatabaseShufflerStore:
         return [found[key] for key in keys]
 
     def set_state(self, campaign: CampaignId, number: int, before: RoundState, after: RoundState) -> bool:
-        here = and_(ROUND.c.campaign == campaign, ROUND.c.number == number, ROUND.c.state == before)
-        statement = update(ROUND).where(here).values(state=after)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount == 1)
+        place = (campaign, number)
+        return self._database.write(
+            lambda connection: report_transactions.set_state(connection, place, before, after)
+        )
 
     def move(self, campaign: CampaignId, number: int, into: int, reports: Sequence[SealedReport]) -> int:
         place = (campaign, number)
         superseded = self._database.write(
             lambda connection: report_transactions.move(connection, place, into, reports)
         )
-        self._database.forget(REPORT, FRESH)
+        self._database.forget(REPORT, FRESH, SHARD)
         return superseded
 
     def drop(self, campaign: CampaignId, number: int) -> int:
         dropped = self._database.write(lambda connection: report_transactions.drop(connection, (campaign, number)))
-        self._database.forget(REPORT, FRESH)
+        self._database.forget(REPORT, FRESH, SHARD)
         return dropped
 
     def begin_batch(self, batch: OutgoingBatch) -> bool:
@@ -157,7 +185,7 @@ class DatabaseShufflerStore:
 
     def finish_batch(self, batch: str, header: bytes) -> None:
         self._database.write(lambda connection: batch_transactions.finish(connection, batch, header))
-        self._database.forget(REPORT, FRESH)
+        self._database.forget(REPORT, FRESH, SHARD)
 
     def abandon_batch(self, batch: str) -> None:
         self._database.write(lambda connection: batch_transactions.abandon(connection, batch))
@@ -205,7 +233,9 @@ class DatabaseShufflerStore:
         final = ROUND.alias()
         joined = and_(final.c.campaign == ROUND.c.campaign, final.c.number == ROUND.c.into)
         batch = func.coalesce(ROUND.c.batch, final.c.batch)
-        facts = (ROUND.c.number, ROUND.c.state, ROUND.c.total, ROUND.c.opened)
+        here = and_(SHARD.c.campaign == ROUND.c.campaign, SHARD.c.number == ROUND.c.number)
+        more = select(func.coalesce(cast(func.sum(SHARD.c.total), BigInteger), 0)).where(here).scalar_subquery()
+        facts = (ROUND.c.number, ROUND.c.state, ROUND.c.total + more, ROUND.c.opened)
         columns = (*facts, batch, ROUND.c.superseded, ROUND.c.into, ROUND.c.key)
         statement = select(*columns).outerjoin(final, joined).where(ROUND.c.campaign == campaign)
         if number is not None:

@@ -57,6 +57,17 @@ ROUND = Table(
     sqlite_with_rowid=False,
 )
 
+SHARD = Table(  # reports of an open round that its `total` does not count yet, by the first bits of their tags
+    "shard",
+    SHUFFLER,
+    _text("campaign", key=True),
+    _number("number", key=True),
+    _number("shard", key=True),
+    _number("total"),
+    ForeignKeyConstraint(["campaign", "number"], ["round.campaign", "round.number"]),
+    sqlite_with_rowid=False,
+)
+
 REPORT = Table(  # until release
     "report",
     SHUFFLER,
@@ -107,6 +118,15 @@ FAULT = Table(
     _text("campaign", key=True),
     _text("kind", key=True),
     _number("total"),
+    sqlite_with_rowid=False,
+)
+
+
+CHALLENGE = Table(  # with which an owner has closed a round, while they could be sent again
+    "challenge",
+    SHUFFLER,
+    _bytes("digest", key=True),
+    _number("until"),  # seconds since 1970
     sqlite_with_rowid=False,
 )
 
