@@ -18,13 +18,21 @@ def register(app: typer.Typer) -> None:
 
 def _shuffler(
     config: Annotated[Path, typer.Argument(help="shuffler.toml; paths in it are relative to it.")],
+    listen: Annotated[
+        str | None, typer.Option(help="host:port instead of that of the file: for one of several processes.")
+    ] = None,
 ) -> None:
     """Run the shuffler until SIGTERM or Ctrl-C; what it has acknowledged is durable, whatever stops it.
 
     It needs its own keys and never the analyzer's: it cannot read a report, and refuses a key file of another role.
     Prints its URL once it listens; logs are JSON lines on standard error.
 
+    Several processes may run with one file where `store` is PostgreSQL, each with a --listen of its own: all take
+    reports, one at a time turns rounds and delivers, and any of them may be killed or restarted.
+
     Example: dovetail collect shuffler shuffler.toml
+
+    Example: dovetail collect shuffler shuffler.toml --listen 127.0.0.1:8411
     """
     for module in ("uvicorn", "starlette", "sqlalchemy", "prometheus_client", "httpx", "paho.mqtt"):
         require(module, extra="serve")
@@ -35,6 +43,8 @@ def _shuffler(
     from dovetail.collect.shuffler.shuffler_config import assemble, load
 
     found = load(config)
+    if listen is not None:
+        found = found.model_copy(update={"listen": listen})
     server_log.setup(sys.stderr)
     service, subscribers = assemble(found, config.parent)
     tls = tls_files(found.tls, config.parent)

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from threading import Lock
+from collections.abc import Callable
+from hashlib import sha256
 
 from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.link_key_store import LinkKeyStore
+from dovetail.collect.store.interfaces import ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
 
@@ -23,6 +27,7 @@ SECONDS = 60  # that a challenge is good for
 CHALLENGE, SIGNATURE = 8 + 16 + 32, 64
 REQUEST = CHALLENGE + SIGNATURE
 _DOMAIN = b"dovetail close v2\0"
+_KEY = b"dovetail close key v1\0"
 _DROP = b"dovetail drop v1\0"
 
 
@@ -31,15 +36,25 @@ def close_request(owner: SigningKey, digest: bytes, number: int, challenge: byte
     return challenge + owner.sign(_statement(digest, number, challenge))
 
 
-class CloseChallenges:
-    """The challenges of one running shuffler: each closes one round, once, for `SECONDS`.
+def challenge_key(campaigns: CampaignRegistry, link_keys: LinkKeyStore) -> Callable[[Campaign], bytes]:
+    """For each campaign what all processes with these keys and this vault have, and nobody else."""
 
-    They carry their own proof, under a key that lives as long as the process: many cost no memory, and what was
-    drawn before a restart, or by another replica, is worth nothing. Those that an owner has used are remembered.
+    def key(campaign: Campaign) -> bytes:
+        secret = campaigns.newest[campaign.id].signing.secret
+        return hmac.digest(secret, _KEY + link_keys.identity().encode(), "sha256")
+
+    return key
+
+
+class CloseChallenges:
+    """The challenges of one shuffler: each closes one round, once, for `SECONDS`.
+
+    They carry their own proof, under a `key` that all processes of the shuffler have: many cost no memory, and one of
+    them checks what another one has drawn. Those that an owner has used are remembered in the store.
     """
 
-    def __init__(self) -> None:
-        self._key, self._used, self._lock = secrets.token_bytes(32), set[bytes](), Lock()
+    def __init__(self, store: ShufflerStore, key: Callable[[Campaign], bytes]) -> None:
+        self._store, self._key = store, key
 
     def issue(self, campaign: Campaign, number: int, now: float) -> bytes:
         """A fresh challenge for a round; Refusal where rounds do not close by hand."""
@@ -62,12 +77,9 @@ class CloseChallenges:
                 "signature",
                 f"the owner has not signed that this round closes in version {campaign.version} of {campaign.id}.",
             )
-        with self._lock:
-            if challenge in self._used:
-                raise Refusal(
-                    "signature", "this close has been sent before; ask for a new challenge and close again."
-                )
-            self._used.add(challenge)
+        expiry = float(int.from_bytes(challenge[:8], "big"))
+        if not self._store.use_challenge(sha256(challenge).digest(), expiry, now):
+            raise Refusal("signature", "this close has been sent before; ask for a new challenge and close again.")
 
     def _is_good(self, campaign: Campaign, number: int, challenge: bytes, now: float) -> bool:
         head, proof = challenge[:24], challenge[24:]
@@ -75,7 +87,7 @@ class CloseChallenges:
         return genuine and now <= int.from_bytes(head[:8], "big")
 
     def _proof(self, campaign: Campaign, number: int, head: bytes) -> bytes:
-        return hmac.digest(self._key, campaign.digest + number.to_bytes(4, "big") + head, "sha256")
+        return hmac.digest(self._key(campaign), campaign.digest + number.to_bytes(4, "big") + head, "sha256")
 
 
 def _statement(digest: bytes, number: int, challenge: bytes) -> bytes:

@@ -118,6 +118,8 @@ class DeliveryQueue:
     def waiting(self, now: float) -> list[OutgoingBatch]:
         """The batches that are to be sent now."""
         found = self._store.outgoing()
+        for batch in {*self._tries, *self._due, *self._refused}.difference(batch.id for batch in found):
+            self._clear(batch)  # another process has delivered it, or given it up
         return [batch for batch in found if batch.state == "waiting" and self._due.get(batch.id, now) <= now]
 
     def send(self, batch: OutgoingBatch) -> bool:

@@ -17,12 +17,13 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
-from dovetail.collect.shuffler.close_request import CloseChallenges, check_drop
+from dovetail.collect.shuffler.close_request import CloseChallenges, challenge_key, check_drop
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
 from dovetail.collect.shuffler.message_counters import MessageCounters
 from dovetail.collect.shuffler.report_intake import CheckedReport, Reply, ReportIntake
 from dovetail.collect.shuffler.rounds import batch_rule, round_keys, round_schedule, shuffled_batch
+from dovetail.collect.shuffler.rounds.leftovers import TidiedRounds, abandon_half_built, turning_alone
 from dovetail.collect.shuffler.rounds.round_cache import RoundCache
 from dovetail.collect.shuffler.rounds.round_faults import RoundFaults
 from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
@@ -71,7 +72,7 @@ class ShufflerRole:
                 raise ConfigError(f"the campaign {version.campaign.id} needs a shuffler fitted to its public table.")
         self.campaigns, self.counters = campaigns, MessageCounters()
         self.faults = RoundFaults()
-        self.rounds = RoundCache(store, link_keys)
+        self.rounds = RoundCache(store, link_keys, ended=self.counters.settle)
         self._fitted, self._settings, self._rng = fitted or {}, settings or ShufflerSettings(), rng
         self._outbox = DeliveryQueue(store, transport, rng)
         self._ingest = ReportIntake(
@@ -83,9 +84,9 @@ class ShufflerRole:
             rates=RateLimiter(self._settings.per_device_per_minute),
             memory=self._settings.retention_days * _DAY,
         )
-        self._challenges, self._audit = CloseChallenges(), audit
-        self._lock = RLock()  # rounds change one at a time
-        self._half_built = set[str]()  # batches that an error has stopped; the next turn abandons them
+        self._challenges, self._audit = CloseChallenges(store, challenge_key(campaigns, link_keys)), audit
+        self._lock = RLock()  # rounds change one at a time, here; `alone` says so among all processes
+        self._tidied = TidiedRounds()
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait
         self._purged = 0.0
 
@@ -120,22 +121,23 @@ class ShufflerRole:
         round_keys.claim_vault(self.rounds.link_keys, self.rounds.store)
 
     def start(self, now: float) -> None:
-        """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed."""
+        """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed.
+
+        Not while another process turns rounds: then nothing was left, or whoever turns them next takes it up.
+        """
         self.claim()
-        store = self.rounds.store
-        for batch in store.outgoing():
-            if batch.state == "building":
-                store.abandon_batch(batch.id)
-                _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
         for version in self.campaigns.versions.values():
             if not version.takes_reports(now):
                 _LOG.warning(
                     "expired, no reports are taken", campaign=version.campaign.id, version=version.campaign.version
                 )
-        for version in self.campaigns.newest.values():
-            self.rounds.forgotten(version.campaign.id)  # looked up while the vault is surely there
-            for number in self.rounds.refresh(version.campaign.id):
-                self._advance(version, number, "restarted", now)
+        for id in self.campaigns.newest:
+            self.rounds.forgotten(id)  # looked up while the vault is surely there
+        with self._lock, self.rounds.store.alone("rounds") as mine:
+            if mine:
+                abandon_half_built(self.rounds.store)
+                for version in self.campaigns.newest.values():
+                    self._tidy(version, now)
 
     def step(self, now: float) -> None:
         """Do everything that is due: open, close and release rounds, then deliver."""
@@ -143,9 +145,14 @@ class ShufflerRole:
         self.deliver(now)
 
     def turn(self, now: float) -> None:
-        """Open, close and release rounds as the time has come."""
-        with self._lock:
-            self._abandon()
+        """Open, close and release rounds as the time has come; only look at them while another process does it."""
+        with self._lock, self.rounds.store.alone("rounds") as mine:
+            if not mine:
+                for id in self.campaigns.newest:
+                    self.rounds.refresh(id)
+                self.counters.save(self.rounds.store)
+                return
+            abandon_half_built(self.rounds.store)
             faults = [fault for version in self.campaigns.newest.values() if (fault := self._try(version, now))]
             self.counters.save(self.rounds.store)
             if now - self._purged >= _DAY:
@@ -155,8 +162,10 @@ class ShufflerRole:
             raise faults[0]
 
     def deliver(self, now: float) -> None:
-        """Send the batches that are due."""
-        self._outbox.deliver(now)
+        """Send the batches that are due, unless another process does."""
+        with self.rounds.store.alone("delivery") as mine:
+            if mine:
+                self._outbox.deliver(now)
 
     def close_challenge(self, campaign: str, number: int, now: float) -> bytes:
         """What the owner signs to close a round of a manual schedule now."""
@@ -166,7 +175,7 @@ class ShufflerRole:
         """The owner closes a round of a manual schedule; the state it is in then."""
         version = self._served(campaign)
         self._challenges.check(version.campaign, number, request, now)
-        with self._lock:
+        with self._lock, turning_alone(self.rounds.store):
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
             if self.rounds.of(campaign)[number].state == "open":
@@ -181,8 +190,8 @@ class ShufflerRole:
         """The owner gives up a round that is lost, does not open, or is refused by the analyzer; its state then."""
         version = self._served(campaign)
         check_drop(version.campaign, number, signature)
-        with self._lock:
-            self._abandon()
+        with self._lock, turning_alone(self.rounds.store):
+            abandon_half_built(self.rounds.store)
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
             if self._find_transition(version, number, "owner drops", now) is not None:
@@ -205,10 +214,7 @@ class ShufflerRole:
 
     def lost_rounds(self) -> dict[str, list[int]]:
         """Rounds without their key, by campaign; campaigns that have none are left out."""
-        found = {
-            id: [number for number, round in sorted(self.rounds.of(id).items()) if round.state == "lost"]
-            for id in self.campaigns.newest
-        }
+        found = {id: self.rounds.lost(id) for id in self.campaigns.newest}
         return {id: numbers for id, numbers in found.items() if numbers}
 
     def refused_batches(self) -> dict[str, dict[int, str]]:
@@ -229,7 +235,9 @@ class ShufflerRole:
     def _turn(self, version: ServedVersion, now: float) -> None:
         campaign = version.campaign
         self.faults.begin(campaign.id)
-        for number, round in sorted(self.rounds.refresh(campaign.id).items()):
+        self.rounds.refresh(campaign.id)
+        self._tidy(version, now)
+        for number, round in sorted(self.rounds.of(campaign.id).items()):
             if round.state in ("open", "held", "lost"):
                 with self.faults.isolate(campaign.id, number):
                     self._look_for_key(version, round, now)
@@ -310,7 +318,6 @@ class ShufflerRole:
                 self.rounds.open(campaign, number, now)
             case "close":
                 store.set_state(campaign, number, "open", "held")
-                self.counters.settle(campaign)
             case "hold":
                 self._hold(version, number)
             case "merge":
@@ -358,13 +365,11 @@ class ShufflerRole:
     def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
         merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
-        id = self._rng.words(2).tobytes().hex()
-        self._half_built.add(id)
         batch = shuffled_batch.build_batch(
             self._closed_round(campaign, number),
             version,
             (*sorted(merged), number),
-            id=id,
+            id=self._rng.words(2).tobytes().hex(),
             shuffler=self._fitted.get(campaign),
             rng=self._rng,
         )
@@ -372,13 +377,14 @@ class ShufflerRole:
             _LOG.info("batch built", campaign=campaign, round=number, batch=batch.id)
             self.rounds.refresh(campaign)
             self._advance(version, number, "built", now, batch)
-        self._half_built.discard(id)
 
-    def _abandon(self) -> None:
-        """Rounds whose batch was stopped by an error, such as a full disk, are built again without a restart."""
-        for id in sorted(self._half_built):
-            self.rounds.store.abandon_batch(id)
-            self._half_built.discard(id)
+    def _tidy(self, version: ServedVersion, now: float) -> None:
+        """Do what is left of rounds that are over, whoever ended them."""
+        id = version.campaign.id
+        for number in self._tidied.missing(id, self.rounds.of(id)):
+            with self.faults.isolate(id, number):
+                self._advance(version, number, "restarted", now)
+                self._tidied.add(id, number)
 
     def _closed_round(self, campaign: str, number: int) -> ClosedRound:
         return ClosedRound(self.rounds.store, self.rounds.of(campaign)[number], self._key(campaign, number))

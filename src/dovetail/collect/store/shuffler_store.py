@@ -38,6 +38,8 @@ from dovetail.collect.store.task_locks import Task
 from dovetail.collect.store.vault_claim import VaultClaim
 from dovetail.core.errors import StorageError
 
+_CLOCKS_DIFFER = 3_600  # seconds, at most, between the clocks of processes on one database
+
 
 def open_shuffler_store(url: str) -> DatabaseShufflerStore:
     """The shuffler's store at `url`, its schema brought up to date.
@@ -119,7 +121,7 @@ class DatabaseShufflerStore:
         return task_locks.alone(self._database, task, patience)
 
     def use_challenge(self, digest: bytes, until: float, now: float) -> bool:
-        row = {"digest": digest, "until": int(until) + 1}
+        row = {"digest": digest, "until": int(until) + _CLOCKS_DIFFER}
         first = self._database.insert(CHALLENGE).values(row).on_conflict_do_nothing().returning(CHALLENGE.c.digest)
 
         def work(connection: Connection) -> bool:

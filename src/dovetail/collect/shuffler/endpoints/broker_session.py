@@ -7,6 +7,7 @@ still hold for this session: one that is served no more has to be unsubscribed b
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -63,10 +64,35 @@ class BrokerSession:
             draft.replace(self.path)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise StorageError(
-                f"{self.path} cannot be written ({error.strerror}); name a file in a folder of the shuffler's own as "
-                "`mqtt.session`."
-            ) from None
+            raise _unwritable(self.path, error) from None
+
+
+class SessionLock:
+    """One process of a shuffler has the session; two under one client id would throw each other out for ever."""
+
+    def __init__(self, session: Path) -> None:
+        self._path = session.with_name(f"{session.name}-lock")
+        self._held: int | None = None
+
+    def take(self) -> bool:
+        """Whether this process has the session now; it ends with the process."""
+        if self._held is None:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise _unwritable(self._path, error) from None
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                return False
+            self._held = descriptor
+        return True
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
 
 
 def _parse(text: str, path: Path) -> tuple[str, frozenset[str]]:
@@ -79,6 +105,12 @@ def _parse(text: str, path: Path) -> tuple[str, frozenset[str]]:
     if version != _VERSION or not whole or not re.fullmatch("dovetail-[0-9a-f]{32}", str(client_id)):
         raise _unreadable(path)
     return client_id, frozenset(topics)
+
+
+def _unwritable(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"{path} cannot be written ({error.strerror}); name a file in a folder of the shuffler's own as `mqtt.session`."
+    )
 
 
 def _unreadable(path: Path) -> ConfigError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
@@ -21,7 +21,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from dovetail.collect.logs import Log
-from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
+from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession, SessionLock
 from dovetail.collect.shuffler.group_commit import PendingReplies
 from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
@@ -33,6 +33,7 @@ from dovetail_protocol.wire.message import Rejected, read_head
 
 _LOG = Log("shuffler.mqtt")
 _PAUSE = 5.0  # seconds until a store that failed is asked again
+_WAIT = 1.0  # seconds between looks whether another process has left the session
 _KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler that is away
 
 
@@ -66,23 +67,44 @@ class MqttSubscriber:
         self._service, self._stopped, self._connection = service, Event(), 0
         self._place = place_of("mqtt.url", url, tuple(MQTT_PORTS))
         self._topics = frozenset(topic(digest) for digest in service.shuffler.campaigns.versions)
-        self._session = BrokerSession.open(session)
+        self._user, self._password = user, password
+        self._session, self._lock = BrokerSession.open(session), SessionLock(session)
         self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
-        self._client = Client(CallbackAPIVersion.VERSION2, self._session.client_id, protocol=MQTTv5, manual_ack=True)
-        if user is not None:
-            self._client.username_pw_set(user, password)
+        self._client = self._make_client()
+
+    def _make_client(self) -> Client:
+        client = Client(CallbackAPIVersion.VERSION2, self._session.client_id, protocol=MQTTv5, manual_ack=True)
+        if self._user is not None:
+            client.username_pw_set(self._user, self._password)
         if self._place.scheme == "mqtts":
-            self._client.tls_set()
-        self._client.reconnect_delay_set(1, 60)
-        self._client.on_connect = self._on_connect
-        self._client.on_connect_fail = lambda *_: _LOG.warning("the broker cannot be reached")
-        self._client.on_disconnect = self._on_disconnect
-        self._client.on_subscribe = self._on_subscribe
-        self._client.on_unsubscribe = self._on_unsubscribe
-        self._client.on_message = self._on_message
+            client.tls_set()
+        client.reconnect_delay_set(1, 60)
+        client.on_connect = self._on_connect
+        client.on_connect_fail = lambda *_: _LOG.warning("the broker cannot be reached")
+        client.on_disconnect = self._on_disconnect
+        client.on_subscribe = self._on_subscribe
+        client.on_unsubscribe = self._on_unsubscribe
+        client.on_message = self._on_message
+        return client
 
     def start(self) -> None:
-        """Connect, now or as soon as the broker is there."""
+        """Connect, now or as soon as the broker is there, and no other process of the shuffler has the session."""
+        if self._lock.take():
+            self._connect()
+        else:
+            _LOG.info("another process is subscribed")
+            Thread(target=self._wait, name="session", daemon=True).start()
+
+    def _wait(self) -> None:
+        while not self._stopped.wait(_WAIT):
+            if self._lock.take():
+                self._connect()
+                return
+
+    def _connect(self) -> None:
+        before, self._session = self._session, BrokerSession.open(self._session.path)  # as the last one has left it
+        if self._session.client_id != before.client_id:  # two processes began it at once
+            self._client = self._make_client()
         assert self._place.hostname is not None
         lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         lasting.SessionExpiryInterval = _KEPT
@@ -95,6 +117,7 @@ class MqttSubscriber:
         self._stopped.set()
         self._client.disconnect()
         self._client.loop_stop()
+        self._lock.release()
 
     def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         self._connection += 1

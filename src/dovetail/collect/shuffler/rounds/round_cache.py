@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dovetail.collect.clock import minute
 from dovetail.collect.shuffler.link_key_store import ErasedKey, LinkKeyStore, RoundKey
 from dovetail.collect.shuffler.rounds.round_keys import missing_key, own_key
@@ -12,10 +14,15 @@ _OVER = ("released", "delivered", "dropped", "merged")
 
 
 class RoundCache:
-    """Looks rounds up, opens them, and finds their keys; safe between threads."""
+    """Looks rounds up, opens them, and finds their keys; safe between threads.
 
-    def __init__(self, store: ShufflerStore, link_keys: LinkKeyStore) -> None:
-        self.store, self.link_keys = store, link_keys
+    ended : told of a campaign when one of its rounds is seen to take no more reports, whichever process closed it.
+    """
+
+    def __init__(
+        self, store: ShufflerStore, link_keys: LinkKeyStore, ended: Callable[[CampaignId], None] = lambda _: None
+    ) -> None:
+        self.store, self.link_keys, self._ended = store, link_keys, ended
         self._seen: dict[CampaignId, RoundsByNumber] = {}
         self._forgotten: dict[CampaignId, frozenset[int]] = {}
 
@@ -26,8 +33,14 @@ class RoundCache:
     def refresh(self, campaign: CampaignId) -> RoundsByNumber:
         """The rounds as the store has them now."""
         found = {round.number: round for round in self.store.rounds(campaign)}
-        self._seen[campaign] = found
+        before, self._seen[campaign] = self._seen.get(campaign), found
+        if before is not None and not _takes_no_more(found) <= _takes_no_more(before):
+            self._ended(campaign)
         return found
+
+    def lost(self, campaign: CampaignId) -> list[int]:
+        """Rounds without their key, as last seen."""
+        return [number for number, round in sorted(self.of(campaign).items()) if round.state == "lost"]
 
     def forgotten(self, campaign: CampaignId) -> frozenset[int]:
         """Rounds that the vault knows to be over and the store does not: it was restored from an older backup.
@@ -65,3 +78,7 @@ class RoundCache:
         if key is None and self.refresh(campaign)[number].state == "open":
             raise missing_key(campaign, number)
         return key
+
+
+def _takes_no_more(rounds: RoundsByNumber) -> set[int]:
+    return {number for number, round in rounds.items() if round.state != "open"}
