@@ -35,6 +35,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from tests.collect import servers
+from tests.collect.soak_balancer import replicas, restart_one_by_one
 from tests.collect.soak_devices import CALM, PERIOD, REPORTS, Journal, command, outbox_of
 from tests.collect.soak_rotation import KeyChanges, planned
 from tests.waiting import PATIENCE, until
@@ -150,9 +151,13 @@ def soak(
     stores: tuple[str | None, str | None] = (None, None),
     broker: servers.Mosquitto | None = None,
     rotations: int = 0,
+    processes_of_shuffler: int = 1,
     seed: int = 1,
 ) -> Found:
-    """One soak in an empty folder; `stores` are URLs, None for SQLite in the folder."""
+    """One soak in an empty folder; `stores` are URLs, None for SQLite in the folder.
+
+    Several processes of the shuffler stand behind a balancer; half way they are restarted one after the other.
+    """
     began, count, rng = time.monotonic(), max(200, 4 * kills), random.Random(seed)
     tables = COMMUTE | {
         "rounds": schedule(
@@ -169,18 +174,23 @@ def soak(
         site = replace(site, stores=stores, batches=url)
         site.write()
         crowd = ServerProcess("devices", command(folder), folder / "devices.log")
-        analyzer, shuffler = server_process(site, "analyzer"), server_process(site, "shuffler")
-        processes: list[ServerProcess | Broker] = [analyzer, shuffler, crowd]
+        analyzer, shufflers = server_process(site, "analyzer"), [server_process(site, "shuffler")]
+        if processes_of_shuffler > 1:
+            balancer, shufflers = replicas(site, processes_of_shuffler)
+            stack.enter_context(balancer.serving())
+        processes: list[ServerProcess | Broker] = [analyzer, *shufflers, crowd]
         for process in processes:
             stack.callback(process.kill)
             process.start()
         processes += [Broker(broker)] if broker else []
-        changes = KeyChanges(site, audit, analyzer, shuffler)
+        changes = KeyChanges(site, audit, analyzer, shufflers[0])
         steps = planned(changes, kills=kills, rotations=rotations)
+        if processes_of_shuffler > 1:
+            steps[kills // 2] = partial(restart_one_by_one, shufflers)
         killed = _kill(processes, rng, kills, written=partial(_written, folder), steps=steps)
         until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
-        status = {process.name: process.stop() for process in (shuffler, analyzer)}
+        status = {"shuffler": max(abs(each.stop()) for each in shufflers), "analyzer": analyzer.stop()}
     return _check(site, audit, proxy.sent, killed, status, time.monotonic() - began)
 
 
@@ -290,6 +300,7 @@ def main() -> int:
         "--postgresql", action="store_true", help="on a PostgreSQL of its own instead of SQLite files"
     )
     parser.add_argument("--mqtt", action="store_true", help="through a Mosquitto of its own, killed as well")
+    parser.add_argument("--processes", type=int, default=1, help="of the shuffler, behind a balancer")
     parser.add_argument("--rotations", type=int, default=0, help="changes of both servers' keys on the way")
     asked = parser.parse_args()
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
@@ -302,7 +313,13 @@ def main() -> int:
         ):
             stores = (database.database("shuffler"), database.database("analyzer")) if database else (None, None)
             found = soak(
-                folder, kills=asked.kills, stores=stores, broker=broker, rotations=asked.rotations, seed=asked.seed
+                folder,
+                kills=asked.kills,
+                stores=stores,
+                broker=broker,
+                rotations=asked.rotations,
+                processes_of_shuffler=asked.processes,
+                seed=asked.seed,
             )
     except servers.Absent as error:
         parser.error(f"{error}.")

@@ -28,6 +28,16 @@ def test_kills_lose_nothing_and_double_nothing_on_postgresql(tmp_path: Path, pos
 
 
 @pytest.mark.exhaust
+def test_kills_of_one_of_several_shufflers_and_a_restart_of_all_lose_nothing_and_double_nothing(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    stores = (postgres.database("soak-shuffler"), postgres.database("soak-analyzer"))
+    found = soak.soak(tmp_path, kills=4, stores=stores, processes_of_shuffler=3, seed=4)
+    expect_sound(found, 4)
+    assert found.kills["shuffler"] > 1
+
+
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("mosquitto")  # skips where there is none
 def test_kills_of_broker_and_servers_lose_nothing_while_keys_are_changed(tmp_path: Path) -> None:
     with mosquitto() as broker:  # of its own: it is killed

@@ -121,10 +121,7 @@ class ShufflerRole:
         round_keys.claim_vault(self.rounds.link_keys, self.rounds.store)
 
     def start(self, now: float) -> None:
-        """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed.
-
-        Not while another process turns rounds: then nothing was left, or whoever turns them next takes it up.
-        """
+        """Take up what was left: half-built batches are abandoned, keys of released rounds are destroyed."""
         self.claim()
         for version in self.campaigns.versions.values():
             if not version.takes_reports(now):
@@ -134,7 +131,7 @@ class ShufflerRole:
         for id in self.campaigns.newest:
             self.rounds.forgotten(id)  # looked up while the vault is surely there
         with self._lock, self.rounds.store.alone("rounds") as mine:
-            if mine:
+            if mine:  # else nothing was left, or whoever turns rounds next takes it up
                 abandon_half_built(self.rounds.store)
                 for version in self.campaigns.newest.values():
                     self._tidy(version, now)
