@@ -1,4 +1,4 @@
-"""What the blocks of a page run in: a folder of their own and one set of names; without Sphinx, so tests run it too."""
+"""What the blocks of a page run in: a folder of their own, one set of names; without Sphinx, so tests run it too."""
 
 from __future__ import annotations
 
