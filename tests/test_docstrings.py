@@ -12,12 +12,10 @@ from tests.test_exports import NAMES
 
 from dovetail.core.errors import DovetailError
 
-# modules whose names are attacks on whole populations, or about traces
-LATER = {"dovetail.attack", "dovetail.trace"}
 STATED = {
     f"{package.__name__}.{name}": found
     for package, name in NAMES
-    if package.__name__ not in LATER and not inspect.ismodule(found := getattr(package, name))
+    if not inspect.ismodule(found := getattr(package, name))
 }
 each_name = pytest.mark.parametrize("found", STATED.values(), ids=STATED)
 

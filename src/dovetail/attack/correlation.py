@@ -39,6 +39,16 @@ class Smoothness:
         The length l.
     structure : float in [0, 1]
         The share s that the place explains; the rest is everybody's own.
+
+    Raises
+    ------
+    ParameterError
+        For a scale that is not above 0, or a structure outside [0, 1].
+
+    Examples
+    --------
+    >>> Smoothness(scale=1.0, structure=0.5).kernel(np.array([[0.0], [1.0]]), np.array([[0.0]])).round(3).tolist()
+    [[1.0], [0.607]]
     """
 
     scale: float
@@ -74,6 +84,22 @@ class Correlation(Attack):
     targets : int array (m,)
     weights : sparse float array (m, n)
         C (C + rho I)^{-1}; from `fit`.
+
+    Raises
+    ------
+    DataError
+        For reports that are not one for each place.
+    UnsupportedError
+        From `fit`, for more people than one system of equations holds, without `neighbours`.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr, ages = KRR(k=2, epsilon=3.0), np.repeat([20.0, 60.0], 50)
+    >>> attack = Correlation.fit(krr, ages, targets=[0, 99], smoothness=Smoothness(scale=5.0))
+    >>> attack.guess(krr.randomize(np.repeat([0, 1], 50), rng=simulation(1)), simulation(2)).tolist()
+    [0, 1]
 
     Source
     ------
@@ -187,6 +213,15 @@ def learn_smoothness(
     ------
     DataError
         When all points are equal.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr, ages = KRR(k=2, epsilon=3.0), np.repeat(np.arange(40.0), 25)
+    >>> reports = krr.randomize((ages >= 20.0).astype(np.int64), rng=simulation(1))
+    >>> learn_smoothness(krr, ages, reports, rng=simulation(2)).structure > 0.5
+    True
 
     Source
     ------

@@ -52,11 +52,27 @@ class DeFinetti(Attack):
     gain : float array (c, c)
         Inverse of the regression's normal matrix; with `inside` and `mix` from `of`.
 
+    Raises
+    ------
+    DataError
+        For blocks or reports that are not one for each person.
+    UnsupportedError
+        From `of`, for more classes than a regression holds.
+
     Notes
     -----
     The sum takes senders in a block as independent draws of its classes, not as a matching. The regression weighs
     blocks by their size, adds one person of average value to each class and ends at the nearest shares; where blocks
     do not tell classes apart, it leaves them average. O(c^3) once, then O(n k) for a guess.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr, ages = KRR(k=2, epsilon=3.0), np.repeat([20, 60], 50)
+    >>> attack = DeFinetti.of(krr, ages, blocks=ages, targets=[0, 99])
+    >>> attack.guess(krr.randomize(np.repeat([0, 1], 50), rng=simulation(1)), simulation(2)).tolist()
+    [0, 1]
 
     Source
     ------

@@ -36,9 +36,22 @@ class MajorityVote(Attack):
     places : int array (m, votes), -1 for none
         From `select_voters`.
 
+    Raises
+    ------
+    DataError
+        For places that are not a row for each target, and reports without a row for a place.
+
     Notes
     -----
     `guess` takes about 5 ms for 33,000 targets with 25 votes.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> attack = MajorityVote(KRR(k=3, epsilon=1.0), np.array([0]), np.array([[0, 1, 2]]))
+    >>> attack.guess(np.array([2, 0, 2, 1]), simulation(1)).tolist()
+    [2]
 
     Source
     ------

@@ -84,6 +84,16 @@ class TraceGuarantee:
         Name of the mechanism.
     releases : int
         How many releases about this person `mu` counts.
+
+    Raises
+    ------
+    UnsupportedError
+        Nowhere by itself; what has no guarantee is refused where the noise is designed.
+
+    Examples
+    --------
+    >>> TraceGuarantee(mu=0.5, radius=100.0, secrets=(), by_adversary={}, error=300.0, noise="block").mu
+    0.5
     """
 
     mu: float

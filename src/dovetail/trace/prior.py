@@ -41,6 +41,17 @@ class TracePrior:
         Salted digests of the traces that the fit saw: none of them may be protected with it.
     fit : dict
         How it was fitted and how well it fits, for people.
+
+    Raises
+    ------
+    DataError
+        For a covariance that is not symmetric and positive definite, and a salt that is not hexadecimal.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> TracePrior(Matern32(length=600.0), np.array([[1e6]])).covariance.tolist()
+    [[1000000.0]]
     """
 
     kernel: Kernel

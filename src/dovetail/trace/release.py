@@ -25,6 +25,23 @@ def release_trace(trace: Trace, plan: TracePlan, design: TraceNoise, *, rng: Any
         `design_release(plan, trace.times)`.
     rng : Entropy
         The operating system's by default.
+
+    Raises
+    ------
+    UnsupportedError
+        For a trace that the plan's kernel was fitted on.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> from dovetail.trace.plan.release_design import design_release
+    >>> from dovetail.trace.prior import TracePrior
+    >>> from dovetail.trace.secrets import SecretTimes
+    >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
+    >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
+    >>> trace = Trace.of("a", np.arange(0.0, 600.0, 60.0), np.linspace(0.0, 900.0, 10))
+    >>> release_trace(trace, plan, design_release(plan, trace.times)).shape
+    (10, 1)
     """
     plan.prior.refuse_own(trace)
     return on_grid(on_grid(trace.points, plan.grid) + draw_noise(design, rng=rng), plan.grid)

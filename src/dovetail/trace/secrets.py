@@ -29,6 +29,16 @@ class SecretTimes:
     together : bool
         Whether all times of a window are one secret (what they tell together: also the direction of movement),
         or each is one by itself.
+
+    Raises
+    ------
+    ParameterError
+        For windows that end before they start, and several secrets at once that are not windows.
+
+    Examples
+    --------
+    >>> SecretTimes(windows=((0.0, 60.0),), together=True).windows
+    ((0.0, 60.0),)
     """
 
     windows: tuple[tuple[float, float], ...] = ()

@@ -20,6 +20,17 @@ class Trace:
     name : str
     times : float array (n,), seconds
     points : float array (n, d), metres; d is 1 or 2
+
+    Raises
+    ------
+    DataError
+        From `of`, for times that do not increase, and points that are no numbers or not one for each time.
+
+    Examples
+    --------
+    >>> walk = Trace.of("a walk", [0.0, 60.0, 120.0], [[0.0, 0.0], [80.0, 0.0], [160.0, 5.0]])
+    >>> walk.n
+    3
     """
 
     name: str

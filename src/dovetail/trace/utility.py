@@ -36,7 +36,19 @@ class TraceUtility:
 
 
 def utility(times: Sequence[Floats], true: Sequence[Floats], released: Sequence[Floats]) -> TraceUtility:
-    """Utility of released points (n, d) beside the true ones, for several traces."""
+    """Utility of released points (n, d) beside the true ones, for several traces.
+
+    Raises
+    ------
+    ParameterError
+        Nowhere; the arrays are those of checked traces and of their releases.
+
+    Examples
+    --------
+    >>> times, true = np.array([0.0, 60.0]), np.array([[0.0, 0.0], [60.0, 0.0]])
+    >>> utility([times], [true], [true + 3.0]).error
+    4.242640687119285
+    """
     pairs = list(zip(times, true, released, strict=True))
     distances = np.concatenate([np.linalg.norm(z - x, axis=1) for _, x, z in pairs])
     dwell = [abs(_dwell(t, z) - _dwell(t, x)) for t, x, z in pairs]

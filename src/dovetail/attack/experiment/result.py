@@ -40,6 +40,17 @@ class AttackResult:
         Orders drawn, and randomizations released in each of them.
     remark : str
         What the attack says of itself, such as how well it knows the order.
+
+    Raises
+    ------
+    UnsupportedError
+        Nowhere by itself: `run_attack` and `attack_released` refuse what cannot be mounted.
+
+    Examples
+    --------
+    >>> result = AttackResult.of("guess", np.array([[1.0, 0.5], [0.9, 0.4]]), chance=0.5, randomizations=10)
+    >>> result.success, result.chance, result.vulnerable
+    (0.7, 0.5, 0.5)
     """
 
     name: str

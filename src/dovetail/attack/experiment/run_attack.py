@@ -20,7 +20,22 @@ Progress = Callable[[int, int], None]
 
 
 class Attacker(Protocol):
-    """Guesses values from a released batch and public data."""
+    """Guesses values from a released batch and public data.
+
+    Raises
+    ------
+    UnsupportedError
+        Nowhere by itself; an attack of your own is any object with these two members.
+
+    Examples
+    --------
+    >>> class Commonest:
+    ...     label, targets = "the commonest value", np.arange(3)
+    ...     def guess(self, reports, rng):
+    ...         return np.full(3, np.bincount(reports).argmax())
+    >>> Commonest().guess(np.array([0, 1, 1]), None)
+    array([1, 1, 1])
+    """
 
     @property
     def label(self) -> str:
@@ -64,6 +79,23 @@ def run_attack(
     AttackResult
         Its `chance` is the share of targets that hold the commonest value among them.
 
+    Raises
+    ------
+    DataError
+        For values that are not codes of the randomizer, one for each person of the shuffler.
+
+    Examples
+    --------
+    >>> from dovetail.attack.majority import MajorityVote
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> from dovetail.shuffle.identity import Identity
+    >>> krr, values = KRR(k=2, epsilon=2.0), np.array([0, 1] * 50)
+    >>> own = MajorityVote(krr, np.arange(100), np.arange(100)[:, None])  # her own report alone
+    >>> found = run_attack(own, krr, values, Identity(100), shuffles=2, randomizations=20, rng=simulation(1))
+    >>> found.success > 0.85, found.chance
+    (True, 0.5)
+
     Source
     ------
     Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, section 5: one order for
@@ -104,6 +136,21 @@ def attack_released(
     AttackResult
         `vulnerable` is the share of targets guessed right in at least `vulnerable_at` of the batches. One batch tells
         nothing about others: the interval is then [0, 1].
+
+    Raises
+    ------
+    DataError
+        For targets that are not people among the values.
+
+    Examples
+    --------
+    >>> from dovetail.attack.majority import MajorityVote
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> krr, values = KRR(k=2, epsilon=8.0), np.array([0, 1] * 50)
+    >>> own = MajorityVote(krr, np.arange(100), np.arange(100)[:, None])
+    >>> attack_released(own, values, [krr.randomize(values, rng=simulation(1))]).success > 0.9
+    True
     """
     rng = entropy_or_system(rng)
     whole("batches", len(batches), least=1)

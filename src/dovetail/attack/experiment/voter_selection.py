@@ -48,6 +48,12 @@ def select_voters(
     -----
     With `within` every target is compared with everybody in reach along the first column of the points, about 10 ns
     each; without it a tree finds the nearest.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> select_voters([0], within=([[1.0], [1.2], [9.0]], 0.5), similar=None, votes=2, rng=simulation(1))
+    array([[0, 1]])
     """
     rng = entropy_or_system(rng)
     whole("votes", votes, least=1)

@@ -83,12 +83,29 @@ def reidentify(
     permutations : int, at least 1
         Relabellings of the test against chance; the smallest p-value is 1 / (permutations + 1).
 
+    Raises
+    ------
+    DataError
+        For releases of devices that the attacker does not know.
+    ParameterError
+        For fewer than two trials.
+
     Notes
     -----
     The test is a permutation test whose null is that the devices are exchangeable: the history tells nothing about
     which of them is which. A relabelling holds for all rounds and trials at once, because a device goes on as it
     began and every trial releases the same values. So k devices have k! relabellings, and with fewer than five of
     them, or with one device alone that is recognized, the p-value cannot be small.
+
+    Examples
+    --------
+    >>> from dovetail.attack.reidentify.records import Records
+    >>> from dovetail.core.entropy import simulation
+    >>> speeds = np.repeat([[10.0, 20.0, 30.0]], 20, axis=0)
+    >>> records = Records.of_rounds(speeds)
+    >>> attack = ForestAttack.learn(records, trees=5, rng=simulation(1))
+    >>> reidentify(attack, lambda rng: records, trials=2, rng=simulation(2), permutations=9).recall
+    1.0
 
     Source
     ------

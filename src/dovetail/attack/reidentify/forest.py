@@ -25,9 +25,24 @@ class ForestAttack:
         Devices that it knows.
     forest : fitted scikit-learn classifier
 
+    Raises
+    ------
+    MissingExtraError
+        Without scikit-learn.
+    ParameterError
+        For records with other features than those that it learned from.
+
     Notes
     -----
     Needs scikit-learn. Trees grow to the end: memory is about 100 bytes per training record and tree.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> speeds = np.repeat([[10.0, 20.0, 30.0]], 20, axis=0)  # 20 rounds of three devices
+    >>> history = Records.of_rounds(speeds)
+    >>> ForestAttack.learn(history, trees=5, rng=simulation(1)).guess(history)[:3].tolist()
+    [0, 1, 2]
 
     Source
     ------

@@ -29,6 +29,17 @@ class Records:
         The sender.
     batches : int array (m,)
         The batch that holds the record.
+
+    Raises
+    ------
+    DataError
+        For columns, senders or batches of other lengths or types.
+
+    Examples
+    --------
+    >>> records = Records.of_rounds([[1.0, 5.0], [2.0, 6.0]])
+    >>> sorted(records.features), records.devices.tolist()
+    (['value'], [0, 1, 0, 1])
     """
 
     features: Mapping[str, NDArray[np.float64]]
@@ -103,6 +114,18 @@ def release_rounds(
     Returns
     -------
     reports : float array (rounds, n), devices : int array (rounds, n)
+
+    Raises
+    ------
+    DataError
+        For values that are not a row for each round, with a column for each person of the shuffler.
+
+    Examples
+    --------
+    >>> from dovetail.shuffle.identity import Identity
+    >>> reports, devices = release_rounds([[1.0, 5.0], [2.0, 6.0]], Identity(2))
+    >>> reports.tolist(), devices.tolist()
+    ([[1.0, 5.0], [2.0, 6.0]], [[0, 1], [0, 1]])
     """
     rng = entropy_or_system(rng)
     table = _rounds(values)

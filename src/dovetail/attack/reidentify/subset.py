@@ -52,6 +52,13 @@ def best_subset_success(channel: Channel, values: ArrayLike, shuffler: Shuffler,
     -----
     O(n! m^n) for m reports, times the number of choices: under a second for n = 6 and m = 2.
 
+    Examples
+    --------
+    >>> from dovetail.core.channel import KRRChannel
+    >>> from dovetail.shuffle.uniform import Uniform
+    >>> round(best_subset_success(KRRChannel.of(2, 0.75), [0, 1, 1], Uniform(3), subset=[0]), 3)
+    0.625
+
     Source
     ------
     The game of Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.2; its optimal play.
@@ -80,6 +87,18 @@ def subset_bound(
 
     Without `group` the better of two: everybody, and the largest group with the subset that the shuffler guarantees
     alpha for.
+
+    Raises
+    ------
+    DataError
+        For a subset with people outside `group`, or who stand there twice.
+
+    Examples
+    --------
+    >>> from dovetail.randomize.krr import KRR
+    >>> from dovetail.shuffle.uniform import Uniform
+    >>> round(subset_bound(KRR(k=2, epsilon=1.0), Uniform(10), subset=[0]), 3)
+    0.451
     """
     members = _subset(subset, shuffler.n)
     if group is None:
@@ -119,6 +138,21 @@ class SubsetSearch:
     subset : int array (k,)
     subset_counts, total_counts : float arrays (n, values)
         How often place i held a report of the subset, of anybody, from a person with this value; from `learn`.
+
+    Raises
+    ------
+    DataError
+        For reports that are not one for each place.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> from dovetail.shuffle.identity import Identity
+    >>> krr, values = KRR(k=2, epsilon=1.0), [0, 1, 1]
+    >>> search = SubsetSearch.learn(krr, values, Identity(3), subset=[0], draws=20, rng=simulation(1))
+    >>> search.guess(np.array([1, 0, 1]), simulation(2)).tolist()
+    [0]
     """
 
     randomizer: FrequencyRandomizer
@@ -170,6 +204,21 @@ def reidentify_subset(
         `success` is the share of wins with its Clopper-Pearson interval, `chance` what naming random places wins,
         `by_person` how often the report of each member of the subset was among those named, `vulnerable` the share
         of members for whom it was in at least `vulnerable_at` of the trials.
+
+    Raises
+    ------
+    ParameterError
+        For fewer than one trial.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> from dovetail.shuffle.identity import Identity
+    >>> krr, values = KRR(k=2, epsilon=1.0), [0, 1, 1]
+    >>> search = SubsetSearch.learn(krr, values, Identity(3), subset=[0], draws=20, rng=simulation(1))
+    >>> reidentify_subset(search, values, Identity(3), trials=20, rng=simulation(2)).success
+    1.0
     """
     rng = entropy_or_system(rng)
     held = check_values(values, search.randomizer.k, shuffler)

@@ -80,6 +80,23 @@ def rehearse_attack(plan: TracePlan, traces: Sequence[Trace], *, draws: int, rng
         Their true locations are known: a rehearsal.
     draws : int
     rng : Entropy
+
+    Raises
+    ------
+    UnsupportedError
+        Where a trace is too long for the attack.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> from dovetail.trace.prior import TracePrior
+    >>> from dovetail.trace.secrets import SecretTimes
+    >>> prior = TracePrior(Matern32(length=60.0), 1e4 * np.eye(2))
+    >>> plan = TracePlan(prior, SecretTimes(((60.0, 60.0),)), radius=15.0, error=15.0)
+    >>> trace = Trace.of("a", np.arange(0.0, 120.0, 10.0), np.random.default_rng(1).normal(size=(12, 2)))
+    >>> rehearse_attack(plan, [trace], draws=20, rng=simulation(1))[0].mechanism
+    'robust'
     """
     found: dict[tuple[str, str], list[_Guesses]] = {}
     for trace in traces:

@@ -65,9 +65,23 @@ def fit_kernel(start: Kernel, traces: Sequence[Trace], *, isotropic: bool = Fals
     isotropic : bool
         One variance for both coordinates and no correlation.
 
+    Raises
+    ------
+    DataError
+        For traces that do not move or are too short, without any trace, and a kernel that is singular at their times.
+
     Notes
     -----
     Length-scales lie between a tenth of the smallest gap and ten times the longest trace.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> steps = np.cumsum(np.random.default_rng(1).normal(size=(200, 2)), axis=0)
+    >>> found = fit_kernel(Matern32(length=10.0), [Trace.of("a", np.arange(200.0), steps)])
+    >>> found.covariance.shape
+    (2, 2)
     """
     dimensions = {trace.points.shape[1] for trace in traces}
     if not traces or len(dimensions) != 1:

@@ -26,6 +26,11 @@ def kernel_of(name: str, *, length: float, period: float | None = None) -> Kerne
     period : float, above 0, seconds
         Wanted by `periodic`.
 
+    Raises
+    ------
+    ParameterError
+        For a name that no kernel has, and `periodic` without a period.
+
     Examples
     --------
     >>> kernel_of("matern32", length=60.0)

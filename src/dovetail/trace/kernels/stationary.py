@@ -50,6 +50,11 @@ class RBF(_OfLength):
     ----------
     length : float, above 0, seconds
 
+    Raises
+    ------
+    ParameterError
+        For a length that is not a finite number of at least 1e-9.
+
     Examples
     --------
     >>> float(RBF(length=2.0).correlation(np.array(2.0)))
@@ -71,6 +76,16 @@ class Matern32(_OfLength):
     Parameters
     ----------
     length : float, above 0, seconds
+
+    Raises
+    ------
+    ParameterError
+        For a length that is not a finite number of at least 1e-9.
+
+    Examples
+    --------
+    >>> round(float(Matern32(length=2.0).correlation(np.array(2.0))), 4)
+    0.4834
     """
 
     kind: ClassVar[str] = "matern32"
@@ -90,6 +105,16 @@ class Matern52(_OfLength):
     Parameters
     ----------
     length : float, above 0, seconds
+
+    Raises
+    ------
+    ParameterError
+        For a length that is not a finite number of at least 1e-9.
+
+    Examples
+    --------
+    >>> round(float(Matern52(length=2.0).correlation(np.array(2.0))), 4)
+    0.524
     """
 
     kind: ClassVar[str] = "matern52"
@@ -113,6 +138,16 @@ class Periodic(_OfLength):
         Small: the phase matters much.
     period : float, above 0, seconds
         Not changed by a fit.
+
+    Raises
+    ------
+    ParameterError
+        For a length or a period that is not above 0.
+
+    Examples
+    --------
+    >>> Periodic(length=1.0, period=60.0).correlation(np.array([0.0, 60.0])).round(6).tolist()
+    [1.0, 1.0]
     """
 
     period: float = 86_400.0

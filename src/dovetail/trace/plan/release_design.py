@@ -31,6 +31,24 @@ def design_release(plan: TracePlan, times: Floats) -> TraceNoise:
 
     One matrix up to 1,000 points. Beyond, one secret location at equal steps has the optimum of the whole trace, by
     conjugate gradients; everything else is cut into windows of independent noise.
+
+    Raises
+    ------
+    DataError
+        For times that do not increase.
+    UnsupportedError
+        Where no noise of this plan protects these times: the message says what to change.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> from dovetail.trace.prior import TracePrior
+    >>> from dovetail.trace.secrets import SecretTimes
+    >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
+    >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
+    >>> design = design_release(plan, np.arange(0.0, 600.0, 60.0))
+    >>> design.guarantee.mu < 1.0
+    True
     """
     stamps = shown_times(plan, times)
     if plan.window == 0 and len(stamps) <= MOST_POINTS:

@@ -39,6 +39,14 @@ def error_for(
     ------
     UnsupportedError
         No budget up to ten thousand times what traces move reaches it.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
+    >>> plan = error_for(0.5, prior, SecretTimes(), np.arange(0.0, 600.0, 60.0), radius=100.0)
+    >>> 100.0 < plan.error < 1000.0
+    True
     """
     positive("mu", mu)
     scale = sqrt(float(np.trace(prior.covariance)))

@@ -41,6 +41,19 @@ class TracePlan:
         The public grid; 0 for the default.
     window : int
         Points of a window of independent noise at most; 0 cuts a trace only where it is too long for matrices.
+
+    Raises
+    ------
+    ParameterError
+        For a radius, an error, a floor, a step or a window outside its range, and a noise that is not known.
+
+    Examples
+    --------
+    >>> from dovetail.trace.kernels.stationary import Matern32
+    >>> prior = TracePrior(Matern32(length=600.0), np.array([[1e6]]))
+    >>> plan = TracePlan(prior, SecretTimes(), radius=100.0, error=300.0)
+    >>> plan.radius, plan.error, plan.floor
+    (100.0, 300.0, 0.01)
     """
 
     prior: TracePrior
