@@ -143,7 +143,7 @@ def test_of_a_uniform_shuffle_it_names_the_commonest_value(randomizer: Frequency
     attacker = against(Uniform(N), randomizer, values, values, rng)  # even where the value itself is public
     found = run_attack(attacker, randomizer, values, Uniform(N), shuffles=4, randomizations=2, rng=rng)
     assert found.success == found.chance == 0.75
-    assert found.remark == "it knows exactly how likely each report is whose"
+    assert found.remark == "it knows the law of the order exactly"
 
 
 def test_it_sees_through_a_noisy_sort_what_the_groups_hold(rng: Entropy) -> None:

@@ -47,10 +47,29 @@ class SenderPosterior(Attack):
     model : Regression
         On the expected traits at the places.
 
+    Raises
+    ------
+    DataError
+        For public data that say nothing, and reports that are not one for each place.
+    UnsupportedError
+        From `prepare`, for so many people that not even eight orders can be kept.
+
     Notes
     -----
     The senders at two places are taken as independent, given the law. How far the guesses depend on the draws is told
     by `agreement`. O(n d^2) once for each of five kinds of traits, O(draws (n d + m k)) for the law.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> from dovetail.randomize.krr import KRR
+    >>> from dovetail.shuffle.identity import Identity
+    >>> krr, targets, rng = KRR(k=2, epsilon=3.0), np.array([0, 99]), simulation(1)
+    >>> seats = seats_of(Identity(100), targets, draws=8, rng=rng)
+    >>> traits = np.repeat(np.eye(2), 50, axis=0)  # two kinds of people
+    >>> attack = SenderPosterior(krr, targets, seats, traits, Regression.on(seats.at_places(traits)))
+    >>> attack.posterior(krr.randomize(np.repeat([0, 1], 50), rng=rng)).argmax(axis=1).tolist()
+    [0, 1]
 
     Source
     ------
@@ -113,7 +132,7 @@ class SenderPosterior(Attack):
     def remark(self, reports: Reports, rng: Entropy) -> str:
         drawn = self.seats.draws
         if drawn is None:
-            return "it knows exactly how likely each report is whose"
+            return "it knows the law of the order exactly"
         alike = self.agreement(reports, rng)
         told = f"{drawn:,} draws; halves of them guess alike for {alike:.0%} of the targets"
         return f"it learned the law of the order from {told}"
