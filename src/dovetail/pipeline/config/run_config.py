@@ -107,53 +107,58 @@ class RunConfig(Section):
             raise ValueError(f"{needs} goes without [randomize]: people send their answers as they are")
         if self.randomize is not None and self.randomize.randomizer != "krr":
             raise ValueError(f'{needs} goes without [randomize], or with randomizer "krr" as a second layer')
-        for place, given in {
-            f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform",
-            "[shuffle] compare": bool(self.shuffle.compare),
-            "[estimate] by": bool(self.estimate.by),
-            "[attack]": "attack" in self.model_fields_set,
-        }.items():
-            if given:
-                raise ValueError(f"{place} does not go with {needs}; remove it")
+        self._refuse({**self._other_shuffles, **self._of_one_table}, f"does not go with {needs}; remove it")
 
     def _by_class(self) -> None:
         """Whether what is asked for goes with epsilons that differ: reports are mixed and carry no class."""
         if self.randomize is None or self.randomize.by is None:
             return
-        for place, given in {
+        places = {
             f'[promise] trust = "{self.promise.trust}"': self.promise.trust != "local",
             "[data] time": self.data.time is not None,
-            f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform",
-            "[shuffle] compare": bool(self.shuffle.compare),
-            "[estimate] by": bool(self.estimate.by),
-            "[attack]": "attack" in self.model_fields_set,
-        }.items():
-            if given:
-                raise ValueError(f"{place} does not go with [randomize] by; remove one of them")
+            **self._other_shuffles,
+            **self._of_one_table,
+        }
+        self._refuse(places, "does not go with [randomize] by; remove one of them")
 
     def _stream_or_table(self) -> None:
+        """Whether what is asked for goes with rounds of a stream, or with one table."""
         if self.data.time is None:
             only = {
                 "[promise] cap": self.promise.cap,
                 "[estimate] window": self.estimate.window,
                 "[estimate] unbiased": self.estimate.unbiased or None,
             } | {f"[shuffle] {name}": value for name, value in files_of(self.shuffle, of_streams=True).items()}
-            for place, value in only.items():
-                if value is not None:
-                    raise ValueError(f"{place} is for streams: name the column of stamps, [data] time, or remove it")
+            given = {place: value is not None for place, value in only.items()}
+            self._refuse(given, "is for streams: name the column of stamps, [data] time, or remove it")
             return
-        for place, given in {
-            "[shuffle] compare": bool(self.shuffle.compare),
-            "[estimate] by": bool(self.estimate.by),
-            "[attack]": "attack" in self.model_fields_set,
-        }.items():
-            if given:
-                raise ValueError(f"{place} is for single tables, not for streams; remove it")
+        self._refuse(self._of_one_table, "is for single tables, not for streams; remove it")
         if self.promise.cap is not None and self.randomize and self.promise.cap < self.randomize.epsilon:
             raise ValueError(
                 f"[promise] cap must be at least the {self.randomize.epsilon:g} nats of one report, "
                 f"got {self.promise.cap!r}"
             )
+
+    @property
+    def _other_shuffles(self) -> dict[str, bool]:
+        """The place of a shuffle of other people than everybody, and whether there is one."""
+        return {f'[shuffle] shuffler = "{self.shuffle.shuffler}"': self.shuffle.shuffler != "uniform"}
+
+    @property
+    def _of_one_table(self) -> dict[str, bool]:
+        """Places of what needs to know whose report is whose, and whether they are given."""
+        return {
+            "[shuffle] compare": bool(self.shuffle.compare),
+            "[estimate] by": bool(self.estimate.by),
+            "[attack]": "attack" in self.model_fields_set,
+        }
+
+    @staticmethod
+    def _refuse(places: dict[str, bool], why: str) -> None:
+        """Refuse the first place that is given."""
+        for place, given in places.items():
+            if given:
+                raise ValueError(f"{place} {why}")
 
 
 def load_config(path: str | Path) -> RunConfig:
