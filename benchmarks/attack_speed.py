@@ -9,6 +9,7 @@ planted data: eight values in a plane, which depend on the place, as the paper's
 import platform
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,10 @@ from dovetail.attack.definetti import DeFinetti
 from dovetail.attack.experiment.run_attack import Attacker, run_attack
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.attack.majority import MajorityVote
+from dovetail.attack.posterior.regression import Regression
+from dovetail.attack.posterior.seats import seats_of
 from dovetail.attack.reidentify.subset import SubsetSearch, reidentify_subset, subset_bound
+from dovetail.attack.sender_posterior import SenderPosterior
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.randomize.hadamard import Hadamard
@@ -108,6 +112,13 @@ def main() -> None:
     for shuffler, blocks in ((shufflers[0], EVERYBODY), (INSIDE, CELLS), (shufflers[3], np.zeros(N))):
         learner = DeFinetti.of(krr, classes, blocks=blocks, targets=EVERYBODY)
         attack("de Finetti", learner, krr, shuffler, randomizations=50)
+
+    print("sender posterior, 100 draws where the law is not known, 100 classes, 50 randomizations")
+    traits = np.eye(100)[classes]
+    for shuffler in shufflers:
+        seats = timed(f"law, {shuffler.name}", partial(seats_of, shuffler, EVERYBODY, draws=100, rng=RNG))
+        known = SenderPosterior(krr, EVERYBODY, seats, traits, Regression.on(seats.at_places(traits)))
+        attack("sender posterior", known, krr, shuffler, randomizations=50)
 
     print("re-identification of a household of 5 in its cell, 100 releases, epsilon 0.1")
     for shuffler in shufflers:
