@@ -30,16 +30,22 @@ def beyond_the_edge(page: str, folder: Path) -> int:
     return int(re.findall(r"<title>(.*)</title>", shown)[0])
 
 
-def violations(page: str, folder: Path, *, dark: bool) -> list[Any]:
-    """Rules of axe-core that the page breaks, with the elements; skips where axe-core is not at hand."""
+def violations(page: str, folder: Path, *, dark: bool, width: int | None = None) -> list[Any]:
+    """Rules of axe-core that the page breaks, with the elements; skips where axe-core is not at hand.
+
+    As wide as a desk without a `width`; narrower pages stand in a frame, because browsers have a least width.
+    """
     if AXE not in os.environ:
         pytest.skip(NO_AXE)
     axe = Path(os.environ[AXE]).read_text().replace("</script", "<\\/script")
     report = "r.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 120))])"
-    tell = f"p.id = 'found'; p.textContent = JSON.stringify({report}); document.body.appendChild(p)"
-    run = f"axe.run().then(r => {{ const p = document.createElement('pre'); {tell} }})"
+    tell = f"p.id = 'found'; p.textContent = JSON.stringify({report}); top.document.body.appendChild(p)"
+    run = f"axe.run(document).then(r => {{ const p = top.document.createElement('pre'); {tell} }})"
     open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # which forbids scripts
     tested = open_page.replace("</body>", f"<script>{axe}</script><script>{run}</script></body>")
+    if width is not None:
+        (folder / "page.html").write_text(tested)
+        tested = f'<body><iframe src="page.html" width="{width}" height="2000" style="border:0"></iframe></body>'
     shown = _shown(tested, folder, *(["--blink-settings=preferredColorScheme=0"] if dark else []))
     found = re.findall(r'<pre id="found">(.*?)</pre>', shown, re.S)
     assert len(found) == 1, "axe-core has not run"

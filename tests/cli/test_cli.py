@@ -337,6 +337,25 @@ def test_a_mistake_gets_one_line_and_status_two(mistake: str, capsys: pytest.Cap
     assert sorted(path for path in Path.cwd().rglob("*") if "ledger" not in str(path)) == before
 
 
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        ("run survey.csv", "`dovetail check survey.csv --private COLUMN` writes its configuration"),
+        ("plan", "Missing option '--question'. Choose from: frequency, mean"),
+        ("plan --question mean --n 100 --epsilon 1", "with `upper`, for the question mean: the public range"),
+        ("plan --question frequency --n 100 --epsilon 1", "`k` must be given for the question frequency, the number of values"),
+        ("plan --question frequency --k 3 --n many --epsilon 1", "'--n': must be a number"),
+        ("plan --question frequency --k 3 --n 99 --epsilon 1 --out no/plan.toml", "there is no folder no; make it"),
+    ],
+)
+def test_a_new_user_s_mistake_is_answered_with_what_to_do(
+    mistake: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(mistake.split()) == 2
+    said = capsys.readouterr().err
+    assert remedy in said and said.count("\n") == 1
+
+
 def test_an_unexpected_fault_is_one_line_and_status_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

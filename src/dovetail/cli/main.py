@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 from typing import Annotated, NoReturn
@@ -87,7 +88,7 @@ def invoke(arguments: list[str]) -> int:
     except typer.TyperException as error:
         command = getattr(error, "ctx", None)
         hint = f" (see {command.command_path} --help)" if command is not None else ""
-        return _fail(error.format_message() + hint, BAD_INPUT)
+        return _fail(_in_one_line(error.format_message()) + hint, BAD_INPUT)
     except (StorageError, UnreachableError) as error:
         return _fail(str(error), FAILED)
     except DovetailError as error:
@@ -110,6 +111,21 @@ def invoke(arguments: list[str]) -> int:
         return _fail(
             f"internal fault, {type(error).__name__}; run again with DOVETAIL_DEBUG=1 and report it.", FAILED
         )
+
+
+def _in_one_line(message: str) -> str:
+    r"""What typer and pydantic say of an option, without line ends and without their own words.
+
+    >>> _in_one_line("Missing option '--question'. Choose from:\n\tfrequency,\n\tmean")
+    "Missing option '--question'. Choose from: frequency, mean"
+    >>> _in_one_line("Invalid value for '--n': Input should be a valid number, unable to parse string as a number")
+    "Invalid value for '--n': must be a number"
+    """
+    text = " ".join(message.split()).replace(": Value error, ", ": ")
+    text = re.sub(r", unable to parse string as an? \w+", "", text)
+    return text.replace("Input should be a valid integer", "must be a whole number").replace(
+        "Input should be a valid", "must be a"
+    )
 
 
 def _fail(message: str, status: int) -> int:

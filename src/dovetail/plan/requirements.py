@@ -69,6 +69,8 @@ class Requirements:
             raise ParameterError(
                 "`lower`, `upper` and `grid` belong to the question mean; a frequency has `k` values."
             )
+        if self.k is None:
+            raise ParameterError("`k` must be given for the question frequency, the number of values.")
         return {"k": whole("k", self.k, least=2, most=MOST_SYMBOLS)}
 
     def _mean(self) -> dict[str, Any]:
@@ -76,6 +78,8 @@ class Requirements:
             raise refuse("question", '"frequency" or "mean"', self.question)
         if self.k is not None or self.shares != "any":
             raise ParameterError("`k` and `shares` belong to the question frequency; a mean has `lower` and `upper`.")
+        if self.lower is None or self.upper is None:
+            raise ParameterError("`lower` must be given, with `upper`, for the question mean: the public range of the number.")
         lower, upper = real("lower", self.lower), real("upper", self.upper)
         if not 1.0 / WIDEST <= upper - lower <= WIDEST:  # so that variances are doubles
             raise refuse("upper", f"above `lower` = {lower!r} by {1.0 / WIDEST:g} to {WIDEST:g}", upper)

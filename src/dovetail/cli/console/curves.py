@@ -30,6 +30,8 @@ def check_places(*, csv: Path | None, plot: Path | None, force: bool, out: Path 
     for place in (csv, plot, out):
         if place is not None and place.exists() and not force:
             raise OutputError(f"{place}: exists already; use --force to replace it, or name another place.")
+        if place is not None and not place.absolute().parent.is_dir():
+            raise OutputError(f"{place}: there is no folder {place.parent}; make it, or name another place.")
 
 
 def write_curve(

@@ -13,9 +13,13 @@ from dovetail.core.checks import nearest
 from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.sections import Chosen, Section
 
+_TABLES = (".csv", ".data", ".tsv", ".txt", ".parquet", ".pq")
+
 
 def read_toml(place: Path) -> dict[str, Any]:
     """The tables of a TOML file; ConfigError says in one line what is wrong with it."""
+    if place.suffix.lower() in _TABLES and place.is_file():
+        raise ConfigError(f"{place}: is a table: `dovetail check {place} --private COLUMN` writes its configuration.")
     try:
         return tomllib.loads(place.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
