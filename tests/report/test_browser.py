@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.browser import beyond_the_edge, needs_chromium, violations
+from tests.browser import PHONE, beyond_the_edge, needs_chromium, violations
 from tests.report.documents import rehearsal, release
 
 from dovetail.core.display.figure import COLOURS
@@ -47,15 +47,17 @@ def test_a_page_that_is_too_wide_would_be_found(tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.exhaust
 @pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing_in_the_report(dark: bool, tmp_path: Path) -> None:
-    assert violations(render_html(rehearsal()), tmp_path, dark=dark) == []
+@pytest.mark.parametrize("width", [None, PHONE])
+def test_axe_finds_nothing_in_the_report(width: int | None, dark: bool, tmp_path: Path) -> None:
+    assert violations(render_html(rehearsal()), tmp_path, dark=dark, width=width) == []
 
 
 @needs_chromium
 @pytest.mark.exhaust
-def test_a_picture_without_words_would_be_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [None, PHONE])
+def test_a_picture_without_words_would_be_found(width: int | None, tmp_path: Path) -> None:
     page = "<html lang=en><title>t</title><body><main><h1>t</h1><img src=x></main></body></html>"
-    assert "image-alt" in [rule for rule, *_ in violations(page, tmp_path, dark=False)]
+    assert "image-alt" in [rule for rule, *_ in violations(page, tmp_path, dark=False, width=width)]
 
 
 def lab(colour: str, matrix: NDArray[np.float64]) -> NDArray[np.float64]:

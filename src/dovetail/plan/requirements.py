@@ -79,7 +79,9 @@ class Requirements:
         if self.k is not None or self.shares != "any":
             raise ParameterError("`k` and `shares` belong to the question frequency; a mean has `lower` and `upper`.")
         if self.lower is None or self.upper is None:
-            raise ParameterError("`lower` must be given, with `upper`, for the question mean: the public range of the number.")
+            raise ParameterError(
+                "`lower` must be given for the question mean, with `upper`: the range of the number."
+            )
         lower, upper = real("lower", self.lower), real("upper", self.upper)
         if not 1.0 / WIDEST <= upper - lower <= WIDEST:  # so that variances are doubles
             raise refuse("upper", f"above `lower` = {lower!r} by {1.0 / WIDEST:g} to {WIDEST:g}", upper)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.browser import needs_chromium, violations
+from tests.browser import PHONE, needs_chromium, violations
 from tests.collect.analyzer.world import LAPLACE, World, batch, campaign, reports_of, seal
 from tests.waiting import PATIENCE
 
@@ -123,5 +123,6 @@ def test_a_browser_shows_the_page_on_a_phone_without_sideways_scrolling(html: st
 @needs_chromium
 @pytest.mark.exhaust
 @pytest.mark.parametrize("dark", [False, True])
-def test_axe_finds_nothing_in_the_live_page(html: str, dark: bool, tmp_path: Path) -> None:
-    assert violations(html, tmp_path, dark=dark) == []
+@pytest.mark.parametrize("width", [None, PHONE])
+def test_axe_finds_nothing_in_the_live_page(html: str, width: int | None, dark: bool, tmp_path: Path) -> None:
+    assert violations(html, tmp_path, dark=dark, width=width) == []
