@@ -13,7 +13,9 @@ from dovetail.account.clones.approximate import SOURCE as CLONES
 from dovetail.account.clones.approximate import amplify_approximate
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
 from dovetail.account.closed_form.closed_forms import closed_forms
+from dovetail.account.composition.questions import SeveralQuestions
 from dovetail.account.mechanism_law import (
+    Mechanism,
     blanket_law,
     coarse_law_epsilon,
     everybody_bound,
@@ -42,7 +44,7 @@ SOURCES: dict[Kind, str] = {
         "evaluated numerically"
     ),
 }
-Subject = Randomizer | Channel | float
+Subject = Randomizer | Channel | SeveralQuestions | float
 FIXED_ONLY = "holds for one fixed randomizer only, not for adaptive use"
 
 
@@ -65,7 +67,7 @@ def amplify(
 
     Parameters
     ----------
-    randomizer : Randomizer, Channel, or epsilon0 as a float above 0 and at most 700, nats
+    randomizer : Randomizer, Channel, several questions, or epsilon0 as a float above 0 and at most 700, nats
         A float stands for any randomizer with that promise; a mechanism is judged by its own law where it has one.
     n : int, 1 .. 1e12
         Valid reports of distinct people in the batch.
@@ -195,7 +197,7 @@ def list_bounds(
 class _AmplificationProblem:
     """One question, read once: whose promise, at which delta, in which model."""
 
-    mechanism: Randomizer | Channel | None
+    mechanism: Mechanism | None
     epsilon0: float
     delta0: float
     delta: float
@@ -213,6 +215,9 @@ class _AmplificationProblem:
             if math.isinf(subject.epsilon):
                 mechanism_law(subject, n=1)  # says which entries are to blame
             return cls(subject, privacy_budget("epsilon0", subject.epsilon), slack, target, adaptive)
+        if isinstance(subject, SeveralQuestions):
+            local = privacy_budget("epsilon0", subject.epsilon)
+            return cls(subject, local, slack, target, adaptive, subject.caveats)
         return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
 
     def certified_bounds(self, n: int, *, everybody: Bound | None = None) -> list[Bound]:

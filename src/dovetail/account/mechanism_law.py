@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+
+import numpy as np
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.expected_positive_part import POINTS
 from dovetail.account.blanket.privacy_blanket import CLOSE, BlanketLaw, ShuffledLaw
 from dovetail.account.bound import Bound, DominatingPair
+from dovetail.account.composition.questions import SeveralQuestions
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.hidden_law import NAME as EVERYBODY
 from dovetail.account.everybody.hidden_law import SOURCE as EVERYBODY_SOURCE
@@ -29,7 +32,7 @@ SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), aft
 BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
 FEWER = f", of {MOST_EXACT:,} people: more people never expose one of them more"
 
-Mechanism = Randomizer | Channel
+Mechanism = Randomizer | Channel | SeveralQuestions
 MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
 
 
@@ -68,7 +71,9 @@ def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]
         return "binary randomized response", BinaryExact(subject.epsilon, min(n, MOST_EXACT))
     declared = declared_laws().get(type(subject))
     if declared is not None:
-        return declared.name, ShuffledLaw(declared.upper(subject), n)
+        if declared.upper is not None:
+            return declared.name, ShuffledLaw(declared.upper(subject), n)
+        return declared.name, FiniteChannelLaw.among(pair_laws(subject), n=n)
     return "privacy blanket of the channel", FiniteChannelLaw.of(_channel(subject).matrix(), n=n)
 
 
@@ -82,7 +87,24 @@ def blanket_law(mechanism: Mechanism) -> BlanketLaw | None:
     """
     subject = _subject(mechanism)
     declared = declared_laws().get(type(subject))
-    return None if declared is None else declared.upper(subject)
+    return None if declared is None or declared.upper is None else declared.upper(subject)
+
+
+def pair_laws(mechanism: Mechanism) -> Sequence[BlanketLaw]:
+    """Laws of which, for every pair of values, one is at least as large.
+
+    Raises
+    ------
+    UnsupportedError
+        Where there are too many.
+    """
+    subject = _subject(mechanism)
+    declared = declared_laws().get(type(subject))
+    if declared is not None and declared.upper is not None:
+        return [declared.upper(subject)]
+    if declared is not None and declared.uppers is not None:
+        return declared.uppers(subject)
+    return [pair.law for pair in FiniteChannelLaw.of(_channel(subject).matrix(), n=1).pairs]
 
 
 def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
@@ -128,8 +150,7 @@ def everybody_law(mechanism: Mechanism, *, n: int, delta: float) -> EverybodyLaw
     >>> round(law.epsilon_upper(1e-6), 4)
     0.0399
     """
-    subject = _subject(mechanism)
-    return EverybodyLaw(_exposures(subject), n, local_epsilon(mechanism), delta)
+    return EverybodyLaw(exposures_of(mechanism), n, local_epsilon(mechanism), delta)
 
 
 def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
@@ -252,6 +273,20 @@ def attack_dataset(mechanism: Mechanism) -> BlanketLaw:
     return declared.dataset(subject)
 
 
+def second_datasets(mechanism: Mechanism) -> Iterator[BlanketLaw]:
+    """Exact laws where everybody else holds the second of two values, the most exposed pairs first."""
+    declared = declared_laws().get(type(_subject(mechanism)))
+    if declared is not None and declared.second is not None:
+        yield declared.second(_subject(mechanism))
+        return
+    with suppress(UnsupportedError):
+        for exposure in sorted(exposures_of(mechanism), key=lambda one: -float(one.spreads.max())):
+            rows = [
+                row for row in range(len(exposure.own)) if np.array_equal(exposure.own[row], exposure.second[row])
+            ]
+            yield from (exposure.dataset(row) for row in rows)
+
+
 def worst_dataset_for(epsilon0: float) -> BlanketLaw:
     """The most exposed known collection of any mechanism with this promise: binary or three-way response.
 
@@ -267,8 +302,10 @@ def worst_dataset_for(epsilon0: float) -> BlanketLaw:
     return max(binary, third, key=lambda law: law.spread)
 
 
-def _exposures(subject: Mechanism) -> Sequence[Exposure]:
-    """What hides among everybody depends on, for every pair of values."""
+@lru_cache(maxsize=64)
+def exposures_of(mechanism: Mechanism) -> Sequence[Exposure]:
+    """What hides among everybody depends on, for every kind of ordered pair of values."""
+    subject = _subject(mechanism)
     declared = declared_laws().get(type(subject))
     if declared is not None and declared.exposures is not None:
         return declared.exposures(subject)
@@ -277,7 +314,7 @@ def _exposures(subject: Mechanism) -> Sequence[Exposure]:
 
 def local_epsilon(mechanism: Mechanism) -> float:
     """The epsilon of one report."""
-    return mechanism.epsilon if isinstance(mechanism, Channel) else mechanism.guarantee.epsilon
+    return mechanism.guarantee.epsilon if isinstance(mechanism, Randomizer) else mechanism.epsilon
 
 
 def _subject(mechanism: Mechanism) -> Mechanism:

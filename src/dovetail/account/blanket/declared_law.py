@@ -19,16 +19,22 @@ class DeclaredLaw:
         A channel or a randomizer: what `Randomizer.accounted` returns.
     name : str
         Of the bound.
-    upper : function of the subject
-        A law that dominates every collection.
     dataset : function of the subject
         The exact law of one bad collection: no bound can be below it.
+    upper : function of the subject
+        A law that dominates every collection.
+    uppers : function of the subject
+        Instead of `upper`: laws of which the largest does, pair by pair of values.
     exposures : function of the subject, optional
         Every kind of ordered pair of values, with every kind of value that others may hold.
+    second : function of the subject, optional
+        The exact law where everybody else holds the second value; without it, the exposures say so.
     """
 
     subject: type
     name: str
-    upper: Callable[..., BlanketLaw]
     dataset: Callable[..., BlanketLaw]
+    upper: Callable[..., BlanketLaw] | None = None
+    uppers: Callable[..., Sequence[BlanketLaw]] | None = None
     exposures: Callable[..., Sequence[Exposure]] | None = None
+    second: Callable[..., BlanketLaw] | None = None

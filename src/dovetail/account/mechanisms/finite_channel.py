@@ -42,8 +42,12 @@ class FiniteChannelLaw:
     @classmethod
     def of(cls, rows: Matrix, *, n: int) -> FiniteChannelLaw:
         """From a matrix; refused above 20 000 pairs of rows or 200 different laws."""
-        laws = sorted(_distinct(rows), key=lambda law: -law.spread)
-        return cls(tuple(ShuffledLaw(law, n) for law in laws))
+        return cls.among(_distinct(rows), n=n)
+
+    @classmethod
+    def among(cls, laws: Iterable[BlanketLaw], *, n: int) -> FiniteChannelLaw:
+        """From the laws of pairs."""
+        return cls(tuple(ShuffledLaw(law, n) for law in sorted(laws, key=lambda law: -law.spread)))
 
     def delta(self, epsilon: float) -> Bracket:
         """Ends of the largest delta over pairs and directions."""
@@ -136,7 +140,7 @@ def _distinct(rows: Matrix) -> Iterator[BlanketLaw]:
     for one in range(inputs):
         for other in range(one):
             law = base_law(base, rows[one], rows[other])
-            key = min(_key(law), _key(law.mirrored))
+            key = min(law_key(law), law_key(law.mirrored))
             if key in seen:
                 continue
             seen.add(key)
@@ -148,7 +152,7 @@ def _distinct(rows: Matrix) -> Iterator[BlanketLaw]:
             yield law
 
 
-def _key(law: BlanketLaw) -> bytes:
+def law_key(law: BlanketLaw) -> bytes:
     """Equal for laws that are equal in every bit, whatever the order of their atoms."""
     atoms = np.stack([law.z0, law.z1, law.mass])
     return atoms[:, np.lexsort(atoms)].tobytes()

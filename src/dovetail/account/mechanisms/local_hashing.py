@@ -29,7 +29,7 @@ def hashing_law(randomizer: LocalHashing) -> BlanketLaw:
 
 def hashing_dataset(randomizer: LocalHashing) -> BlanketLaw:
     """Law below the worse of two collections: everybody else holds the second of two values, or a third one."""
-    laws = [_second_dataset(randomizer)]
+    laws = [hashing_second_dataset(randomizer)]
     if randomizer.k > 2:
         laws.append(_third_dataset(randomizer))
     return max(laws, key=lambda law: law.spread)
@@ -77,7 +77,7 @@ def _three(g: int, p: float, x: float) -> list[tuple[float, ...]]:
     return atoms
 
 
-def _second_dataset(randomizer: LocalHashing) -> BlanketLaw:
+def hashing_second_dataset(randomizer: LocalHashing) -> BlanketLaw:
     """Collisions have probability at most 1/g + g 2^-64, and a report with one says nothing."""
     g, p, b = _parameters(randomizer)
     apart = 1.0 - 1.0 / g - g * 2.0**-64
@@ -104,5 +104,10 @@ def _parameters(randomizer: LocalHashing) -> tuple[int, float, float]:
 
 
 LAW = DeclaredLaw(
-    LocalHashing, "local hashing", upper=hashing_law, dataset=hashing_dataset, exposures=hashing_exposures
+    LocalHashing,
+    "local hashing",
+    upper=hashing_law,
+    dataset=hashing_dataset,
+    exposures=hashing_exposures,
+    second=hashing_second_dataset,
 )

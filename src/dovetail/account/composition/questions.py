@@ -1,0 +1,129 @@
+"""Several questions to the same people: answers joined in one report, or one of the questions for each person."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dovetail.core.channel import Channel
+from dovetail.core.checks import refuse
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.stages import Randomizer
+
+MOST_QUESTIONS = 16
+SUM = 1e-9  # how far chances may be off their sum
+
+
+@dataclass(frozen=True)
+class SeveralQuestions(ABC):
+    """A report about several questions, each with a mechanism of its own and with randomness of its own.
+
+    Parameters
+    ----------
+    parts : 2 .. 16 of Randomizer or Channel, of pure local privacy
+        Everybody answers question q by parts[q].
+    """
+
+    parts: tuple[Randomizer | Channel, ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts) if isinstance(self.parts, Sequence) else (self.parts,)
+        known = all(isinstance(part, Randomizer | Channel) for part in parts)
+        if not known or not 2 <= len(parts) <= MOST_QUESTIONS:
+            raise refuse("parts", f"2 to {MOST_QUESTIONS} randomizers or channels", self.parts)
+        if any(isinstance(part, Randomizer) and part.guarantee.delta > 0.0 for part in parts):
+            raise UnsupportedError(
+                "Several questions are accounted together for pure local privacy; collect those with a local delta "
+                "separately and `compose` them."
+            )
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """What one person's report promises alone, whoever looks at it; nats."""
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The local promise of each answer."""
+        return tuple(part.guarantee.epsilon if isinstance(part, Randomizer) else part.epsilon for part in self.parts)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What stands beside the promises of the answers."""
+        named = [part.guarantee.caveats for part in self.parts if isinstance(part, Randomizer)]
+        return tuple(dict.fromkeys(caveat for caveats in named for caveat in caveats))
+
+
+@dataclass(frozen=True)
+class JointReport(SeveralQuestions):
+    r"""Everybody's answers to all questions in one report: the tuple is shuffled, its entries stay together.
+
+    .. math:: R_{(x_1, .., x_m)} = R^1_{x_1} \otimes \dots \otimes R^m_{x_m}
+
+    Which answers are one person's is released. That hides her less than shuffling each question by itself: choose it
+    only where the link between answers is what is wanted. Her budget is the sum over the questions.
+
+    Examples
+    --------
+    >>> from dovetail.account.amplify import amplify
+    >>> from dovetail.randomize.krr import KRR
+    >>> both = JointReport((KRR(k=2, epsilon=1.0), KRR(k=5, epsilon=0.5)))
+    >>> both.epsilon, round(amplify(both, n=10_000, delta=1e-6).epsilon, 3)
+    (1.5, 0.04)
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+
+    @property
+    def epsilon(self) -> float:
+        return math.fsum(self.epsilons)
+
+
+@dataclass(frozen=True)
+class OneQuestion(SeveralQuestions):
+    r"""Everybody answers one question, drawn by chance and named in the report.
+
+    .. math:: R_{(x_1, .., x_m)} = \bigoplus_q w_q R^q_{x_q}
+
+    The draw is a person's own, independent of her values and of all others; n counts all people, and no number of
+    people who drew a question has to be known. Her budget is the largest of the questions'. For groups that are
+    assigned publicly ask each group by itself: `personal_guarantees`.
+
+    Parameters
+    ----------
+    parts : 2 .. 16 of Randomizer or Channel
+    chances : several float above 0, optional
+        The chance of each question; default all alike.
+
+    Examples
+    --------
+    >>> from dovetail.account.amplify import amplify
+    >>> from dovetail.randomize.krr import KRR
+    >>> either = OneQuestion((KRR(k=2, epsilon=1.0), KRR(k=5, epsilon=0.5)))
+    >>> either.epsilon, round(amplify(either, n=10_000, delta=1e-6).epsilon, 3)
+    (1.0, 0.026)
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+
+    chances: tuple[float, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = len(self.parts)
+        chances = tuple(self.chances) or (1.0 / count,) * count
+        fine = len(chances) == count and all(isinstance(w, int | float) and 0.0 < w < 1.0 for w in chances)
+        if not fine or abs(math.fsum(chances) - 1.0) > SUM:
+            raise refuse("chances", f"{count} numbers above 0 with sum 1", self.chances)
+        object.__setattr__(self, "chances", tuple(w / math.fsum(chances) for w in chances))
+
+    @property
+    def epsilon(self) -> float:
+        return max(self.epsilons)

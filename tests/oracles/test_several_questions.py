@@ -1,0 +1,208 @@
+"""Several questions at once: against every collection of a few people, and against the channel of all answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations_with_replacement, permutations, product
+
+import numpy as np
+import pytest
+from tests.oracles.test_everybody import exact_delta
+from tests.tiers import EXHAUST
+
+from dovetail.account.amplify import amplify, list_bounds
+from dovetail.account.blanket.privacy_blanket import ShuffledLaw
+from dovetail.account.compose import compose
+from dovetail.account.composition.questions import JointReport, OneQuestion, SeveralQuestions
+from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.everybody.exposure import Exposure
+from dovetail.account.mechanism_law import attack_dataset, exposures_of, mechanism_attack, mechanism_law
+from dovetail.account.mechanisms.finite_channel import channel_exposures
+from dovetail.account.mechanisms.laplace import grid_laplace_exposures
+from dovetail.core.channel import Channel, DenseChannel, KRRChannel
+from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.core.guarantee import LocalDP
+from dovetail.core.numeric.special import Reals
+from dovetail.core.stages import Randomizer
+from dovetail.randomize.hadamard import Hadamard
+from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
+from dovetail.randomize.local_hashing import LocalHashing
+from dovetail.randomize.unary import Unary
+
+BINARY, TRIPLE = KRRChannel(2, 3, 1), KRRChannel(3, 4, 1)
+SKEWED = DenseChannel([[0.6, 0.4], [0.3, 0.7]])
+LAPLACE = Laplace(0.0, 1.0, epsilon=1.0, grid=0.5)
+
+
+def rows_of(part: Randomizer | Channel) -> Reals:
+    if isinstance(part, Laplace):  # reports outside the grid say no more than its ends
+        return grid_laplace_exposures(part)[0].own
+    return part.matrix() if isinstance(part, Channel) else part.channel().matrix()  # type: ignore[attr-defined]
+
+
+def whole_channel(several: SeveralQuestions) -> Reals:
+    """Every tuple of values, every report."""
+    parts = [rows_of(part) for part in several.parts]
+    if isinstance(several, JointReport):
+        return reduce(np.kron, parts)
+    assert isinstance(several, OneQuestion)
+    values = product(*(range(len(rows)) for rows in parts))
+    return np.array(
+        [np.concatenate([w * rows[x] for w, rows, x in zip(several.chances, parts, v, strict=True)]) for v in values]
+    )
+
+
+def worst(rows: Reals, n: int, e: float) -> float:
+    inputs = range(len(rows))
+    return max(
+        exact_delta(rows, others, a, c, e)
+        for others in combinations_with_replacement(inputs, n - 1)
+        for a, c in permutations(inputs, 2)
+    )
+
+
+SMALL: list[tuple[SeveralQuestions, int]] = [
+    (JointReport((BINARY, SKEWED)), 3),
+    (OneQuestion((BINARY, SKEWED), (0.3, 0.7)), 3),
+    (OneQuestion((BINARY, BINARY)), 4),
+    (JointReport((BINARY, LAPLACE)), 2),
+]
+LARGER: list[tuple[SeveralQuestions, int]] = [
+    (JointReport((BINARY, TRIPLE)), 3),
+    (OneQuestion((TRIPLE, SKEWED), (0.8, 0.2)), 3),
+    (JointReport((BINARY, BINARY, SKEWED)), 2),
+    (OneQuestion((BINARY, LAPLACE)), 3),
+    (JointReport((BINARY, BINARY)), 4),
+]
+
+
+@pytest.mark.parametrize(
+    ("several", "n"), [*SMALL, *(pytest.param(*case, marks=EXHAUST) for case in LARGER)], ids=repr
+)
+def test_no_collection_of_a_few_people_is_more_exposed_than_the_laws_say(several: SeveralQuestions, n: int) -> None:
+    rows, law = whole_channel(several), mechanism_law(several, n=n)[1]
+    attack = ShuffledLaw(attack_dataset(several), n)
+    for epsilon in (0.0, 0.2 * several.epsilon, 0.6 * several.epsilon):
+        exact = worst(rows, n, math.exp(epsilon))
+        assert attack.delta(epsilon).lower <= exact * (1 + 1e-9)
+        assert exact <= law.delta(epsilon).upper * (1 + 1e-12)
+        assert law.delta(epsilon).upper <= 3.5 * exact + 1e-9  # a blanket of a few people is not tight
+
+
+def types_of(exposure: Exposure) -> set[tuple[tuple[float, ...], ...]]:
+    """Each type as its atoms in an order of their own, equal ratios merged."""
+    found = set()
+    for mu, first, second, own in zip(exposure.mu, exposure.first, exposure.second, exposure.own, strict=True):
+        merged: dict[tuple[float, ...], float] = {}
+        for m, *laws in zip(mu, first, second, own, strict=True):
+            if m == 0.0:
+                continue
+            key = tuple(round(float(law / m), 9) for law in laws)
+            merged[key] = merged.get(key, 0.0) + float(m)
+        found.add(tuple(sorted((*key, round(m, 9)) for key, m in merged.items())))
+    return found
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        JointReport((BINARY, SKEWED)),
+        OneQuestion((BINARY, TRIPLE), (0.4, 0.6)),
+        JointReport((TRIPLE, KRRChannel(4, 3, 1))),
+        JointReport((SKEWED, Unary(2, 1.0).channel())),
+        pytest.param(OneQuestion((LAPLACE, TRIPLE)), marks=EXHAUST),
+        pytest.param(JointReport((Hadamard(3, 1.0), BINARY)), marks=EXHAUST),
+    ],
+    ids=repr,
+)
+def test_every_pair_of_tuples_and_every_tuple_of_another_is_among_the_exposures(several: SeveralQuestions) -> None:
+    known = [types_of(exposure) for exposure in exposures_of(several)]
+    mirrored = [types_of(Exposure(one.mu, one.second, one.first, one.own)) for one in exposures_of(several)]
+    for exposure in channel_exposures(whole_channel(several)):
+        wanted = types_of(exposure)
+        assert any(wanted <= types for types in [*known, *mirrored])
+
+
+@pytest.mark.parametrize("kind", [JointReport, OneQuestion])
+def test_the_promise_of_several_questions_is_close_to_an_attack(kind: type[SeveralQuestions]) -> None:
+    for parts in ((KRR(2, 1.0), KRR(5, 0.5)), (KRR(3, 1.0), LocalHashing(100, 1.0))):
+        found = amplify(kind(parts), n=10_000, delta=1e-6)
+        assert found.attack_lower <= found.epsilon <= 1.002 * found.attack_lower
+        assert found.colluding == kind(parts).epsilon
+
+
+@EXHAUST
+def test_one_report_of_all_answers_hides_less_than_answers_shuffled_by_themselves() -> None:
+    krr = KRR(2, 2.0)
+    joint = amplify(JointReport((krr, krr)), n=10**6, delta=1e-6).epsilon
+    apart = compose([ShuffledRound.of(krr, 10**6, times=2)], delta=1e-6).epsilon
+    either = amplify(OneQuestion((krr, krr)), n=10**6, delta=1e-6).epsilon
+    assert apart is not None and either < apart < joint
+
+
+def test_the_answers_of_a_tuple_add_their_local_promises() -> None:
+    for kind in (JointReport, OneQuestion):
+        rows = whole_channel(kind((BINARY, TRIPLE)))
+        assert kind((BINARY, TRIPLE)).epsilon == pytest.approx(DenseChannel(rows).epsilon)
+
+
+def test_the_exposure_of_a_joint_report_is_that_of_the_theory_note() -> None:
+    for epsilon0, m, expected in ((1.0, 4, 2.03), (2.0, 2, 1.94)):
+        krr = KRR(2, epsilon0)
+        joint, alone = attack_dataset(JointReport((krr,) * m)).spread, attack_dataset(krr).spread
+        assert math.sqrt(joint / (m * alone)) == pytest.approx(expected, rel=3e-3)
+
+
+@EXHAUST
+def test_rounds_of_several_questions_compose() -> None:
+    found = compose([ShuffledRound.of(OneQuestion((KRR(2, 1.0), KRR(5, 0.5))), 10_000, times=8)], delta=1e-6)
+    assert found.epsilon is not None and found.attack_lower <= found.epsilon <= 1.05 * found.attack_lower
+    assert found.method == "privacy loss of the mechanisms"
+
+
+def test_few_people_and_laws_of_many_reports_have_the_bound_of_every_randomizer() -> None:
+    fine = Laplace(0.0, 1.0, epsilon=1.0)
+    several = JointReport((fine, fine, fine))
+    with pytest.raises(UnsupportedError, match="laws of up to"):
+        mechanism_law(several, n=100)
+    bounds = {bound.name: bound for bound in list_bounds(several, n=100, delta=1e-6)}
+    assert bounds["mechanism law"].epsilon is None and bounds["stronger clones"].epsilon is not None
+    assert amplify(several, n=100, delta=1e-6).epsilon <= 3.0
+    assert mechanism_attack(several, n=100, delta=1e-6) >= 0.0
+
+
+class Approximate(KRR):
+    """One that fails with a small probability."""
+
+    @property
+    def guarantee(self) -> LocalDP:
+        return LocalDP(1.0, 1e-9, source="")
+
+
+WRONG: Sequence[tuple[object, str]] = [
+    ((), "`parts` must be 2 to 16 randomizers or channels"),
+    ((BINARY,), "`parts` must be"),
+    ((BINARY, 1.0), "`parts` must be"),
+    ((BINARY,) * 17, "`parts` must be"),
+    ((BINARY, JointReport((BINARY, BINARY))), "`parts` must be"),
+]
+
+
+@pytest.mark.parametrize(("parts", "words"), WRONG, ids=str)
+def test_what_is_no_question_is_refused(parts: tuple[Channel, ...], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        JointReport(parts)
+
+
+@pytest.mark.parametrize("chances", [(0.5,), (0.5, 0.6), (1.0, 0.0), (0.5, math.nan)], ids=str)
+def test_chances_that_do_not_sum_to_one_are_refused(chances: tuple[float, ...]) -> None:
+    with pytest.raises(ParameterError, match="`chances` must be 2 numbers above 0 with sum 1"):
+        OneQuestion((BINARY, SKEWED), chances)
+
+
+def test_answers_with_a_local_delta_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="collect those with a local delta separately"):
+        JointReport((KRR(2, 1.0), Approximate(2, 1.0)))
