@@ -10,6 +10,7 @@ from studies.iclr import Points, World
 from dovetail.attack.experiment.voter_selection import Places, select_voters
 from dovetail.attack.majority import MajorityVote
 from dovetail.core.entropy import Entropy
+from dovetail.core.errors import DataError
 from dovetail.datasets.nested_crescents import nested_crescents
 from dovetail.datasets.twitch import friendship_axes
 from dovetail.randomize.krr import KRR
@@ -68,6 +69,40 @@ def adult(table: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
         near=Groups.from_labels(ages, near),
         grouped=lambda size: Groups.from_labels(ages, size),
         at=ages[:, None],
+    )
+
+
+def pudf(table: pl.DataFrame, given: dict[str, Any], rng: Entropy) -> World:
+    """Who pays follows the region of a patient's address; votes go to bills of the same height in the region.
+
+    Regions are the first three digits of the postal code. The commonest payers are values, all others one more.
+    """
+    chosen = given["pudf"]
+    table = table.with_columns(region=pl.col("zip_code").str.slice(0, 3).cast(pl.Float64, strict=False))
+    table = table.drop_nulls(["region", "charges"])
+    if len(table) < 2 or table["payment"].n_unique() < 2:
+        raise DataError(
+            "the discharges must name two payers and hold two patients with a postal code and charges, "
+            f"got {len(table):,} patients."
+        )
+    table = table[np.sort(rng.permutation(len(table))[: chosen["people"]])]
+    most = table["payment"].value_counts(sort=True)["payment"][: chosen["payers"]].to_list()
+    payers = coded(table["payment"].map_elements(lambda one: one if one in most else "other", return_dtype=pl.String))
+    regions, bills = table["region"].to_numpy(), np.log1p(np.maximum(table["charges"].to_numpy(), 0.0))[:, None]
+    krr, everybody, near = (
+        KRR(k=int(payers.max()) + 1, epsilon=given["epsilon"]),
+        np.arange(len(table)),
+        chosen["near"],
+    )
+    seats = select_voters(everybody, within=(regions, near), similar=bills, votes=given["votes"], rng=rng)
+    return World(
+        krr=krr,
+        values=payers,
+        places=regions[:, None],
+        attack=MajorityVote(krr, everybody, seats),
+        near=Groups.from_labels(regions, near),
+        grouped=lambda size: Groups.from_labels(regions, size),
+        at=regions[:, None],
     )
 
 

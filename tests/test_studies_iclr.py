@@ -20,6 +20,7 @@ from studies.iclr_draw import ticks
 from studies.iclr_worlds import adult, pretend_adult, pretend_twitch, some_members, syn, twitch
 from studies.resumable import resumed
 
+from dovetail.cli.main import invoke
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.datasets.nested_crescents import nested_crescents
@@ -224,3 +225,46 @@ def test_a_verdict_can_fail() -> None:
     table = pl.DataFrame(rows)
     assert all(ends(table, "syn").values())
     assert not any((between(table, "syn") | compared(table, "syn")).values())
+
+
+def made_up_discharges(n: int) -> str:
+    """A base data file as its list of columns describes it: payers follow the region, two in three."""
+    rng = np.random.default_rng(3)
+    region = rng.integers(0, 6, n)
+    payer = np.where(rng.random(n) < 2 / 3, region % 3, rng.integers(0, 5, n))
+    rows = [
+        f"{100 + r:06d}\t{770 + r}{i % 100:02d}\t{'ABCDE'[p]}\t{1000 + 37 * p + i % 9}.50"
+        for i, (r, p) in enumerate(zip(region, payer, strict=True))
+    ]
+    return "\n".join(["THCIC_ID\tPAT_ZIP\tFIRST_PAYMENT_SRC\tTOTAL_CHARGES", *rows, "000100\t*\tA\t12.0"]) + "\n"
+
+
+def test_figure_8_on_discharges_needs_their_file_and_says_where_to_apply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOVETAIL_PUDF", raising=False)
+    for more, words in (
+        ([], "fig8p compares with discharges (PUDF): name their file with --pudf. The inpatient"),
+        (["--pudf", str(tmp_path / "nothing.txt")], "nothing.txt: no such file. The inpatient"),
+    ):
+        monkeypatch.setenv("DOVETAIL_PUDF", "")
+        assert invoke(["study", "fig8p", *more, "--out", str(tmp_path)]) == 2
+        told = capsys.readouterr().err
+        assert words in told.replace("\n", " ") and "apply at" in told and "Traceback" not in told
+    (tmp_path / "few.txt").write_text("THCIC_ID\tPAT_ZIP\tFIRST_PAYMENT_SRC\tTOTAL_CHARGES\n1\t*\tA\t1.0\n")
+    assert invoke(["study", "fig8p", "--pudf", str(tmp_path / "few.txt"), "--out", str(tmp_path)]) == 2
+    assert "must name two payers" in capsys.readouterr().err
+    assert invoke(["study", "fig8", "--pudf", "x", "--out", str(tmp_path)]) == 2
+    assert "--pudf goes with fig8p" in capsys.readouterr().err
+
+
+@pytest.mark.exhaust
+def test_figure_8_runs_on_a_file_of_discharges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_PUDF", "")
+    (tmp_path / "base.txt").write_text(made_up_discharges(1500))
+    assert invoke(["study", "fig8p", "--pudf", str(tmp_path / "base.txt"), "--out", str(tmp_path / "o")]) == 0
+    table = pl.read_csv(tmp_path / "o" / "fig8p.csv", infer_schema_length=None)
+    assert set(table["set"]) == {"pudf"} and table["mechanism"].to_list() == [
+        "LDP", "uniform", "published", "exact", "best",
+    ]  # fmt: skip
+    assert all(fig8.verdict(table).values())

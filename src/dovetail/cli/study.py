@@ -33,6 +33,9 @@ def _study(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="The size of the claim instead of a toy.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder of public data sets; default $DOVETAIL_DATA.")] = None,
+    pudf: Annotated[
+        Path | None, typer.Option(help="For fig8p: the Texas discharges; default $DOVETAIL_PUDF.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("study-out"),
     as_json: Json = False,
 ) -> None:
@@ -52,6 +55,10 @@ def _study(
         if not data.is_dir():
             raise DataError(f"{data}: no such folder of data sets.")
         os.environ["DOVETAIL_DATA"] = str(data)
+    if pudf is not None:
+        if name != "fig8p":
+            raise ParameterError(f"--pudf goes with fig8p, got {name}.")
+        os.environ["DOVETAIL_PUDF"] = str(pudf)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
