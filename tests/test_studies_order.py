@@ -12,6 +12,7 @@ from studies.fig7 import run as fig7
 from studies.fig9 import run as fig9
 from studies.fig10 import run as fig10
 from studies.order_gain import run as order_gain
+from studies.order_plane import run as order_plane
 
 STUDIES = Path(__file__).parent.parent / "studies"
 
@@ -80,7 +81,7 @@ def test_random_geometric_groups_respect_the_bounds_and_the_order_of_methods(tmp
     assert (narrow["width_random"] / narrow["width_breadth first"]).mean() >= claim["random"]
 
 
-@pytest.mark.parametrize("study", [fig7, fig9, fig10], ids=lambda study: str(study.__name__))
+@pytest.mark.parametrize("study", [fig7, fig9, fig10, order_plane], ids=lambda study: str(study.__name__))
 def test_the_results_in_the_checkout_are_full_and_bear_out_the_claims(study: Any) -> None:
     home = Path(study.__file__).parent
     facts, table = json.loads((home / "record.json").read_text()), pl.read_csv(home / "results.csv")
@@ -105,3 +106,29 @@ def test_the_share_kept_on_average_is_at_least_that_of_a_uniform_shuffle() -> No
     # the mean of 2000 draws: 6.2 standard errors, false alarm below 1e-9 a row
     assert (table["mean"] > table["share"] - 6.2 * table["deviation"] / 2000**0.5).all()
     assert (table["eta"] < table["share"]).any()  # the smallest of 50 draws is below
+
+
+@pytest.mark.exhaust
+def test_orders_in_the_plane_hold_what_is_claimed_also_as_a_toy(tmp_path: Path) -> None:
+    table = order_plane.main(False, tmp_path)
+    claims = order_plane.verdict(table)
+    assert all(held for claim, held in claims.items() if "curves" in claim or "bound" in claim)
+
+
+def test_curves_through_the_plane_visit_every_cell_once_and_hilbert_s_goes_to_a_neighbour() -> None:
+    side = 16
+    cells = np.array([[x, y] for x in range(side) for y in range(side)])
+    points = (cells + 0.5) / side
+    for curve in (order_plane.hilbert, order_plane.morton):
+        line = cells[np.argsort(curve(points))]
+        steps = np.abs(np.diff(line, axis=0)).sum(axis=1)
+        assert (steps == 1).all() if curve is order_plane.hilbert else steps.max() > 1
+
+
+def test_the_orders_in_the_readme_are_those_that_were_measured() -> None:
+    home = STUDIES / "order_plane"
+    readme, table = (home / "README.md").read_text().replace("*", ""), pl.read_csv(home / "results.csv")
+    for name in table["order"].unique():
+        row = table.filter(order=name).sort("n")
+        for width, delta in zip(row["width"], row["delta"], strict=True):
+            assert f"| {width:,} | {delta:,} |" in readme, name
