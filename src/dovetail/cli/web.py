@@ -21,7 +21,7 @@ def _web(
     ] = "127.0.0.1",
     open: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Plan a collection and read tables and reports in a browser; everything stays on this machine.
+    """The planner and the reader in a browser: plan, check a table, rehearse, compare; all on this machine.
 
     Prints a link that lets one browser in, once, so that other users of this machine are kept out. Listens on
     loopback and asks nothing of any other machine. Tables that you open lie in a temporary folder, which is deleted

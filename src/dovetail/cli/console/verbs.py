@@ -31,7 +31,7 @@ VERBS = {
     ),
     "web": (
         "dovetail.cli.web",
-        "The planner and the reader in a browser: plan, check a table, rehearse, compare reports; on loopback.",
+        "The planner and the reader in a browser: plan, check a table, rehearse, compare; all on this machine.",
     ),
     "plan-shuffle": (
         "dovetail.cli.planning.plan_shuffle",
