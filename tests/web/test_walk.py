@@ -90,7 +90,7 @@ def test_a_question_is_answered_while_it_is_asked(page: Any) -> None:
     page.get_by_label("Wanted error", exact=True).fill("0.05")
     page.wait_for_url("**error=0.05**")
     page.get_by_role("heading", name="Price of accuracy").wait_for()
-    slider = page.get_by_label("People, slider")
+    slider = page.get_by_label("People, slider", exact=True)
     slider.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**n=12500**")
