@@ -45,7 +45,7 @@ def serve(*, host: str, port: int, browse: bool, tell: Callable[[str], None]) ->
                 tell("Others can reach this address and read what is sent: use it in a network you trust.")
             tell("Ctrl-C ends it and deletes what was opened.")
             if browse:
-                _browse(session)
+                open_browser(session)
 
         run_until_stopped(web_app(session), f"{shown}:{port}", ready=ready)
 
@@ -72,7 +72,7 @@ def _one_line(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.ERROR
 
 
-def _browse(session: Session) -> None:
+def open_browser(session: Session) -> None:
     """Open the link by a file of our own: other users can read the arguments of a browser, not this file."""
     page = session.folder / "open.html"
     page.touch(mode=0o600)
