@@ -8,7 +8,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # `dovetail` in notebooks
+# `!dovetail ..` in a notebook runs inside its kernel, and fails the build if it fails
+os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="dovetail-docs-")
+STARTUP = Path(os.environ["IPYTHONDIR"], "profile_default", "startup", "shell.py")
+STARTUP.parent.mkdir(parents=True)
+STARTUP.write_text((HERE / "_ext" / "shell.py").read_text().replace("EXTENSIONS", repr(str(HERE / "_ext"))))
 os.environ["DOVETAIL_LEDGER"] = tempfile.mkdtemp(prefix="dovetail-docs-")
 os.environ["NO_COLOR"] = "1"
 

@@ -1,4 +1,4 @@
-"""What the blocks of a page run in: a folder of their own, one set of names; without Sphinx, so tests run it too."""
+"""What the blocks of a page run in: one folder and one set of names. Needs no Sphinx, so tests run pages too."""
 
 from __future__ import annotations
 
@@ -34,13 +34,18 @@ class Session:
         from dovetail.cli.main import invoke
 
         program, *arguments = shlex.split(line, comments=True)
+        if program == "cat":
+            return "".join((self.folder / name).read_text() for name in arguments)
         if program != "dovetail":
-            raise RuntimeError(f"only dovetail can be run here, got {line!r}")
+            raise RuntimeError(f"only dovetail and cat can be run here, got {line!r}")
+        *arguments, into = [*arguments, ""] if ">" not in arguments else [*arguments[:-2], arguments[-1]]
         with self._inside() as output:
             ended = invoke(arguments)
         if ended != status:
             raise RuntimeError(f"{line}: exit status {ended}\n{output.getvalue()}")
-        return output.getvalue()
+        if into:
+            (self.folder / into).write_text(output.getvalue())
+        return "" if into else output.getvalue()
 
     @contextlib.contextmanager
     def _inside(self) -> Iterator[io.StringIO]:
@@ -72,6 +77,18 @@ def blocks(text: str) -> list[tuple[str, int, str]]:
     return found
 
 
+def _parts(body: str) -> list[tuple[bool, str]]:
+    """What a cell of a notebook says, cut where lines of a shell and lines of Python meet."""
+    cut: list[tuple[bool, str]] = []
+    for line in body.splitlines():
+        shell = line.startswith("!")
+        if cut and not shell and not cut[-1][0]:
+            cut[-1] = (False, f"{cut[-1][1]}\n{line}")
+        else:
+            cut.append((shell, line.removeprefix("!")))
+    return cut
+
+
 def run_page(text: str) -> str:
     """Run the blocks of a page in order; returns all that they print."""
     session, printed = Session(), []
@@ -79,9 +96,5 @@ def run_page(text: str) -> str:
         if kind == "command":
             printed += [session.command(line, status) for line in joined(body)]
         else:
-            shell = [line for line in body.splitlines() if line.startswith("!")]
-            printed += [session.command(line[1:]) for line in joined("\n".join(shell))]
-            printed.append(
-                session.python("\n".join(line for line in body.splitlines() if not line.startswith(("!", "%"))))
-            )
+            printed += [session.command(part) if shell else session.python(part) for shell, part in _parts(body)]
     return "".join(printed)

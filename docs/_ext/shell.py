@@ -1,0 +1,10 @@
+"""What runs first in the kernel of a notebook: lines of a shell are commands of this package, in this process."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, EXTENSIONS)  # noqa: F821 - conf.py writes the folder here
+
+from session import Session  # noqa: E402
+
+get_ipython().system = lambda line: print(Session(Path.cwd()).command(line), end="")  # type: ignore[name-defined]  # noqa: F821
