@@ -47,7 +47,8 @@ def test_delta_falls_with_honest_people_and_with_what_they_send() -> None:
     assert delta(1100, 0.5) < delta(1000, 0.5) < delta(900, 0.5) and delta(1000, 0.55) < delta(1000, 0.5)
     law = UserDummiesLaw(16, 1000, 0.5)
     assert law.delta_lower(1.0) <= law.delta(1.0) <= 1.05 * law.delta_lower(1.0)
-    assert law.epsilon_lower(1e-5) <= law.epsilon(1e-5) <= 1.01 * law.epsilon_lower(1e-5)
+    found = law.epsilon(1e-5)
+    assert 0.95 * found <= law.epsilon_lower(1e-5, found=found) < found
 
 
 def test_dropouts_stand_in_the_promise() -> None:
@@ -64,9 +65,9 @@ def test_dropouts_stand_in_the_promise() -> None:
 
 
 def test_trust_in_people_is_never_mixed_with_another() -> None:
-    mine = user_dummies_guarantee(user_dummies_for(k=4, epsilon=1.0, delta=1e-6, honest=1000), n=1000, delta=1e-6)
-    shuffler = dummies_guarantee(Dummies(4, 1.0, 1e-6), n=1000)
-    for other in (shuffler, amplify(KRR(4, 1.0), n=1000, delta=1e-6)):
+    mine = user_dummies_guarantee(UserDummies(4, 0.5), n=200, delta=1e-3)
+    shuffler = dummies_guarantee(Dummies(4, 1.0, 1e-3), n=200)
+    for other in (shuffler, amplify(KRR(4, 1.0), n=200, delta=1e-3)):
         assert not mine.implies(other) and not other.implies(mine)
         with pytest.raises(UnsupportedError, match="state each by itself"):
             mine.compose(other)

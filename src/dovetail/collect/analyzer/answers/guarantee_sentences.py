@@ -83,8 +83,8 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
             f"ε = {upward(central.epsilon)}",
             f"The shuffler adds the noise: dummies of every answer among {hidden}{whom}. Whoever sees the batch "
             f"shifts the odds about one person by a factor of at most {odds(central.epsilon)}, with slack δ = "
-            f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers and "
-            f"its randomness secret.{notes}",
+            f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers "
+            f"and its randomness secret.{notes}",
         )
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
