@@ -227,5 +227,6 @@ def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest
     every = some if trusted == people else min(some, UserDummiesLaw(dummies.k, people, dummies.rate).epsilon(slack))
     return CentralDP(
         all=every, honest=some, colluding=math.inf, delta=slack, n=people, honest_n=trusted, method=METHOD,
-        source=SOURCE, numeric=Bracket(min(some, law.epsilon_lower(slack, found=some)), some), attack_lower=0.0, trust="users",
+        source=SOURCE, numeric=Bracket(min(some, law.epsilon_lower(slack, found=some)), some), attack_lower=0.0,
+        trust="users",
     )  # fmt: skip
