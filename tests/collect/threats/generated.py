@@ -22,7 +22,7 @@ LIVES = {
     "report": "until its round is released, merged or dropped",
     "fresh": "digests of report ids of rounds that take reports; they pass to `spent` when the round ends",
     "spent": "for the retention period: a retry is acknowledged alike and counts nowhere",
-    "batch": "for the retention period; `header` is what was signed, empty while it is built and once it is delivered",
+    "batch": "for the retention period; `header` is what was signed, empty while built and once delivered",
     "part": "the body, in released order, until the analyzer has counted it",
     "fault": "counters of refused messages; published in tens",
     "vault": "which vault goes with this database: a random name, not a secret",
