@@ -13,13 +13,17 @@ import numpy as np
 import pytest
 from tests.statistics import expect_broken, expect_law, expect_mean
 from tests.tiers import tiered
+from typer.testing import CliRunner
 
+from dovetail.cli.collect import app
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
+from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
+from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
 from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
 from dovetail.collect.simulate.faults import FaultRates, MessageFate, Role, SeededChance
@@ -27,15 +31,17 @@ from dovetail.collect.simulate.simulated_devices import SimulatedDevices
 from dovetail.collect.simulate.simulation import Simulation, simulate
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
 from dovetail.core.entropy import Entropy, simulation
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
 from dovetail_protocol.campaign import Campaign, sign
+from dovetail_protocol.keys import Role, RoleKeys
 from dovetail_protocol.wire.message import Rejected, inner_bytes, inner_info, plain_bytes
 
 ALL_FAULTS = FaultRates(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
 RULE = {"epsilon": 1.0, "delta": 1e-3, "reach": 13}
 DEVICES, K = 12, 4
+ROLES: tuple[Role, ...] = ("owner", "shuffler", "analyzer")
 
 
 def tables(*, rounds: int = 2, **changes: Any) -> dict[str, Any]:
@@ -313,3 +319,25 @@ def test_versions_are_not_served_side_by_side_where_dummies_hide_one_of_them() -
     with pytest.raises(ConfigError, match="serve version 2 without version 1"):
         CampaignRegistry.of([made.campaign, newer], [made.shuffler])
     assert CampaignRegistry.of([newer], [made.shuffler]).newest["commute"].campaign.version == 2
+
+
+def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(tmp_path: Path) -> None:
+    held = {role: keys_of(tmp_path, role) for role in ROLES}
+    words = ["new", "--id", "commute", "--question", "How?", "--count", "4", "--manual", "--minimum", "50"]
+    words += [word for role, place in held.items() for word in (f"--{role}", str(place))]
+    words += ["--http", "http://127.0.0.1:8401", "--out", str(tmp_path / "campaign.toml"), "--dummies", "1"]
+    done = CliRunner().invoke(app, [*words, "--categories", "walk,bike,car", "--epsilon", "10"])
+    assert done.exit_code == 0, done.output
+    made = draft_campaign((tmp_path / "campaign.toml").read_bytes())
+    assert made.dummies is not None and made.promise.trust == "shuffler"
+    together = explain(made).together
+    assert not isinstance(together, Missing) and together.epsilon is not None and 0.9 < together.epsilon <= 1.0
+    with pytest.raises(ParameterError, match="--dummies go with the randomizer krr"):
+        CliRunner().invoke(app, [*words, "--lower", "0", "--upper", "1", "--force"], catch_exceptions=False)
+
+
+def keys_of(folder: Path, role: Role) -> Path:
+    """Fresh keys of a role."""
+    place = folder / f"{role}.key"
+    save_keys(RoleKeys.generate(role), place)
+    return place

@@ -97,11 +97,16 @@ def seal(
     report_id = secrets.token_bytes(_ID) if report_id is None else report_id
     if len(report_id) != _ID:
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
-    inner = campaign.analyzer.seal(plaintext, inner_info(campaign, round))
+    inner = seal_inner(campaign, round, plaintext)
     signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
     outer = report_id + device.verifying_key().public + signature + inner
     head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
     return head + campaign.shuffler.seal(outer, outer_info(campaign, round))
+
+
+def seal_inner(campaign: Campaign, round: int, plaintext: bytes) -> bytes:
+    """What only the analyzer opens: the report of a device, or a dummy, which looks like one."""
+    return campaign.analyzer.seal(plaintext, inner_info(campaign, round))
 
 
 def read_head(message: bytes) -> Head:

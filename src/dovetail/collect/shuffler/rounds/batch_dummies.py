@@ -17,7 +17,7 @@ from dovetail.collect.campaign.added_dummies import added_dummies, law_of
 from dovetail.core.entropy import Entropy
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.wire.message import inner_info, plain
+from dovetail_protocol.wire.message import plain, seal_inner
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class BatchDummies:
     def seal(self, place: int) -> bytes:
         """One of them as a device would seal it for the analyzer: same version, no group, same length."""
         report = self.campaign.mechanism.encode(int(self._symbols[place]))
-        return self.campaign.analyzer.seal(plain(self.campaign, report), inner_info(self.campaign, self.round))
+        return seal_inner(self.campaign, self.round, plain(self.campaign, report))
 
     def stated(self, people: int) -> dict[str, Any]:
         """What the signed header says of them."""
