@@ -17,10 +17,11 @@ from time import perf_counter
 import numpy as np
 
 from dovetail.account.amplify import amplify
+from dovetail.account.closed_form.user_dummies import user_dummies_for
 from dovetail.core.entropy import system_entropy
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
-from dovetail.estimate.with_dummies import estimate_with_dummies
+from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.plan.planner import plan_collection
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.dummies.dummies import Dummies
@@ -55,6 +56,11 @@ def counts(n: int, times: int, generator: np.random.Generator) -> None:
     measured("central geometric noise (the limit)", central, truth, 50 * times, limit)
     measured(
         "dummies of the shuffler", lambda: n * estimate_with_dummies(dummies, dummies.add(values, rng), n=n).value,
+        truth, times, limit,
+    )  # fmt: skip
+    people = user_dummies_for(k=K, epsilon=EPSILON, delta=DELTA, honest=n)
+    measured(
+        "dummies of people", lambda: n * estimate_with_user_dummies(people, people.add(values, rng), n=n).value,
         truth, times, limit,
     )  # fmt: skip
     measured(

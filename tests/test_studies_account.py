@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from studies.accuracy import run as accuracy
+from studies.accuracy_tables import run as accuracy_tables
 from studies.fig1a import run as fig1a
 from studies.fig1b import run as fig1b
 from studies.frequency import run as frequency
@@ -17,7 +18,7 @@ from studies.transposition import run as transposition
 @pytest.mark.exhaust
 @pytest.mark.parametrize(
     "study",
-    [accuracy, fig1a, fig1b, frequency, peers, tightness, transposition],
+    [accuracy, accuracy_tables, fig1a, fig1b, frequency, peers, tightness, transposition],
     ids=lambda study: str(study.__name__),
 )
 def test_a_study_leaves_a_table_and_its_verdict_holds(study: Any, tmp_path: Path) -> None:

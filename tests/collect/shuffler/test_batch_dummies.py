@@ -35,13 +35,14 @@ from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.report.document import Missing
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
 from dovetail_protocol.campaign import Campaign, sign
-from dovetail_protocol.keys import Role, RoleKeys
+from dovetail_protocol.keys import Role as KeyRole
+from dovetail_protocol.keys import RoleKeys
 from dovetail_protocol.wire.message import Rejected, inner_bytes, inner_info, plain_bytes
 
 ALL_FAULTS = FaultRates(loss=0.15, duplicate=0.15, delay=0.15, crash=0.01)
 RULE = {"epsilon": 1.0, "delta": 1e-3, "reach": 13}
 DEVICES, K = 12, 4
-ROLES: tuple[Role, ...] = ("owner", "shuffler", "analyzer")
+ROLES: tuple[KeyRole, ...] = ("owner", "shuffler", "analyzer")
 
 
 def tables(*, rounds: int = 2, **changes: Any) -> dict[str, Any]:
@@ -336,7 +337,7 @@ def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(tmp_path: Pa
         CliRunner().invoke(app, [*words, "--lower", "0", "--upper", "1", "--force"], catch_exceptions=False)
 
 
-def keys_of(folder: Path, role: Role) -> Path:
+def keys_of(folder: Path, role: KeyRole) -> Path:
     """Fresh keys of a role."""
     place = folder / f"{role}.key"
     save_keys(RoleKeys.generate(role), place)
