@@ -96,6 +96,7 @@ mutants: $(VENV)/test.stamp
 soak: $(VENV)/test.stamp
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --postgresql
+	$(BIN)/python -m tests.collect.soak --kills 200 --processes 4 --postgresql
 	$(BIN)/python -m tests.collect.soak --kills 200 --rotations 3 --mqtt
 
 bench: $(VENV)/test.stamp

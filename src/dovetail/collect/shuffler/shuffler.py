@@ -149,7 +149,7 @@ class ShufflerRole:
                     self.rounds.refresh(id)
                 self.counters.save(self.rounds.store)
                 return
-            abandon_half_built(self.rounds.store)
+            abandon_half_built(self.rounds.store)  # of a process that was killed, or stopped by an error
             faults = [fault for version in self.campaigns.newest.values() if (fault := self._try(version, now))]
             self.counters.save(self.rounds.store)
             if now - self._purged >= _DAY:

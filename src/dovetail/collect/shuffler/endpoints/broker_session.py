@@ -109,7 +109,8 @@ def _parse(text: str, path: Path) -> tuple[str, frozenset[str]]:
 
 def _unwritable(path: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"{path} cannot be written ({error.strerror}); name a file in a folder of the shuffler's as `mqtt.session`."
+        f"{path} cannot be written ({error.strerror}); name a file in a folder of the shuffler's own as "
+        "`mqtt.session`."
     )
 
 
