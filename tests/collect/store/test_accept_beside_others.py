@@ -112,7 +112,7 @@ def test_a_round_does_not_end_over_a_transaction_in_flight(stores: list[Database
 
     closer = Thread(target=close, daemon=True)
     closer.start()
-    until(lambda: waiting(stores[0]))
+    until(lambda: seen or waiting(stores[0]))
     assert not seen and state(stores[0], 1) == "open"
     go.set()
     for each in (thread, closer):
@@ -138,7 +138,7 @@ def test_of_two_at_once_the_second_hears_that_it_is_the_second(
     told = list[object]()
     later = Thread(target=lambda: told.append(stores[1].accept([other])), daemon=True)
     later.start()
-    until(lambda: blocked(stores[0]))
+    until(lambda: told or blocked(stores[0]))
     go.set()
     for each in (thread, later):
         each.join(PATIENCE)

@@ -11,7 +11,7 @@ from dovetail.account.compose import Composition
 from dovetail.cli.console.output import Json, foreign, print_json, print_rows
 from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
-from dovetail.collect.campaign.roster import Roster
+from dovetail.collect.campaign.mapped_roster import open_roster
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
@@ -39,7 +39,7 @@ def _check(
     dovetail collect check campaign.toml --roster roster.csv --json
     """
     found, signed = _read(campaign, owner)
-    devices = None if roster is None else Roster.load(roster)
+    devices = None if roster is None else open_roster(roster)
     explained = explain(found, roster=devices, folder=campaign.parent)
     if as_json:
         print_json(_document(explained, signed=signed))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dovetail.account.compose import Composition
 from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
+from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.numeric.rounding import round_up_to_double
@@ -60,7 +61,9 @@ class CampaignExplanation:
     warnings: tuple[str, ...]
 
 
-def explain(campaign: Campaign, *, roster: Roster | None = None, folder: Path | None = None) -> CampaignExplanation:
+def explain(
+    campaign: Campaign, *, roster: Roster | MappedRoster | None = None, folder: Path | None = None
+) -> CampaignExplanation:
     """Explain a campaign, signed or not.
 
     Parameters
@@ -233,7 +236,9 @@ def _readers(campaign: Campaign) -> list[CampaignFact]:
     ]
 
 
-def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: Path | None) -> list[str]:
+def _warnings(
+    campaign: Campaign, reports: int, roster: Roster | MappedRoster | None, folder: Path | None
+) -> list[str]:
     promised, minimum, epsilon = campaign.promise, campaign.batch.minimum, campaign.mechanism.epsilon
     found = []
     if minimum < SMALL:
@@ -274,7 +279,7 @@ def _warnings(campaign: Campaign, reports: int, roster: Roster | None, folder: P
     return [*found, *_roster_warnings(campaign, roster), *_public_warnings(campaign, folder)]
 
 
-def _roster_warnings(campaign: Campaign, roster: Roster | None) -> list[str]:
+def _roster_warnings(campaign: Campaign, roster: Roster | MappedRoster | None) -> list[str]:
     if roster is None:
         return []
     active = sum(not entry.revoked for entry in roster)

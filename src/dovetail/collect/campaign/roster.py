@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Self
 
 from dovetail.collect.files import sync_folder
-from dovetail.collect.logs import Log
 from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputError
 from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
-_LOG = Log("roster")
 
 
 @dataclass(frozen=True)
@@ -88,16 +86,11 @@ class Roster:
     @classmethod
     def load(cls, path: Path) -> Self:
         """The roster of a file; errors name the row, never the key in it."""
+        entries = read_entries(path)
         try:
-            with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets put a mark before the first row
-                rows = csv.reader(file, strict=True)
-                if tuple(next(rows, [])) != COLUMNS:
-                    raise ConfigError(f"the first row must be {','.join(COLUMNS)}.")
-                return cls(_read_entry(row, number) for number, row in enumerate(rows, start=2) if row)
-        except DovetailError as error:
+            return cls(entries)
+        except DataError as error:
             raise ConfigError(f"{path}: {error}") from None
-        except (OSError, UnicodeDecodeError, csv.Error):
-            raise ConfigError(f"{path}: no roster that can be read.") from None
 
     def save(self, path: Path) -> None:
         """Replace the file at once or not at all."""
@@ -119,38 +112,18 @@ class Roster:
             raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
 
 
-class LiveRoster:
-    """The roster of a file, read again when the file changes: a revocation counts without a restart.
-
-    A file that has become unreadable or wrong changes nothing; the log says so, and so does `fault`.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen = _stamp(path)
-        self._roster = Roster.load(path)
-        self.fault = False
-
-    def current(self) -> Roster:
-        """The roster as of now; one look at the file's time."""
-        stamp = _stamp(self._path)
-        if stamp != self._seen:
-            self._seen = stamp
-            try:
-                self._roster, self.fault = Roster.load(self._path), False
-                _LOG.info("roster read again", count=len(self._roster))
-            except ConfigError as error:
-                self.fault = True
-                _LOG.fault("roster unreadable, the old one stays", error)
-        return self._roster
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def read_entries(path: Path) -> Iterator[RosterEntry]:
+    """The entries of a CSV file one by one; errors name the row, never the key in it."""
     try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+        with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets put a mark before the first row
+            rows = csv.reader(file, strict=True)
+            if tuple(next(rows, [])) != COLUMNS:
+                raise ConfigError(f"the first row must be {','.join(COLUMNS)}.")
+            yield from (_read_entry(row, number) for number, row in enumerate(rows, start=2) if row)
+    except DovetailError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise ConfigError(f"{path}: no roster that can be read.") from None
 
 
 def _read_entry(row: list[str], number: int) -> RosterEntry:

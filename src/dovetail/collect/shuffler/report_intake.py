@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
+from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
@@ -87,7 +88,7 @@ class ReportIntake:
         rounds: RoundCache,
         counters: MessageCounters,
         *,
-        roster: Callable[[], Roster] | None,
+        roster: Callable[[], Roster | MappedRoster] | None,
         slots: Mapping[str, int],
         rates: RateLimiter,
         memory: float,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from threading import RLock
 
 from dovetail.collect.audit_log import AuditLog
+from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.roster import Roster
 from dovetail.collect.clock import minute
 from dovetail.collect.http.problems import Refusal
@@ -59,7 +60,7 @@ class ShufflerRole:
         store: ShufflerStore,
         link_keys: LinkKeyStore,
         transport: AnalyzerTransport,
-        roster: Callable[[], Roster] | None = None,
+        roster: Callable[[], Roster | MappedRoster] | None = None,
         fitted: Mapping[str, Shuffler] | None = None,
         settings: ShufflerSettings | None = None,
         audit: AuditLog | None = None,

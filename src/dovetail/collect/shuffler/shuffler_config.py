@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from dovetail.collect.campaign.fit_shuffler import fit
-from dovetail.collect.campaign.roster import LiveRoster
+from dovetail.collect.campaign.live_roster import LiveRoster
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.files import secret_line
 from dovetail.collect.server_config import ServerConfig

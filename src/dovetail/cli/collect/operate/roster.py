@@ -10,6 +10,7 @@ import typer
 
 from dovetail.cli.collect.keys import read_public
 from dovetail.cli.console.output import Json, print_json
+from dovetail.collect.campaign.mapped_roster import MappedRoster, changes_of, open_roster, write_mapped
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.errors import DataError
 from dovetail_protocol.keys import VerifyingKey
@@ -22,7 +23,10 @@ roster = typer.Typer(
     help="The roster: a CSV file of device keys with their public slots; a running shuffler follows its changes.",
 )
 
-File = Annotated[Path, typer.Argument(help="The roster, a CSV file with the columns device, slot, revoked.")]
+AnyRoster = Roster | MappedRoster
+File = Annotated[
+    Path, typer.Argument(help="The roster: CSV with the columns device, slot, revoked, or what `index` wrote.")
+]
 Devices = Annotated[
     list[str], typer.Argument(help="Devices: public keys (ed25519:...) or their .pub files.", metavar="DEVICE...")
 ]
@@ -40,7 +44,7 @@ def _add(file: File, devices: Devices, as_json: Json = False) -> None:
     Examples:
     dovetail collect roster add roster.csv meter-1.key.pub meter-2.key.pub
     """
-    before = Roster.load(file) if file.exists() else Roster([])
+    before: AnyRoster = open_roster(file) if file.exists() else Roster([])
     after = _change(file, before.with_devices, devices)
     _show(file, after, as_json)
 
@@ -52,7 +56,7 @@ def _revoke(file: File, devices: Devices, as_json: Json = False) -> None:
     Examples:
     dovetail collect roster revoke roster.csv ed25519:...
     """
-    after = _change(file, Roster.load(file).without_devices, devices)
+    after = _change(file, open_roster(file).without_devices, devices)
     _show(file, after, as_json)
 
 
@@ -63,14 +67,31 @@ def _list(file: File, as_json: Json = False) -> None:
     Examples:
     dovetail collect roster list roster.csv
     """
-    found = Roster.load(file)
+    found = open_roster(file)
     if not as_json:
         for entry in found:
             typer.echo(f"{entry.slot:>8}  {entry.device}{'  revoked' if entry.revoked else ''}")
     _show(file, found, as_json)
 
 
-def _change(file: Path, change: Callable[[list[VerifyingKey]], Roster], devices: list[str]) -> Roster:
+@roster.command("index")
+def _index(
+    file: File,
+    out: Annotated[Path, typer.Option(help="A new file for the sorted keys; its changes stand beside it.")],
+) -> None:
+    """Write a roster of millions as a sorted file that all processes of a host share in memory.
+
+    Name it as `roster` in shuffler.toml; `add`, `revoke` and `list` take it like a CSV file, and write a short list
+    of changes beside it. Index it again, under a new name, when that has grown long.
+
+    Examples:
+    dovetail collect roster index roster.csv --out roster.keys
+    """
+    found = write_mapped(file, out)
+    typer.echo(f"{out}: {len(found)} devices; changes are in {changes_of(out)}")
+
+
+def _change(file: Path, change: Callable[[list[VerifyingKey]], AnyRoster], devices: list[str]) -> AnyRoster:
     """The roster after a change, which is saved; errors name the file."""
     try:
         after = change([_device(text) for text in devices])
@@ -85,7 +106,7 @@ def _device(text: str) -> VerifyingKey:
     return VerifyingKey.parse("device", key)
 
 
-def _show(file: Path, found: Roster, as_json: bool) -> None:
+def _show(file: Path, found: AnyRoster, as_json: bool) -> None:
     revoked = sum(entry.revoked for entry in found)
     if as_json:
         devices = [{"device": str(e.device), "slot": e.slot, "revoked": e.revoked} for e in found]
