@@ -5,6 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, EXTENSIONS)  # noqa: F821 - conf.py writes the folder here
 
-from session import Session  # noqa: E402
+from session import Session
 
 get_ipython().system = lambda line: print(Session(Path.cwd()).command(line), end="")  # type: ignore[name-defined]  # noqa: F821
