@@ -57,6 +57,12 @@ def test_an_attack_that_gains_much_makes_the_risk_weakly_hidden() -> None:
     assert verdict(document)[2] == ("Risk for one person", "", "Not measured: no number.")
 
 
+def test_the_scale_cites_its_sources_and_says_which_limits_are_our_own() -> None:
+    assert all(source in SCALE for source in ("Ponomareva and others (2023", "Dwork and Roth, 2014", "section 2.3"))
+    assert "a convention and no theorem" in SCALE and "below 1 percentage point low, below 10 moderate" in SCALE
+    assert SCALE.endswith("these limits are our own.")
+
+
 def test_a_guess_that_gains_much_makes_the_risk_high() -> None:
     document = rehearsal()
     document["attack"] = absent("no attack was run")

@@ -26,13 +26,14 @@ SCALE = (
     "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same "
     "scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
     "Privacy, section 2.3). λ runs from 0, the order tells a group's share as if nothing were shuffled, to that of a "
-    "uniform shuffle, which tells nothing."
+    "uniform shuffle, which tells nothing. Risk is what a guess gains over naming the commonest answer: below 1 "
+    "percentage point low, below 10 moderate, else high; these limits are our own."
 )
 _WORDS = {
     "Leaks": {"strong": "little", "moderate": "some", "weak": "much"},
     "Risk for one person": {"strong": "low", "moderate": "moderate", "weak": "high"},
 }
-_WORTH = 0.01  # probability: what a guess gains from here on is worth a word
+_WORTH = 0.01  # probability: what a guess gains from here on is worth a word; ten times that is much
 
 
 class VerdictLine(NamedTuple):
