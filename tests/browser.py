@@ -53,6 +53,15 @@ def violations(page: str, folder: Path, *, dark: bool, width: int | None = None)
     return told
 
 
+def printed_pages(page: str, folder: Path) -> int:
+    """On how many sheets the page is printed."""
+    (folder / "tested.html").write_text(page)
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    command += [f"--print-to-pdf={folder / 'printed.pdf'}", (folder / "tested.html").as_uri()]
+    subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+    return len(re.findall(rb"/Type\s*/Page\b", (folder / "printed.pdf").read_bytes()))
+
+
 def _shown(page: str, folder: Path, *options: str) -> str:
     (folder / "tested.html").write_text(page)
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]

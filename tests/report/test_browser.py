@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.browser import PHONE, beyond_the_edge, needs_chromium, violations
+from tests.browser import PHONE, beyond_the_edge, needs_chromium, printed_pages, violations
 from tests.report.documents import rehearsal, release
 
 from dovetail.core.display.figure import COLOURS
@@ -58,6 +58,19 @@ def test_axe_finds_nothing_in_the_report(width: int | None, dark: bool, tmp_path
 def test_a_picture_without_words_would_be_found(width: int | None, tmp_path: Path) -> None:
     page = "<html lang=en><title>t</title><body><main><h1>t</h1><img src=x></main></body></html>"
     assert "image-alt" in [rule for rule, *_ in violations(page, tmp_path, dark=False, width=width)]
+
+
+@needs_chromium
+@pytest.mark.exhaust
+@pytest.mark.parametrize("document", [rehearsal, release])
+def test_the_verdict_and_the_summary_are_one_printed_page(document: object, tmp_path: Path) -> None:
+    assert callable(document)
+    opening, end, _ = render_html(document()).partition("</header>")
+    assert end and "Risk for one person" in opening
+    assert printed_pages(f"{opening}</header></main></body></html>", tmp_path) == 1
+    assert (
+        printed_pages(f"{opening}<p style='height: 11in'>much more</p></header></main></body></html>", tmp_path) > 1
+    )
 
 
 def lab(colour: str, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
