@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from dovetail.cli.console.progress import each
 from dovetail.core.errors import DataError
 
 Cell = dict[str, Any]  # what is measured: plain values
@@ -25,7 +26,7 @@ def resumed(path: Path, cells: Iterable[Cell], measure: Callable[[Cell], Row], *
     done = {_key(row["cell"]): row["found"] for row in _finished(path, parameters)}
     rows = []
     with path.open("a") as file:
-        for cell in cells:
+        for cell in each(cells, "measure"):
             if _key(cell) not in done:
                 done[_key(cell)] = measure(cell)
                 file.write(json.dumps({"cell": cell, "found": done[_key(cell)]}) + "\n")

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError
 from dovetail.core.extras import require
@@ -61,7 +62,7 @@ def rows(full: bool) -> Iterator[dict[str, Any]]:
     prepared = CopyingTest.prepare(train, fresh)
     density = require("sklearn.neighbors", extra="memorize").KernelDensity
     mixture = require("sklearn.mixture", extra="memorize").GaussianMixture
-    for width in WIDTHS if full else TOY_WIDTHS:
+    for width in each(WIDTHS if full else TOY_WIDTHS, "test each bandwidth"):
         model = density(bandwidth=width).fit(train)
         yield _row(prepared, "kernel density", width, model, model.sample(len(fresh), random_state=1), valid)
     for count in MIXTURES if full else TOY_MIXTURES:

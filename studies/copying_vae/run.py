@@ -14,6 +14,7 @@ import polars as pl
 from studies.copying_digits.run import COMPONENTS, images
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.extras import require
 from dovetail.memorize.copying.data_copying import CopyingTest
@@ -43,7 +44,7 @@ def rows(full: bool, shown: dict[str, Any]) -> Iterator[dict[str, Any]]:
     seen, fresh = pixels[:TRAINED], pixels[6_000:8_000]
     project = require("sklearn.decomposition", extra="memorize").PCA(COMPONENTS, random_state=0).fit(seen)
     prepared = CopyingTest.prepare(project.transform(seen), project.transform(fresh))
-    for latent in LATENTS if full else TOY_LATENTS:
+    for latent in each(LATENTS if full else TOY_LATENTS, "train and test"):
         epochs = EPOCHS if full else TOY_EPOCHS
         for epoch, model, on_train, on_fresh in train(seen, fresh, latent=latent, epochs=epochs, seed=1):
             made = model.sample(len(fresh))

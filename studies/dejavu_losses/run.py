@@ -12,6 +12,7 @@ from studies.dejavu_training.pairs import LAYERS, Pair, make
 from studies.dejavu_training.run import attacked, configuration
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.memorize.dejavu.partition import mcnemar
 
 LOSSES, SIZES = ("vicreg", "simclr", "barlow", "byol"), (40, 160)  # VICReg with 80 images is in both
@@ -27,7 +28,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     images = recipe["images"]
     pairs = [Pair(loss, images, SEED) for loss in LOSSES] + [Pair("vicreg", size, SEED) for size in SIZES]
     rows = []
-    for pair in pairs if full else pairs[1:2]:
+    for pair in each(pairs if full else pairs[1:2], "train and test a pair"):
         make(pair, {**recipe, "batch": min(recipe["batch"], pair.images)}, folder)
         rows += [attacked(pair, visit, layer, recipe, folder) for visit in recipe["visits"] for layer in LAYERS]
     table = pl.DataFrame(rows).with_columns(

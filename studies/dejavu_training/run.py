@@ -12,6 +12,7 @@ from studies.dejavu_training.draw import drawn, examples
 from studies.dejavu_training.pairs import LAYERS, Pair, every, make, place
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.core.extras import require
 from dovetail.memorize.dejavu.pair_files import read_pair
 from dovetail.memorize.dejavu.partition import Partition, mcnemar, mcnemar_of
@@ -30,7 +31,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     folder.mkdir(parents=True, exist_ok=True)
     pairs = list(every(config)) if full else [Pair("vicreg", config["recipe"]["images"], 1)]
     rows = []
-    for pair in pairs:
+    for pair in each(pairs, "train and test a pair"):
         make(pair, config["recipe"], folder)
         rows += [
             attacked(pair, visit, layer, config["recipe"], folder)

@@ -9,6 +9,7 @@ from studies.iclr import Points, published, settings, theta_n
 from studies.record import command, picture, record
 
 from dovetail.attack.correlation import Correlation, learn_smoothness
+from dovetail.cli.console.progress import each
 from dovetail.core.entropy import simulation
 from dovetail.core.stages import Shuffler
 from dovetail.datasets.nested_crescents import coarsen_labels, nested_crescents
@@ -48,7 +49,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     truth = GroupShares(Groups.within_radius(points, given["near"]), 8).shares(labels, rng)
     trees = DebiasedEstimator(CalibratedTrees(points, 8), krr.channel())
     rows, maps = [], dict[str, Any](labels=(labels, None))
-    for name, shuffler in shufflers(points, given).items():
+    for name, shuffler in each(shufflers(points, given).items(), "shuffle and attack"):
         batch = shuffler.shuffle(reports, rng)
         smooth = learn_smoothness(krr, points, batch, rng=rng)
         guesses = Correlation.fit(krr, points, targets=np.arange(n), smoothness=smooth).guess(batch, rng)

@@ -13,6 +13,7 @@ import polars as pl
 from scipy.spatial import cKDTree
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first
@@ -33,7 +34,9 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     """Write fig10.csv and fig10.png: line and plane, n up to 1000, ten seeds in full; two seeds as a toy."""
     sizes, seeds = (SIZES, SEEDS) if full else (SIZES[:1], SEEDS[:2])
     cases = [(d, r, n, seed) for d, radii in RADII.items() for r in radii for n in sizes for seed in seeds]
-    table = pl.DataFrame([row for d, r, n, seed in cases for row in case(n, r, seed, dimensions=d)])
+    table = pl.DataFrame(
+        [row for d, r, n, seed in each(cases, "order and shuffle") for row in case(n, r, seed, dimensions=d)]
+    )
     table.write_csv(out / "fig10.csv")
     picture(out / "fig10.png", lambda pyplot: drawn(pyplot, table))
     record(out, seed=seeds[0], full=full)

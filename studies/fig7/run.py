@@ -12,6 +12,7 @@ import polars as pl
 from studies.record import command, picture, record
 
 from dovetail.account.order_privacy.preservation import expected_block_retention, retention_quantile
+from dovetail.cli.console.progress import each
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.shuffle.sampling.mallows_distribution import draw_mallows
 from dovetail.shuffle.sensitivity.kendall import published_width_bound
@@ -26,7 +27,7 @@ WIDTHS = (10, 20, 30, 50, 100, 200, 300)
 def kept(n: int, theta: float, *, draws: int, rng: Entropy) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Members of each middle block (draws, shares) that stay in it."""
     result = np.empty((draws, len(SHARES)), dtype=np.int64)
-    for draw in range(draws):
+    for draw in each(range(draws), "draw orders"):
         kappa = draw_mallows(n, theta, rng)
         for column, share in enumerate(SHARES):
             size = round(share * n)

@@ -25,6 +25,7 @@ from scipy.special import gammaln, xlogy
 from studies.qif import save
 from studies.record import command
 
+from dovetail.cli.console.progress import each
 from dovetail.core.channel import KRRChannel
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
@@ -118,7 +119,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     """20 sizes up to 1e8 people in full, 7 as a toy; null where a channel does not fit."""
     ours(3, 10)  # compiles, or reads what was compiled
     rows = []
-    for k, n in FULL if full else TOY:
+    for k, n in each(FULL if full else TOY, "ask every library"):
         truth = ours(k, n)
         for name, (way, size) in ways().items():
             value, seconds = timed(way, k, n) if size(k, n) <= log(MEMORY) else (None, None)

@@ -13,6 +13,7 @@ import polars as pl
 from studies.order_gain.families import FAMILIES
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.reference_order.candidates import best_order
 from dovetail.shuffle.reference_order.orders import breadth_first, label_order
@@ -68,7 +69,7 @@ def ages(n: int) -> pl.DataFrame:
     """Synthetic integer ages: groups of everybody at most r years apart."""
     labels = np.minimum(np.random.default_rng(SEEDS[0]).gamma(4.0, 6.0, n).astype(np.int64), AGES - 1)
     rows = []
-    for radius in (0, 1, 2, 5, 10):
+    for radius in each((0, 1, 2, 5, 10), "groups of each radius"):
         groups = Groups.from_labels(labels, radius)
         positions = inverse(breadth_first(groups))
         width = int(width_by_group(groups, positions).max())

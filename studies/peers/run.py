@@ -15,6 +15,7 @@ from benchmarks.amplify_speed import accounted, published
 from studies.record import command, picture, record
 
 from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.cli.console.progress import each
 from dovetail.core.errors import MissingExtraError
 from dovetail.core.extras import require
 
@@ -32,7 +33,7 @@ def timed(answer: Callable[[], float]) -> tuple[float, float]:
 def main(full: bool, out: Path) -> pl.DataFrame:
     """Write peers.csv and .png: n to 1e6 in full, to 1e3 as a toy."""
     rows = []
-    for epsilon0, n in QUESTIONS if full else QUESTIONS[:3]:
+    for epsilon0, n in each(QUESTIONS if full else QUESTIONS[:3], "ask every library"):
         pair = ClonePair(epsilon0, n)
         pair.epsilon(DELTA)  # compiled kernels are loaded once
         ends = pair.epsilon(DELTA)

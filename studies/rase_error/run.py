@@ -19,6 +19,7 @@ from studies.rase_metrics import maximum_squared_error
 from studies.record import command, picture, record
 from studies.table1.loads import PAPER, SOCKET, refit, synthetic
 
+from dovetail.cli.console.progress import each
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import Reports
@@ -103,7 +104,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     sizes, trials = ((50, 500, 5000, 50_000), 100) if full else ((50, 500), 50)
     rng = simulation(SEED)
     rows = []
-    for (pool, readings), n in product(pools(full).items(), sizes):
+    for (pool, readings), n in each(product(pools(full).items(), sizes), "estimate means"):
         values = readings[rng.permutation(readings.size)[:n]]
         for epsilon in EPSILONS:
             rows += cell(pool, values, epsilon, trials=trials, rng=rng)

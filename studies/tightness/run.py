@@ -16,6 +16,7 @@ from studies.record import command, picture, record
 
 from dovetail.account.attack_lower_bound import attack_lower
 from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.cli.console.progress import each
 
 DELTA = 1e-6
 EPSILON0S = (0.1, 0.3, 0.5, math.log(2), 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -31,7 +32,7 @@ def main(full: bool, out: Path) -> pl.DataFrame:
     """Write tightness.csv and .png: n from 1e2 to 1e9 in full, 1e4 and 1e6 as a toy."""
     sizes = [10**power for power in range(2, 10)] if full else [10**4, 10**6]
     rows = []
-    for epsilon0, n in product(EPSILON0S, sizes):
+    for epsilon0, n in each(product(EPSILON0S, sizes), "bound and attack"):
         ends, reached = ClonePair(epsilon0, n).epsilon(DELTA), attack_lower(epsilon0, n, DELTA)
         rows.append(
             {

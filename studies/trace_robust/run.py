@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
+from dovetail.cli.console.progress import each
 from dovetail.trace.kernels.combined import with_nugget
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.kernels.stationary import RBF, Periodic
@@ -54,7 +55,7 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
     priors = [kernel.stretched(factor).matrix(times) for factor in FACTORS]
     # a nugget is a difference between adversaries too: who leaves it out believes the neighbours more
     bare = kernel.parts[0].matrix(times) if hasattr(kernel, "parts") else priors[1]
-    for design in DESIGNS:
+    for design in each(DESIGNS, "design the noise"):
         noise = made(design, kernel, times, n)
         widths = [width(prior, noise) for prior in priors]
         yield {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 from tests.waiting import PATIENCE
 
-from dovetail.cli.console.progress import SILENT, Watch, duration
+from dovetail.cli.console.progress import _WATCHED, SILENT, Watch, duration, each
 from dovetail.cli.console.verbs import VERBS
 from dovetail.core.registries import RANDOMIZERS
 
@@ -232,3 +232,16 @@ def test_the_script_for_a_shell_is_printed() -> None:
         check=False,
     )
     assert done.returncode == 0 and "_DOVETAIL_COMPLETE=complete_bash" in done.stdout
+
+
+def test_each_of_several_things_tells_how_many_are_done() -> None:
+    line, _, _ = watch()
+    token = _WATCHED.set(line)
+    told = []
+    try:
+        for thing in each("abc", "letters"):
+            told.append((thing, line.step, line.done, line.total))
+    finally:
+        _WATCHED.reset(token)
+    assert told == [("a", "letters", 0, 3), ("b", "letters", 1, 3), ("c", "letters", 2, 3)]
+    assert line.total == 1

@@ -65,3 +65,18 @@ def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], arguments: li
     assert invoke(arguments) == 2
     error = capsys.readouterr().err
     assert words in error and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_study_that_is_interrupted_leaves_no_empty_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool
+) -> None:
+    def interrupted(name: str, *, full: bool, out: Path) -> None:
+        if written:
+            (out / "cells.jsonl").write_text("")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "reproduce", interrupted)
+    assert invoke(["study", "fig8", "--out", str(tmp_path / "out")]) == 1
+    assert (tmp_path / "out").exists() == written
+    assert capsys.readouterr().err.count("\n") == 1

@@ -66,6 +66,18 @@ def test_a_plan_says_why_it_spends_less_than_was_asked_for() -> None:
     assert bool(told) == (large.epsilon < 0.99)
 
 
+def test_a_plan_tells_which_of_the_randomizers_it_is_at() -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def tell(step: str, done: int, total: int) -> None:
+        told.append((step, done, total))
+
+    plan_collection(question="frequency", k=3, error=0.1, epsilon=1.0, progress=tell)
+    people = [(done, total) for step, done, total in told if step == "how many people each randomizer needs"]
+    assert people == [(done, 5) for done in range(5)]
+    assert told[-1] == ("say what that promises and what it leaks", 0, 1)
+
+
 def test_planning_loads_no_compiler_no_data_frames_and_no_statistics() -> None:
     program = (
         "import sys; from dovetail.cli.main import invoke;"

@@ -6,6 +6,8 @@ import importlib
 import os
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,17 +61,29 @@ def _study(
         if name != "fig8p":
             raise ParameterError(f"--pudf goes with fig8p, got {name}.")
         os.environ["DOVETAIL_PUDF"] = str(pudf)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written ({error.strerror}); name another place.") from None
     tell(f"{name} in {'full' if full else 'toy'} size")
-    document = reproduce(name, full=full, out=out)
+    with _folder(out):
+        document = reproduce(name, full=full, out=out)
     if as_json:
         print_json(document)
         return
     rows = {claim: "holds" if held else "DOES NOT HOLD" for claim, held in document["verdict"].items()}
     print_rows(claim_of(study), {**rows, "table": f"{len(document['rows'])} rows", "files": str(out)})
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """A folder for results, which goes again where nothing was written to it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); name another place.") from None
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # as it is where something lies in it
+            out.rmdir()
+        raise
 
 
 def reproduce(name: str, *, full: bool, out: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import SEARCH_TOLERANCE, log_excess, predict_error95, smallest_epsilon0
 
 Build = Callable[[int], Requirements]
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 FIRST_GUESS = 10_000  # people, where the search begins
 LARGEST_DELTA = 1e-6
@@ -49,7 +50,13 @@ def smallest_group_of(n: int, *, groups: int | None, smallest_group: int | None)
     return n // whole("groups", groups, least=1, most=max(1, n // 2))
 
 
-def least_people(wishes: dict[str, Any], build: Build, *, guess: int = FIRST_GUESS) -> Requirements:
+def silent(step: str, done: int, total: int) -> None:
+    """Nobody is told how far it is."""
+
+
+def least_people(
+    wishes: dict[str, Any], build: Build, *, guess: int = FIRST_GUESS, progress: Progress = silent
+) -> Requirements:
     r"""The requirements at the least n, to within a thousandth, at which two wishes hold together.
 
     Parameters
@@ -67,7 +74,9 @@ def least_people(wishes: dict[str, Any], build: Build, *, guess: int = FIRST_GUE
         When no n up to 1e12 is enough.
     """
     best, name = MOST_PEOPLE + 1, None
-    for family in select_families(build(guess)):
+    admitted = select_families(build(guess))
+    for done, family in enumerate(admitted):
+        progress("how many people each randomizer needs", done, len(admitted))
         n = _least_n(_excess(family.name, wishes, build), most=min(best, MOST_PEOPLE))
         if n is not None and n < best:
             best, name = n, family.name

@@ -19,10 +19,12 @@ from dovetail.plan.families import RandomizerFamily, families, select_families
 from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
 from dovetail.plan.people import (
     FIRST_GUESS,
+    Progress,
     check_wishes,
     default_delta,
     honest_people,
     least_people,
+    silent,
     smallest_group_of,
 )
 from dovetail.plan.plan_display import show_plan
@@ -175,6 +177,7 @@ def plan_collection(
     epsilon0: float | None = None,
     randomizer: str | None = None,
     shares: PopulationShape = "any",
+    progress: Progress = silent,
 ) -> CollectionPlan:
     r"""Plan a collection from its requirements.
 
@@ -214,6 +217,7 @@ def plan_collection(
     shares : "any" or "flat"
         Frequency: whether the error has to hold whatever people hold (the default), or where every value is equally
         frequent, which is typical of the rare values of a large domain.
+    progress : function of what is done, how many kinds of randomizers are done, and how many there are; optional
 
     Raises
     ------
@@ -245,10 +249,10 @@ def plan_collection(
     }  # fmt: skip
     shuffled = {"groups": groups, "smallest_group": smallest_group}
     if n is None:
-        requirements = _with_least_people(wishes, asked, shuffled, honest=honest, delta=delta)
+        requirements = _with_least_people(wishes, asked, shuffled, honest=honest, delta=delta, progress=progress)
     else:
         requirements = _requirements(n, {**asked, **wishes}, shuffled, honest=honest, delta=delta)
-    return _planned(requirements, least=requirements.n if n is None else None)
+    return _planned(requirements, least=requirements.n if n is None else None, progress=progress)
 
 
 def _requirements(
@@ -272,6 +276,7 @@ def _with_least_people(
     *,
     honest: float | None,
     delta: float | None,
+    progress: Progress,
 ) -> Requirements:
     given = check_wishes(wishes)
     if shuffled["smallest_group"] is not None:
@@ -286,12 +291,17 @@ def _with_least_people(
         given,
         lambda n: _requirements(n, {**asked, **fixed}, shuffled, honest=honest, delta=delta),
         guess=guess,
+        progress=progress,
     )
 
 
-def _planned(requirements: Requirements, *, least: int | None) -> CollectionPlan:
+def _planned(requirements: Requirements, *, least: int | None, progress: Progress) -> CollectionPlan:
     """The plan; `least` is the smallest n where it was searched already."""
-    calibrated = {family.name: calibrate(family, requirements) for family in select_families(requirements)}
+    admitted, calibrated = select_families(requirements), dict[str, CalibratedRandomizer | str]()
+    for done, family in enumerate(admitted):
+        progress("calibrate every randomizer", done, len(admitted))
+        calibrated[family.name] = calibrate(family, requirements)
+    progress("say what that promises and what it leaks", 0, 1)
     best = _best(calibrated, requirements)
     smallest, reason = (least, "") if least is not None else _smallest_n(best.family, requirements)
     risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))

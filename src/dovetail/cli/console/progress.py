@@ -6,16 +6,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from dovetail_protocol.terminal_text import printable
 
 if TYPE_CHECKING:
     from dovetail.pipeline.progress import Progress
+
+Thing = TypeVar("Thing")
 
 SILENT = 1.0  # seconds before anything is shown
 _LONG = 20.0  # seconds after which a faster way is worth a line
@@ -148,6 +150,21 @@ def tell(step: str) -> None:
     """Say what is done next, where somebody watches."""
     if (watch := _WATCHED.get()) is not None:
         watch.progress(step, 0, 1)
+
+
+def each(things: Iterable[Thing], step: str) -> Iterator[Thing]:
+    """Each of them, and where somebody watches how many are done and how long the others take.
+
+    >>> list(each("ab", "letters"))
+    ['a', 'b']
+    """
+    every, watch = list(things), _WATCHED.get()
+    for done, one in enumerate(every):
+        if watch is not None:
+            watch.progress(step, done, len(every))
+        yield one
+    if watch is not None:
+        watch.progress("draw and write", 0, 1)
 
 
 def faster() -> str:

@@ -12,7 +12,7 @@ from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
-from dovetail.cli.console.progress import tell
+from dovetail.cli.console.progress import progress_bar, tell
 from dovetail.cli.planning.plan_dummies import plan_dummies
 from dovetail.core.display.losses import guess_in_words, upward
 from dovetail.report.number_format import ABSENT
@@ -116,9 +116,9 @@ def _plan(
     from dovetail.plan.planner import plan_collection
     from dovetail.report.sections.plan_document import plan_document
 
-    tell("calibrate every randomizer")
     with without_compiled_loops():
-        plan = plan_collection(**asked)
+        with progress_bar(hidden=as_json) as progress:
+            plan = plan_collection(**asked, progress=progress)
         tell("what it costs to be more accurate")
         document = plan_document(plan)
     document["files"] = write_curve(
