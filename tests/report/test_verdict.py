@@ -70,3 +70,8 @@ def test_a_guess_that_gains_much_makes_the_risk_high() -> None:
     for gain, word in ((0.005, "low"), (0.05, "moderate"), (0.2, "high")):
         hand["randomized_shuffled"] = hand["prior"] + gain
         assert verdict(document)[2].word == word
+
+
+def test_the_share_that_is_nearly_always_right_is_that_of_the_attack_alone() -> None:
+    page = render_html(rehearsal())
+    assert "the attack alone guessed" in page and "whom the attack alone guessed right in at least" in page

@@ -32,8 +32,8 @@ def attack_table(document: Document) -> Table:
         notes.insert(
             0,
             f"{first['targets']:,} targets, {first['trials']:,} releases. Chance level: naming the commonest answer "
-            f"for everybody. Nearly always right: share of the targets guessed right in at least "
-            f"{percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
+            "for everybody. Nearly always right: share of the targets whom the attack alone guessed right in at "
+            f"least {percent(first['vulnerable_at'])} of the releases. A better attack may exist.",
         )
         notes += [f"{attack['name']}: {attack['remark']}." for attack in known if attack.get("remark")]
         notes += worse_than_blind(known)

@@ -257,7 +257,7 @@ def _attack(document: Document) -> MetricSummary:
     details = []
     if missing_reason(block.get("vulnerable")) is None:
         details.append(
-            f"{percent_up(block['vulnerable'])} of the targets were guessed right in at least "
+            f"the attack alone guessed {percent_up(block['vulnerable'])} of the targets right in at least "
             f"{percent(block['vulnerable_at'])} of the trials"
         )
     details += [
