@@ -31,6 +31,7 @@ VERBS = [
     "shuffle",
     "estimate",
     "account",
+    "compose",
     "leak",
     "trace",
     "memorize",

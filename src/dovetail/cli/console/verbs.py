@@ -58,6 +58,10 @@ VERBS = {
         "Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest "
         "epsilon0.",
     ),
+    "compose": (
+        "dovetail.cli.planning.compose",
+        "Several questions to the same people: four ways to collect the answers, and what each promises a person.",
+    ),
     "leak": (
         "dovetail.cli.leak",
         "Bayes vulnerability: the chance of guessing one person's value, exact wherever an exact sum is in reach.",

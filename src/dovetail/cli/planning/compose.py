@@ -1,0 +1,196 @@
+"""`dovetail compose`: several questions to the same people, collected in four ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dovetail.cli.console.options import as_whole
+from dovetail.cli.console.output import Json, print_json
+from dovetail.cli.console.progress import progress_bar
+from dovetail.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dovetail.account.mechanism_law import Mechanism
+    from dovetail.core.stages import Randomizer
+
+WORDS = {
+    "separate": "each answer shuffled by itself",
+    "joint": "all answers in one report",
+    "chance": "one question each, drawn by chance",
+    "groups": "one question each, public groups",
+}
+NUMBERS = ("epsilon", "lower", "upper", "grid", "people")  # that need not be whole
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and how many are asked where groups are public."""
+
+    name: str
+    randomizer: Randomizer
+    people: int | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command("compose")(_compose)
+
+
+def _compose(
+    question: Annotated[
+        list[str],
+        typer.Option(
+            help="NAME:epsilon=NUMBER,.. of a randomizer, two times or more: k for frequencies (default 2), lower, "
+            "upper and grid for numbers (default 0 to 1), and people, its group where groups are public."
+        ),
+    ],
+    n: Annotated[float, typer.Option(help="Honest people, each of whom is asked.")],
+    delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")],
+    rounds: Annotated[float, typer.Option(help="How often everything is collected, each time shuffled afresh.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Several questions to the same people: four ways to collect the answers, and what each promises a person.
+
+    Each answer in a shuffle of its own; all answers of a person in one report, which keeps them linked; one question
+    for each person, drawn by chance on the device and named in the report; or one question for each public group.
+    Budget is what a person's reports promise together when the shuffler colludes; epsilon is the central guarantee;
+    an attack reaches what stands beside it, so no proof can promise less.
+
+    Examples:
+    dovetail compose --question krr:k=16,epsilon=1 --question laplace:epsilon=0.5 --n 1e5 --delta 1e-6;
+    dovetail compose --question krr:k=4,epsilon=1,people=2e4 --question unary:k=50,epsilon=1,people=8e4 --n 1e5
+    --delta 1e-6 --rounds 12
+    """
+    from dovetail.core.checks import share, whole
+
+    questions = [read_question(text, place) for place, text in enumerate(question, 1)]
+    if len(questions) < 2:
+        raise ParameterError("--question must be given two times or more; `dovetail account` answers for one.")
+    people, times = whole("n", as_whole(n), least=1), whole("rounds", as_whole(rounds), least=1)
+    with progress_bar(hidden=as_json) as progress:
+        document = composition_document(questions, people, share("delta", delta), times, progress)
+    print_json(document) if as_json else _print(document)
+
+
+def composition_document(
+    questions: list[Question], n: int, delta: float, rounds: int, progress: Any
+) -> dict[str, Any]:
+    """The JSON document: budget, central epsilon and attack of each way."""
+    from dovetail.account.composition.questions import JointReport, OneQuestion
+
+    sizes = group_sizes(questions, n)
+    parts = tuple(question.randomizer for question in questions)
+    ways: dict[str, Any] = {}
+    for done, way in enumerate(WORDS):
+        progress("ways to collect", done, len(WORDS))
+        if way == "separate":
+            ways[way] = collected(parts, n, delta, rounds)
+        elif way == "groups":
+            ways[way] = _groups(questions, sizes, delta, rounds)
+        else:
+            ways[way] = collected([(JointReport if way == "joint" else OneQuestion)(parts)], n, delta, rounds)
+    return {"n": n, "delta": delta, "rounds": rounds, "questions": [one.name for one in questions], "ways": ways}
+
+
+def collected(subjects: Sequence[Mechanism], n: int, delta: float, rounds: int) -> dict[str, Any]:
+    """Budget, central epsilon and attack where each subject has a shuffle of its own in every round."""
+    from dovetail.account.amplify import amplify
+    from dovetail.account.compose import compose
+    from dovetail.account.composition.shuffled_round import ShuffledRound
+
+    made = [ShuffledRound.of(subject, n, times=rounds) for subject in subjects]
+    found: Any = amplify(subjects[0], n=n, delta=delta) if rounds == len(made) == 1 else compose(made, delta=delta)
+    assert found.epsilon is not None  # rounds of pure randomizers have at least the sum of their local promises
+    return {
+        "epsilon": found.epsilon,
+        "attack_lower": found.attack_lower,
+        "method": found.method,
+        "budget": rounds * sum(part.epsilon0 for part in made),
+        "n": n,
+    }
+
+
+def group_sizes(questions: list[Question], n: int) -> list[int]:
+    """People of each public group: those given, or equal shares."""
+    given = [question.people for question in questions]
+    if all(size is None for size in given):
+        if n < len(questions):
+            raise ParameterError(f"n must be at least the number of questions, {len(questions)}, got {n}.")
+        return [n // len(questions)] * len(questions)
+    sizes = [size for size in given if size is not None]
+    if len(sizes) < len(questions) or sum(sizes) > n:
+        raise ParameterError(f"people must be given for every --question or for none, and sum to at most n = {n:,}.")
+    return sizes
+
+
+def _groups(questions: list[Question], sizes: list[int], delta: float, rounds: int) -> dict[str, Any]:
+    """Each public group with its own question and its own people, and the weakest of them."""
+    each: list[dict[str, Any]] = [
+        {"question": question.name, **collected([question.randomizer], people, delta, rounds)}
+        for question, people in zip(questions, sizes, strict=True)
+    ]
+    weakest = max(each, key=lambda one: float(one["epsilon"]))
+    return {**weakest, "budget": max(float(one["budget"]) for one in each), "each": each}
+
+
+def read_question(text: str, place: int) -> Question:
+    """NAME:key=value,.. as a randomizer."""
+    from dovetail.core.checks import whole
+    from dovetail.core.registries import RANDOMIZERS
+
+    name, _, rest = text.partition(":")
+    kind: Any = RANDOMIZERS[name.strip()]
+    allowed = sorted({*kind.domain, "epsilon", "people", *(setting.name for setting in kind.settings())})
+    given: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in rest.split(","))):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in allowed or not value or key in given:
+            raise ParameterError(f"--question {name}: must have {', '.join(allowed)} as key=value, got {pair!r}.")
+        given[key] = _number(value, key)
+    if "epsilon" not in given:
+        raise ParameterError(f"--question {name}: needs epsilon=NUMBER, its local promise.")
+    people = given.pop("people", None)
+    size = None if people is None else whole("people", as_whole(people), least=1)
+    usual: dict[str, Any] = {"k": 2} if kind.question == "frequency" else {"lower": 0.0, "upper": 1.0}
+    return Question(f"{place}. {name.strip()}", kind(**(usual | given)), size)
+
+
+def _number(text: str, key: str) -> Any:
+    """A number, whole where only whole ones make sense; a word otherwise."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if key in NUMBERS else as_whole(value)
+
+
+def _print(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dovetail.core.display.losses import downward, upward
+
+    times = "" if document["rounds"] == 1 else f", {document['rounds']:,} rounds"
+    title = f"{document['n']:,} people, delta {document['delta']:g}{times}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
+    for heading in ("collected", "budget", "epsilon", "attack"):
+        table.add_column(heading, justify="left" if heading == "collected" else "right")
+    for way, found in document["ways"].items():
+        table.add_row(WORDS[way], *_cells(found, upward, downward))
+        for one in found.get("each", ()):
+            table.add_row(f"  {one['question']}: {one['n']:,} people", *_cells(one, upward, downward))
+    console = Console()
+    console.print(table)
+    console.print(
+        "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less.",
+        style="dim",
+    )
+
+
+def _cells(found: dict[str, Any], upward: Any, downward: Any) -> list[str]:
+    return [upward(found["budget"]), upward(found["epsilon"]), downward(found["attack_lower"])]
