@@ -26,6 +26,7 @@ VERBS = [
     "plan",
     "check",
     "plan-shuffle",
+    "plan-strings",
     "compare",
     "randomize",
     "shuffle",

@@ -11,7 +11,7 @@ from tests.statistics import expect_caught, expect_share
 from dovetail.account.closed_form.dummies import dummies_delta
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.pipeline.frequent_strings import find_frequent_strings, level_of
+from dovetail.pipeline.strings.frequent_strings import find_frequent_strings, level_of
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
 

@@ -17,6 +17,7 @@ from dovetail.pipeline.rehearse import rehearse
 from dovetail.pipeline.release import release
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.run_stream import run_stream
+from dovetail.pipeline.strings.run_strings import run_strings
 from dovetail.report.document import PrivacyReport
 
 
@@ -82,7 +83,9 @@ def run(
         check_target(target, force=force)
         keep_apart(target, private)
     rng = fresh(settings)
-    if settings.data.time is not None:
+    if settings.strings is not None:
+        report = run_strings(settings, rng, private, table=table, new_release=new_release, progress=progress)
+    elif settings.data.time is not None:
         report = run_stream(settings, rng, private, table=table, new_release=new_release, progress=progress)
     else:
         report = _run(settings, rng, private, table=table, new_release=new_release, progress=progress)

@@ -37,6 +37,10 @@ VERBS = {
         "dovetail.cli.planning.plan_shuffle",
         "What a promise about order costs: fits a shuffler to public labels, points, groups or a graph.",
     ),
+    "plan-strings": (
+        "dovetail.cli.planning.plan_strings",
+        "Which strings a search without a list of candidates finds: how many people must hold one.",
+    ),
     "compare": (
         "dovetail.cli.planning.compare",
         "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",

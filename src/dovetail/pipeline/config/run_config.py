@@ -21,6 +21,7 @@ from dovetail.pipeline.config.sections import (
     Section,
     ShuffleSection,
 )
+from dovetail.pipeline.strings.section import StringsSection
 
 
 class RunConfig(Section):
@@ -36,6 +37,7 @@ class RunConfig(Section):
     promise: PromiseSection = PromiseSection()
     estimate: EstimateSection = EstimateSection()
     attack: AnyAttackSection = AttackSection.choose({})
+    strings: StringsSection | None = None
 
     @property
     def numbers(self) -> list[str]:
@@ -49,6 +51,9 @@ class RunConfig(Section):
         release = self.mode == "release"
         if release and self.seed is not None:
             raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
+        if self.strings is not None:
+            self.strings.refuse_others(self.model_fields_set, self.data, release=release)
+            return self
         if release and not self.data.numeric and self.data.categories is None:
             raise ValueError("a release must declare `categories` (for numbers: `lower`, `upper`) in [data]")
         if release and self.data.unconfirmed:

@@ -178,6 +178,18 @@ def find_frequent_strings(
     return FrequentStrings(found, worst, tuple(map(len, groups)), tuple(thresholds))
 
 
+def group_sizes(names: Sequence[str], levels: int) -> tuple[int, ...]:
+    """People in the group of each level: public, as it depends on names alone."""
+    counts = np.bincount([level_of(name, levels) for name in names], minlength=levels)
+    return tuple(int(count) for count in counts)
+
+
+def promise_of_dummies(sizes: Sequence[int], *, epsilon: float, delta: float) -> CentralDP:
+    """What a search with dummies promises to each person: the promise of her one group, at worst."""
+    promises = [dummies_guarantee(Dummies(2, epsilon, delta), n=size) for size in sizes]
+    return max(promises, key=lambda one: one.epsilon)
+
+
 def level_of(name: str, levels: int) -> int:
     """The group of a person, from her name alone: public, and the same in every round."""
     digest = sha256(b"dovetail level\0" + name.encode()).digest()

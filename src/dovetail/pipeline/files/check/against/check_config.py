@@ -20,6 +20,7 @@ from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.domain.categories import category_problems
 from dovetail.pipeline.files.check.domain.noise import Noise
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called
+from dovetail.pipeline.files.table import read_survey
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.stream.stream import read_stream
 from dovetail.plan.accuracy import predict_accuracy
@@ -47,9 +48,10 @@ def check_config(place: Path, *, progress: Progress = silent) -> TableCheck:
         raise DataError(f"{data.path}: the table has no rows.")
     checked = check_columns(frame, data, numbers=() if config is None else config.numbers, progress=progress)
     asked = _asked(data, config, checked)
-    problems += [*written, *checked.problems, *_assumed(data)]
+    strings = config is not None and config.strings is not None
+    problems += [*written, *checked.problems, *([] if strings else _assumed(data))]
     noise = None if config is None or checked.counts is None else _noise(config, checked)
-    if checked.counts is not None:
+    if checked.counts is not None and not strings:
         problems += category_problems(checked.counts, noise, asked)
     if config is not None and not any(problem.status == Status.STOPS for problem in problems):
         problems += _refused(config)
@@ -119,7 +121,9 @@ def _noise(config: RunConfig, checked: Checked) -> Noise | None:
 def _refused(config: RunConfig) -> list[Problem]:
     """What `run` still refuses, if anything: the table is read as `run` reads it."""
     try:
-        if config.data.time is not None:
+        if config.strings is not None:
+            read_survey(config.data, system_entropy())
+        elif config.data.time is not None:
             read_stream(config)
         else:
             build_collection(config, system_entropy())
