@@ -16,6 +16,7 @@ from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.rehearse import rehearse
 from dovetail.pipeline.release import release
 from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.pipeline.stream.memoized import permanent_rows, promise_all_rounds
 from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.pipeline.strings.run_strings import run_strings
 from dovetail.report.document import PrivacyReport
@@ -85,6 +86,10 @@ def run(
     rng = fresh(settings)
     if settings.strings is not None:
         report = run_strings(settings, rng, private, table=table, new_release=new_release, progress=progress)
+    elif settings.memoize is not None:
+        rows, rounds = permanent_rows(settings, table)
+        report = _run(settings, rng, private, table=rows, new_release=new_release, progress=progress)
+        report = promise_all_rounds(report, rounds)
     elif settings.data.time is not None:
         report = run_stream(settings, rng, private, table=table, new_release=new_release, progress=progress)
     else:

@@ -11,11 +11,14 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.randomize.krr import KRR
 
 SOURCE = "all rounds are post-processing of permanent answers (docs/theory/accuracy.md, section E)"
+PATTERN = (
+    "The pattern of changes is not protected: with two answers and both stages at epsilon 2, one change halfway is "
+    "told from none with a loss of 11.7 after 12 rounds and 51.7 after 52, not 4."
+)
+WORD = "Say `constant_values=True`"
 CHANGES = (
-    "Memoized answers promise nothing about values that change: the pattern of changes is not protected. With two "
-    "answers and both stages at epsilon 2, one change halfway is told from none with a loss of 11.7 after 12 rounds "
-    "and 51.7 after 52, not 4. Say `constant_values=True` if values cannot change; else freeze the first value, or "
-    "compose fresh reports with dt.compose."
+    f"Memoized answers promise nothing about values that change. {PATTERN} {WORD} if values cannot change; else "
+    "freeze the first value, or compose fresh reports with dt.compose."
 )
 
 

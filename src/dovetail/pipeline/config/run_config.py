@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from dovetail.core.checks import nearest
 from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
+from dovetail.pipeline.config.memoize_section import MemoizeSection
 from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.sections import (
     AnyAttackSection,
@@ -38,6 +39,7 @@ class RunConfig(Section):
     estimate: EstimateSection = EstimateSection()
     attack: AnyAttackSection = AttackSection.choose({})
     strings: StringsSection | None = None
+    memoize: MemoizeSection | None = None
 
     @property
     def numbers(self) -> list[str]:
@@ -70,6 +72,8 @@ class RunConfig(Section):
             )
         if release and "attack" in self.model_fields_set:
             raise ValueError("[attack] needs the truth and is for rehearsals only; remove it")
+        if self.memoize is not None:
+            self.memoize.refuse_others(self)
         self._trusted()
         self._by_class()
         question = "mean" if self.data.numeric else "frequency"

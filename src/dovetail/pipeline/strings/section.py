@@ -25,7 +25,7 @@ class StringsSection(Section):
 
     def refuse_others(self, given: set[str], data: Any, *, release: bool) -> None:
         """ValueError for what does not go with strings."""
-        for name in ("randomize", "shuffle", "promise", "estimate", "attack"):
+        for name in ("randomize", "shuffle", "promise", "estimate", "attack", "memoize"):
             if name in given:
                 raise ValueError(f"[{name}] does not go with [strings], which says epsilon, delta and trust itself")
         for name in ("categories", "lower", "time", "public"):
