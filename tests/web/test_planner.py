@@ -157,6 +157,8 @@ def test_a_question_is_answered_once_and_its_error_kept() -> None:
 
 
 def test_what_was_changed_is_worked_out_ahead_in_both_directions() -> None:
-    first, second = Question(SHARES), Question({**SHARES, "error": "0.04"})
-    assert [one.texts["error"] for one in likely(first, second)] == ["0.05", "0.03", "0.06", "0.025"]
+    first, second = Question(SHARES), Question({**SHARES, "error": "0.04"})  # down from 0.05
+    assert [one.texts["error"] for one in likely(first, second)] == ["0.03", "0.025", "0.05", "0.06"]
+    assert [one.texts["error"] for one in likely(second, first)] == ["0.06", "0.08", "0.04", "0.03"]
     assert likely(first, first) == [] == likely(first, Question(MEAN))
+    assert {one.texts["n"] for one in likely(Question({}), first)} == {"16000", "25000", "20000"}

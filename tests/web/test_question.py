@@ -64,5 +64,7 @@ def test_sliders_stop_at_round_numbers_and_know_their_neighbours() -> None:
         values = [float(stop) for stop in stops]
         assert values == sorted(set(values)), name
         assert all(number_of(name, stop) == value for stop, value in zip(stops, values, strict=True))
-    assert neighbours("error", "0.03")[:2] == ("0.04", "0.025")
+    assert neighbours("error", "0.03") == ("0.04", "0.025", "0.05", "0.02")
+    assert neighbours("error", "0.03", after="0.04") == ("0.025", "0.02", "0.04", "0.05")
+    assert neighbours("error", "0.031", after="0.02") == ("0.04", "0.05", "0.03", "0.025")
     assert neighbours("n", "100") == ("125", "160") and neighbours("delta", "0.1") == () == neighbours("n", "x")

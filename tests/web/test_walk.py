@@ -171,7 +171,20 @@ def test_axe_finds_nothing_and_a_phone_shows_everything(
     page.goto("/read")
     page.get_by_label("Drop a CSV or Parquet file here, or choose one").set_input_files(tmp_path / "survey.csv")
     page.wait_for_url("**/read/*")
-    for place in (*PAGES, f"{page.url}?private=smokes&public=region"):
+    table = page.url
+    page.goto(f"{table}?private=smokes&public=region")
+    page.get_by_role("button", name="Rehearse").click()
+    page.get_by_role("heading", name="The rehearsal is done").wait_for()
+    job = page.url
+    page.get_by_role("link", name="Open the report").click()
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Save as JSON").click()
+    report = page.url
+    saved.value.save_as(tmp_path / "report.json")
+    page.goto("/compare")
+    page.get_by_label("Drop a report.json here, or choose one").set_input_files(tmp_path / "report.json")
+    page.wait_for_url("**b=*")
+    for place in (*PAGES, f"{table}?private=smokes&public=region", job, report, page.url):
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(place)
         if page.locator(".more[hx-get]").count():

@@ -61,9 +61,18 @@ class Ahead:
 
 
 def likely(last: Question, question: Question) -> list[Question]:
-    """The question at the neighbouring stops of the one field that was changed."""
+    """The question at the next stops of the one field that was changed, first in the direction of the change.
+
+    At the beginning nothing was changed: then the stops beside each wish.
+    """
     changed = [name for name, text in question.texts.items() if last.texts.get(name) != text]
+    if not last.texts:
+        return [one for name in changed for one in _moved(question, name, neighbours(name, question.texts[name])[:2])]
     if len(changed) != 1:
         return []
     (name,) = changed
-    return [Question({**question.texts, name: text}) for text in neighbours(name, question.texts[name])]
+    return _moved(question, name, neighbours(name, question.texts[name], after=last.texts.get(name)))
+
+
+def _moved(question: Question, name: str, texts: tuple[str, ...]) -> list[Question]:
+    return [Question({**question.texts, name: text}) for text in texts]

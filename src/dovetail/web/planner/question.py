@@ -35,13 +35,13 @@ class Question:
         texts["question"] = texts["question"] or "frequency"
         mine = texts["question"]
         others = [name for kind, names in ONLY.items() if kind != mine for name in names]
-        kept = {name: text for name, text in texts.items() if text and name not in others}
+        kept = {name: text for name, text in texts.items() if text not in ("", "any") and name not in others}
         return cls(kept if any(name in given for name in FIELDS) else dict(START))
 
     @property
     def query(self) -> str:
         """The part of an address that holds this question."""
-        return urlencode({name: text for name, text in self.texts.items() if text != "any"})
+        return urlencode(self.texts)
 
     def with_value(self, name: str, value: float) -> Question:
         """The same question with one field changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 STEPS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of each power of ten
 
@@ -28,14 +28,14 @@ SLIDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def neighbours(name: str, text: str) -> tuple[str, ...]:
-    """The stops next to a value, the nearest first."""
-    if name not in SLIDERS:
-        return ()
-    values = SLIDERS[name]
+def neighbours(name: str, text: str, *, after: str | None = None) -> tuple[str, ...]:
+    """The stops beside a value, those first that lie on from the value before it."""
+    values = SLIDERS.get(name, ())
     try:
-        place = bisect_left([float(value) for value in values], float(text))
+        numbers, value = [float(stop) for stop in values], float(text)
+        down = after is not None and value < float(after)
     except ValueError:
         return ()
-    near = (place + 1, place - 1, place + 2, place - 2)
-    return tuple(values[one] for one in near if 0 <= one < len(values))
+    above, below = values[bisect_right(numbers, value) :][:2], values[: bisect_left(numbers, value)][-2:][::-1]
+    ahead, behind = (below, above) if down else (above, below)
+    return (*ahead[:1], *behind[:1], *ahead[1:], *behind[1:]) if after is None else (*ahead, *behind)
