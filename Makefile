@@ -80,7 +80,7 @@ $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@touch $@
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs site
+	$(BIN)/python -m sphinx -b html -E -W --keep-going -q docs site
 	@rm -rf jupyter_execute
 	$(BIN)/python -m tests.site site
 

@@ -40,7 +40,7 @@ extensions = [
     "outside",
 ]
 exclude_patterns = ["samples/**", "_static/**"]
-nitpicky = False
+smartquotes = False  # two hyphens are an option of the command line
 
 # pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]

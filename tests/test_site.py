@@ -71,6 +71,30 @@ def test_the_evidence_of_a_theorem_exists() -> None:
         assert (ROOT / target).exists(), target
 
 
+def shunned() -> list[str]:
+    """The words in the first column of the last table of docs/words.md."""
+    table = (DOCS / "words.md").read_text().split("## Words that we do not use")[1]
+    return [word for row in re.findall(r"^\| (?!not \||---)(.*?) \|", table, re.M) for word in row.split(", ")]
+
+
+def unwanted(text: str) -> set[str]:
+    """The words of a page that have another name here; in code and addresses they may stand."""
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text, flags=re.S)
+    forms = {word: re.escape(word.removesuffix("e")) + r"(e|es|ed|ing|s|)" for word in shunned()}
+    return {word for word, form in forms.items() if re.search(rf"\b{form}\b", prose, re.I)}
+
+
+@pytest.mark.parametrize("page", [*DOCS.rglob("*.md"), ROOT / "README.md"], ids=lambda page: page.name)
+def test_pages_use_one_word_for_one_idea(page: Path) -> None:
+    assert unwanted(page.read_text().split("## Words that we do not use")[0]) == set()
+
+
+def test_an_unwanted_word_would_be_found() -> None:
+    assert len(shunned()) >= 12
+    assert unwanted("Values are perturbed; `participant` and [x](participant.md) are names.") == {"perturb"}
+    assert unwanted("Two respondents privatized theirs.") == {"respondent", "privatize"}
+
+
 def planted(folder: Path, page: str, style: str = "") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "index.html").write_text(f"<html><body id='top'>{page}</body></html>")

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import inspect
-import re
+import json
 from pathlib import Path
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
-def _type(annotation: Any) -> str:
-    text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
-    text = re.sub(r"typing\.|dovetail\.[\w.]+\.|annotated_types\.", "", text)
-    text = re.sub(r"Annotated\[(\w+), [^\]]*\]", r"\1", text).replace("NoneType", "None")
-    return re.sub(r" \| None$", "", text)
+
+def _plain(annotation: Any) -> str:
+    """A type in the words of a TOML file: without what only the checker reads."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _plain(parts[0])
+    if get_origin(annotation) is Literal:
+        return " or ".join(json.dumps(part) for part in parts)
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join(_plain(part) for part in parts if part is not NoneType)
+    if get_origin(annotation) is list:
+        return f"list of {_plain(parts[0])}"
+    if get_origin(annotation) is dict:
+        return f"table of {_plain(parts[1])}"
+    return WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
 def _range(field: Any) -> str:
@@ -42,7 +54,7 @@ def _default(field: Any) -> str:
         return ""
     if field.default is PydanticUndefined or isinstance(field.default, BaseModel):
         return ""
-    return f"`{field.default!r}`"
+    return f"`{json.dumps(field.default)}`"
 
 
 def _cell(text: str) -> str:
@@ -52,7 +64,7 @@ def _cell(text: str) -> str:
 def section(model: type[BaseModel], name: str) -> str:
     """One table of the file: what its model says, and its keys."""
     rows = [
-        f"| `{key}` | {_cell(f'`{_type(field.annotation)}`')} | {_range(field)} | {_cell(_default(field))} |"
+        f"| `{key}` | {_cell(_plain(field.annotation))} | {_range(field)} | {_cell(_default(field))} |"
         for key, field in model.model_fields.items()
         if key not in RUN_SECTIONS
     ]
