@@ -192,8 +192,9 @@ def drawn(pyplot: Any, table: pl.DataFrame) -> Any:
             axis.plot(rows["count"] + 10, rows["simulated"], "o", color=line.get_color())
     axis.set(xscale="log", yscale="log", ylabel="standard deviation of the count at epsilon = 1")
     axis.set(xticks=[10, 1010, 10_010], xticklabels=["0", "1,000", "10,000"], xlabel="people who hold the symbol")
+    axis.set(ylim=(2, 400), yticks=[3, 6.5, 10, 20, 50], yticklabels=["3", "6.5", "10", "20", "50"])
     axis.minorticks_off()
-    axis.legend(title="line: theory, dot: simulated")
+    axis.legend(title="line: theory, dot: simulated", loc="upper left", ncols=2)
     return figure
 
 
