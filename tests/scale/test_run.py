@@ -227,16 +227,22 @@ def test_a_full_disk_is_one_line(place: Path, monkeypatch: pytest.MonkeyPatch) -
 def altered(place: Path, **change: Any) -> dict[str, Any]:
     settings = config(place / "in", shuffler="within_groups")
     for section, new in change.items():
-        settings[section] = {**settings[section], **new} if isinstance(new, dict) else new
+        settings[section] = {**settings.get(section, {}), **new} if isinstance(new, dict) else new
     return settings
 
 
+ALONE = {"shuffle": {"shuffler": "uniform", "groups": None}, "estimate": {"by": []}}
+TRUSTED = {"trust": "shuffler", "epsilon": 1.0}
+BY_CLASS = {"by": "region", "epsilons": {"north": 1.0}}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"mode": "rehearsal"}, "a rehearsal needs the truth"),
     ({"data": {"person": None}}, "randomness is keyed by person"),
     ({"data": {"duplicates": "first"}}, "which row comes first"),
     ({"shuffle": {"shuffler": "mallows", "alpha": 1.0}}, "'mallows' needs everybody's place in one memory"),
     ({"shuffle": {"groups": {"labels": "region", "radius": 1.0}}}, "groups must be equal labels"),
+    ({**ALONE, "randomize": None, "promise": TRUSTED}, 'dummies .trust = "shuffler"'),
+    ({**ALONE, "randomize": None, "promise": {**TRUSTED, "trust": "users"}}, 'dummies .trust = "users"'),
+    ({**ALONE, "data": {"public": ["region"]}, "randomize": BY_CLASS}, "epsilons that a column sets"),
     ({"data": {"public": ["region", "amount"]}}, "only the column of groups can stand beside"),
 ]
 

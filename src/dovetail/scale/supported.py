@@ -41,6 +41,12 @@ def refuse_unsupported(config: RunConfig) -> None:
         f"only the column of groups can stand beside the reports, so [data] `public` must be [{label!r}]": (
             shuffle.shuffler == WithinGroups.name and data.public != [label]
         ),
+        f'dummies (trust = "{config.promise.trust}") are drawn for the batch as a whole': (
+            config.promise.trust != "local"
+        ),
+        "epsilons that a column sets, [randomize] `by`, are not drawn by tasks": (
+            config.randomize is not None and config.randomize.by is not None
+        ),
         'estimator = "best" looks at every report at once; use "rao-blackwell"': config.estimate.estimator == "best",
     }
     for reason, holds in reasons.items():
