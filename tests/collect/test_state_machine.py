@@ -54,9 +54,9 @@ def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
     run(in_memory, examples=examples)
 
 
-@pytest.mark.parametrize("examples", tiered([2, 30], first=lambda examples: examples == 2))
-def test_nothing_is_lost_and_no_dummies_are_drawn_again(examples: int) -> None:
-    run(in_memory, examples=examples, trust="shuffler")
+@pytest.mark.exhaust
+def test_nothing_is_lost_and_no_dummies_are_drawn_again() -> None:
+    run(in_memory, examples=30, trust="shuffler")
 
 
 def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_a_batch_without_dummies_is_refused_and_what_dishonest_people_do_is_allo
             estimate_with_user_dummies(dummies, np.zeros(size, dtype=np.int64), n=10_000, honest=honest)
 
 
+@pytest.mark.exhaust
 def test_the_least_epsilon_reaches_the_error_and_counts_on_the_honest() -> None:
     plan = plan_with_user_dummies(n=10_000, k=4, error=0.002, delta=1e-6, honest=0.8)
     assert plan.accuracy.error95 <= 0.002 and plan.central.honest_n == 8_000
