@@ -16,6 +16,7 @@ from tests.tiers import tiered
 from typer.testing import CliRunner
 
 from dovetail.cli.collect import app
+from dovetail.collect.analyzer.answers.guarantee_sentences import summarize
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
@@ -264,6 +265,8 @@ def test_estimates_and_promises_say_whose_noise_it_is() -> None:
     assert 0.5 < central["epsilon"] <= 1.0 and central["honest_n"] == 1
     words = " ".join(line["meaning"] for line in said["words"])
     assert "The shuffler adds the noise" in words and "keeps their numbers and its randomness secret" in words
+    assert "It rests on the shuffler's dummies" in words
+    assert summarize(answers.guarantees()).endswith("if the shuffler adds its dummies and keeps them secret")
     told = explain(world().campaign)
     assert any(line.name == "trust" and "about 13 dummies of each answer" in line.words for line in told.lines)
     assert any("who takes part trusts the shuffler" in warning for warning in told.warnings)

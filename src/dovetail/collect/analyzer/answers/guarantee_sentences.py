@@ -109,7 +109,8 @@ def _together(found: CampaignGuarantees) -> GuaranteeSentence:
         name,
         f"ε = {upward(both.epsilon)}",
         f"For a person in at most {_count(found.most_reports, 'batch', 'batches')}, the weakest so far, with slack "
-        f"δ = {upward(both.delta)} in total; whether somebody takes part must not depend on the values.",
+        f"δ = {upward(both.delta)} in total; whether somebody takes part must not depend on the values."
+        + (" It rests on the shuffler's dummies." if _by_the_shuffler(both) else ""),
     )
 
 
@@ -173,9 +174,15 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def _by_the_shuffler(guarantee: object) -> bool:
+    """Whether a guarantee rests on noise that the shuffler is trusted with."""
+    return isinstance(guarantee, CentralDP) and guarantee.trust == "shuffler"
+
+
 def summarize(found: CampaignGuarantees) -> str:
     """The promise to quote of batches there are, in one line."""
     both = found.composed
     if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):
-        return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}"
+        trusted = ", if the shuffler adds its dummies and keeps them secret" if _by_the_shuffler(both) else ""
+        return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}{trusted}"
     return f"ε = {upward(found.all_local)} for all reports of one device"
