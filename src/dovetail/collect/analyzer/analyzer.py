@@ -15,6 +15,7 @@ from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.batch_intake import IncomingBatch, VerifiedBatch, open_batch
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.metrics import AnalyzerMetrics
+from dovetail.collect.analyzer.parallel_unseal import UnsealingProcesses
 from dovetail.collect.clock import Clock
 from dovetail.collect.http.application import Health
 from dovetail.collect.http.problems import Refusal
@@ -43,6 +44,8 @@ class Analyzer:
         How long bad reports that were set aside are kept.
     slots : mapping from campaign id to RosterSlotEstimator
         Public facts on roster slots, for order-private campaigns.
+    processes : UnsealingProcesses
+        That open large batches; by default none but this one.
     """
 
     def __init__(
@@ -53,10 +56,12 @@ class Analyzer:
         clock: Clock,
         keep_days: float = 30.0,
         slots: Mapping[str, RosterSlotEstimator] | None = None,
+        processes: UnsealingProcesses | None = None,
     ) -> None:
         self.campaigns, self.store, self.clock = campaigns, store, clock
         self.metrics = AnalyzerMetrics()
         self._keep_days, self._lock = keep_days, Lock()
+        self._processes = processes or UnsealingProcesses()
         known = slots or {}
         self._answers = {id: CampaignAnswers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
 
@@ -76,7 +81,9 @@ class Analyzer:
             if self.store.has_counted(header.batch):
                 return "counted"
             self._refuse_again(arrived)
-            counted = open_batch(arrived, self.campaigns.versions_of(arrived.campaign), now=self.clock.now())
+            versions = self.campaigns.versions_of(arrived.campaign)
+            with self._processes.of(versions, header.rounds[-1], header.count) as unsealed:
+                counted = open_batch(arrived, unsealed, now=self.clock.now())
             try:
                 if not self.store.count(counted):
                     return "counted"

@@ -10,6 +10,7 @@ from pydantic import Field
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.analyzer.parallel_unseal import UnsealingProcesses
 from dovetail.collect.analyzer.tokens import LiveTokens, Tokens, TokenSource
 from dovetail.collect.clock import Clock, SystemClock
 from dovetail.collect.server_config import ServerConfig
@@ -30,6 +31,7 @@ class AnalyzerConfig(ServerConfig):
     listen: str = "127.0.0.1:8402"
     tokens: str | None = None  # without, nobody may query
     public_page: bool = False
+    workers: Annotated[int, Field(ge=1, le=1024)] = 1  # processes that open a large batch
     retention: RetentionSection = RetentionSection()
 
 
@@ -52,6 +54,7 @@ def assemble(config: AnalyzerConfig, folder: Path, clock: Clock | None = None) -
         clock=clock or SystemClock(),
         keep_days=config.retention.days,
         slots={id: found for id, found in slots.items() if found is not None},
+        processes=UnsealingProcesses(config, folder, config.workers),
     )
     if (audit := config.audit_log(folder, keys)) is not None:
         known = tokens.current()

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.analyzer.parallel_unseal import Piece, Unsealer
 from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_reports
-from dovetail.collect.analyzer.unseal import OpenedReports, VersionOpeners, unseal
+from dovetail.collect.analyzer.unseal import OpenedReports
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
 from dovetail.collect.clock import minute
@@ -117,7 +118,7 @@ def check_dummies(header: Header, campaign: Campaign) -> None:
             raise Rejected("content", str(error)) from None
 
 
-def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) -> CountedBatch:
+def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> CountedBatch:
     """Open, validate and tally a whole batch, in bounded memory; of order-private ones the reports are kept."""
     header, campaign = arrived.header, arrived.campaign
     randomizer: CampaignRandomizer = from_device(campaign.mechanism)  # type: ignore[assignment]
@@ -126,14 +127,8 @@ def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) 
     crowds: Counter[tuple[int, int]] = Counter()  # by public group and version: what can be told apart
     aside: list[tuple[str, bytes]] = []
     placed: list[tuple[int, bytes]] = []
-    copies, start, last = _copies(arrived), 0, -1
-    for entries in _entries(arrived):
-        slots, sealed = _split(entries) if campaign.order_private else ([], entries)
-        if any(before >= after for before, after in pairwise([last, *slots])):
-            raise Rejected("malformed", "the roster slots of the batch do not ascend.")
-        last = max(slots, default=last)
-        here = copies[start : (start := start + len(sealed))]
-        opened = unseal(versions, sealed, round=header.rounds[-1], copies=here)
+    for piece, opened in unsealed(_pieces(arrived)):
+        slots, sealed = piece.slots, piece.sealed
         kinds.update(kind for kind, _ in opened.refused)
         crowds.update(zip(opened.groups.tolist(), opened.versions.tolist(), strict=True))
         aside += [(kind, sealed[place]) for kind, place in opened.refused[: MOST_ASIDE - len(aside)]]
@@ -150,6 +145,17 @@ def open_batch(arrived: VerifiedBatch, versions: VersionOpeners, *, now: float) 
         smallest=crowd,
     )  # fmt: skip
     return CountedBatch(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
+
+
+def _pieces(arrived: VerifiedBatch) -> Iterator[Piece]:
+    """The batch, so many reports at once; Rejected where its slots do not ascend."""
+    copies, start, last = _copies(arrived), 0, -1
+    for entries in _entries(arrived):
+        slots, sealed = _split(entries) if arrived.campaign.order_private else ([], entries)
+        if any(before >= after for before, after in pairwise([last, *slots])):
+            raise Rejected("malformed", "the roster slots of the batch do not ascend.")
+        last = max(slots, default=last)
+        yield Piece(slots, sealed, copies[start : (start := start + len(sealed))])
 
 
 def _copies(arrived: VerifiedBatch) -> NDArray[np.bool_]:
