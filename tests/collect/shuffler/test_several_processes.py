@@ -12,6 +12,7 @@ from tests.waiting import PATIENCE
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.endpoints.broker_session import SessionLock
 from dovetail.collect.shuffler.rounds import leftovers
+from dovetail.core.errors import StorageError
 
 
 class Killed(BaseException):
@@ -204,3 +205,13 @@ def test_two_that_work_at_once_because_a_session_was_lost_release_a_round_once(t
     first.advance(1.0)
     assert first.analyzer.sent + second.analyzer.sent == 1
     assert first.states()[1] == "delivered" and first.link_keys.key("commute", 1) is None
+
+
+def test_a_lock_that_cannot_be_had_is_told_and_does_not_look_taken(two, tmp_path):
+    (tmp_path / "shuffler.sqlite-rounds").unlink()
+    (tmp_path / "shuffler.sqlite-rounds").mkdir()
+    with pytest.raises(StorageError, match="cannot be locked"):
+        two[0].shuffler.turn(two[0].clock.now())
+    (tmp_path / "mqtt.session-lock").mkdir()
+    with pytest.raises(StorageError, match=r"`mqtt\.session`"):
+        SessionLock(tmp_path / "mqtt.session").take()

@@ -67,9 +67,9 @@ class UnsealingProcesses:
 
     @contextmanager
     def _started(self, digest: bytes, round: int) -> Iterator[Unsealer]:
-        pool = ProcessPoolExecutor(
-            self.workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(self.config, self.folder)
-        )
+        assert self.config is not None
+        begin = partial(_begin, self.config, self.folder)
+        pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=begin)
         try:
             yield partial(self._in_order, pool, digest, round)
         except BrokenProcessPool:

@@ -50,15 +50,15 @@ def _tried(take: Callable[[], bool], patience: float) -> bool:
 
 def _lock_file(path: str, name: str, held: ExitStack) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with ExitStack() as opened:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.push(opened.pop_all())
+    except BlockingIOError:
+        return False
     except OSError as error:
         raise StorageError(f"{name} cannot be locked ({error.strerror}); may its folder be written?") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return False
-    held.callback(os.close, descriptor)
     return True
 
 

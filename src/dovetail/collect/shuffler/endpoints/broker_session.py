@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
@@ -78,15 +79,16 @@ class SessionLock:
         """Whether this process has the session now; it ends with the process."""
         if self._held is None:
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+                with ExitStack() as opened:
+                    descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+                    opened.callback(os.close, descriptor)
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    opened.pop_all()
+                    self._held = descriptor
+            except BlockingIOError:
+                return False
             except OSError as error:
                 raise _unwritable(self._path, error) from None
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(descriptor)
-                return False
-            self._held = descriptor
         return True
 
     def release(self) -> None:
