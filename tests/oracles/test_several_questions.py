@@ -15,10 +15,16 @@ from tests.tiers import EXHAUST
 from dovetail.account.amplify import amplify, list_bounds
 from dovetail.account.blanket.privacy_blanket import ShuffledLaw
 from dovetail.account.compose import compose
-from dovetail.account.composition.questions import JointReport, OneQuestion, SeveralQuestions
+from dovetail.account.composition.questions import JointReport, OneQuestion, SampledBlock, SeveralQuestions
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.mechanism_law import attack_dataset, exposures_of, mechanism_attack, mechanism_law
+from dovetail.account.mechanism_law import (
+    attack_dataset,
+    everybody_law,
+    exposures_of,
+    mechanism_attack,
+    mechanism_law,
+)
 from dovetail.account.mechanisms.finite_channel import channel_exposures
 from dovetail.account.mechanisms.laplace import grid_laplace_exposures
 from dovetail.core.channel import Channel, DenseChannel, KRRChannel
@@ -206,3 +212,35 @@ def test_chances_that_do_not_sum_to_one_are_refused(chances: tuple[float, ...]) 
 def test_answers_with_a_local_delta_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="collect those with a local delta separately"):
         JointReport((KRR(2, 1.0), Approximate(2, 1.0)))
+
+
+@EXHAUST
+def test_one_block_of_many_is_as_exposed_as_one_question_and_covers_every_pattern() -> None:
+    krr = KRR(3, 1.0)
+    sampled, both = SampledBlock((krr,), blocks=2), OneQuestion((krr, krr))
+    law = mechanism_law(sampled, n=3)[1]
+    for epsilon in (0.0, 0.2, 0.6):
+        exact = worst(whole_channel(both), 3, math.exp(epsilon))
+        assert exact <= law.delta(epsilon).upper * (1 + 1e-12)
+    hidden, several = (everybody_law(one, n=2000, delta=1e-6) for one in (sampled, both))
+    for epsilon in (0.03, 0.1):
+        assert several.upper(epsilon) * 0.999 <= hidden.upper(epsilon) <= several.upper(epsilon) * 1.05
+    found = amplify(sampled, n=10_000, delta=1e-6)
+    assert found.attack_lower <= found.epsilon <= 1.001 * found.attack_lower and found.colluding == sampled.epsilon
+
+
+def test_exposures_of_a_block_hold_those_in_which_the_values_agree() -> None:
+    krr = KRR(3, 1.0)
+    [exposure] = exposures_of(SampledBlock((krr,), blocks=7))
+    known = types_of(exposure)
+    for one in exposures_of(krr):
+        for value in (one.first, one.second):
+            assert types_of(Exposure(one.mu, value, value, one.own)) <= known
+
+
+def test_only_k_ary_response_is_sampled_by_blocks() -> None:
+    for parts in ((SKEWED,), (KRR(2, 1.0), KRR(2, 1.0))):
+        with pytest.raises(ParameterError, match="`parts` must be one KRR"):
+            SampledBlock(parts, blocks=2)
+    with pytest.raises(ParameterError, match="`blocks` must be"):
+        SampledBlock((KRR(2, 1.0),), blocks=0)

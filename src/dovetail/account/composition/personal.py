@@ -79,7 +79,7 @@ def personal_guarantees(groups: Mapping[str, ShuffledGroup], *, delta: float) ->
     >>> groups = {"town": ShuffledGroup(krr, 20_000), "village": ShuffledGroup(krr, 90)}
     >>> found = personal_guarantees(groups, delta=1e-6)
     >>> found.weakest, round(found.worst.epsilon, 3), round(found.of("town").epsilon, 3)
-    ('village', 0.366, 0.019)
+    ('village', 0.416, 0.024)
 
     Source
     ------

@@ -6,11 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from dovetail.core.channel import Channel
-from dovetail.core.checks import refuse
+from dovetail.core.checks import refuse, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import Randomizer
+from dovetail.randomize.krr import KRR
 
 MOST_QUESTIONS = 16
 SUM = 1e-9  # how far chances may be off their sum
@@ -27,12 +29,13 @@ class SeveralQuestions(ABC):
     """
 
     parts: tuple[Randomizer | Channel, ...]
+    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         parts = tuple(self.parts) if isinstance(self.parts, Sequence) else (self.parts,)
         known = all(isinstance(part, Randomizer | Channel) for part in parts)
-        if not known or not 2 <= len(parts) <= MOST_QUESTIONS:
-            raise refuse("parts", f"2 to {MOST_QUESTIONS} randomizers or channels", self.parts)
+        if not known or not self.fewest <= len(parts) <= MOST_QUESTIONS:
+            raise refuse("parts", f"{self.fewest} to {MOST_QUESTIONS} randomizers or channels", self.parts)
         if any(isinstance(part, Randomizer) and part.guarantee.delta > 0.0 for part in parts):
             raise UnsupportedError(
                 "Several questions are accounted together for pure local privacy; collect those with a local delta "
@@ -127,3 +130,42 @@ class OneQuestion(SeveralQuestions):
     @property
     def epsilon(self) -> float:
         return max(self.epsilons)
+
+
+@dataclass(frozen=True)
+class SampledBlock(SeveralQuestions):
+    """Everybody answers one of many questions alike, each by the same k-ary response: drawn evenly and named.
+
+    What `RotatedBlocks` sends: a block of signs of a vector.
+
+    Parameters
+    ----------
+    parts : one KRR
+    blocks : int, at least 1
+        How many questions there are; what is promised does not depend on it.
+
+    Examples
+    --------
+    >>> from dovetail.account.amplify import amplify
+    >>> from dovetail.randomize.krr import KRR
+    >>> sampled = SampledBlock((KRR(k=16, epsilon=4.0),), blocks=256)
+    >>> round(amplify(sampled, n=100_000, delta=1e-6).epsilon, 3)
+    0.105
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+
+    blocks: int = field(kw_only=True)
+    fewest: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.parts) != 1 or not isinstance(self.parts[0], KRR):
+            raise refuse("parts", "one KRR", self.parts)
+        whole("blocks", self.blocks, least=1)
+
+    @property
+    def epsilon(self) -> float:
+        return self.epsilons[0]

@@ -1,0 +1,1 @@
+"""Randomizers of vectors: for means of gradients, profiles and other arrays."""
