@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -128,13 +128,16 @@ class MixedAttack:
         return max(0.0, float(np.max(gain * (1.0 + error) * self.laws - loss * (1.0 - error) * self._above)))
 
 
+@lru_cache(maxsize=4)
 def mixed_laws(epsilon0: float, n: int) -> Reals:
     """Row n1: the law of the ones among n - 1 others, n1 of whom hold a one; (n, n)."""
     s, r = _flip(epsilon0)
     people, lying = np.tril_indices(n)
     lies = np.zeros((n, n))  # row m: the law of the lies among m people, m minus which is that of the truths
     lies[people, lying] = binomial_pmf(lying, people, s, r)
-    return np.array([np.convolve(lies[n - 1 - ones, : n - ones], lies[ones, ones::-1]) for ones in range(n)])
+    laws = np.array([np.convolve(lies[n - 1 - ones, : n - ones], lies[ones, ones::-1]) for ones in range(n)])
+    laws.setflags(write=False)
+    return laws
 
 
 @dataclass(frozen=True, eq=False)

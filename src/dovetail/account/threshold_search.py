@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 QUICK, MOST_TURNS = 12, 120
 
@@ -24,7 +25,7 @@ def bracket_root(
         Relative width of the answer.
     """
     low, high = 0.0, most
-    x, stride = min(max(guess, 1e-300), most * (1.0 - 1e-12)), 0.0
+    x, stride = first_point(guess, most), 0.0
     previous: tuple[float, float] | None = None
     for turn in range(MOST_TURNS):
         value = function(x)
@@ -56,13 +57,20 @@ def largest_exceeding(
     """
     if delta == 0.0:
         return most
-    if lower(0.0) <= delta:
+    value = cache(lower)
+    start = first_point(guess, most)
+    if value(start) <= delta and value(0.0) <= delta:
         return 0.0
     steepness = 2.0 * math.log(1.0 / delta) + 1.0
     low, _ = bracket_root(
-        lambda e: log_ratio(lower(e), delta), guess, steepness=steepness, most=most, tolerance=tolerance
+        lambda e: log_ratio(value(e), delta), start, steepness=steepness, most=most, tolerance=tolerance
     )
     return low
+
+
+def first_point(guess: float, most: float) -> float:
+    """Where `bracket_root` looks first."""
+    return min(max(guess, 1e-300), most * (1.0 - 1e-12))
 
 
 def log_ratio(value: float, target: float) -> float:

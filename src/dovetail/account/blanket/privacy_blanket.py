@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from dovetail.account.blanket.expected_positive_part import POINTS, expected_positive_part
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.account.threshold_search import bracket_root, largest_exceeding, log_ratio
+from dovetail.account.threshold_search import bracket_root, first_point, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
@@ -178,11 +178,13 @@ class ShuffledLaw:
         most, delta = self.law.epsilon0, share("delta", delta)
         if delta == 0.0 or most == 0.0:
             return most
-        if self.delta(0.0).upper <= delta:
+        value = cache(lambda e: self.delta(e).upper)
+        start = first_point(self._guess(delta), most)
+        if value(start) <= delta and value(0.0) <= delta:
             return 0.0
         return bracket_root(
-            lambda e: log_ratio(self.delta(e).upper, delta),
-            self._guess(delta),
+            lambda e: log_ratio(value(e), delta),
+            start,
             steepness=2.0 * math.log(1.0 / delta) + 1.0,
             most=most,
             tolerance=SEARCH,
