@@ -18,6 +18,11 @@ from .local import (
     hit_rate as hit_rate,
     local_error as local_error,
 )
+from .mean_with_dummies import (
+    mean_grid as mean_grid,
+    mean_with_dummies as mean_with_dummies,
+    round_to_grid as round_to_grid,
+)
 from .median import estimate_median as estimate_median
 from .mixture import estimate_mixture as estimate_mixture
 from .simplex import project_to_simplex as project_to_simplex

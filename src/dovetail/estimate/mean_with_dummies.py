@@ -1,0 +1,113 @@
+"""A mean behind a batch with dummies: numbers are rounded at random to a public grid, whose points are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dovetail.core.checks import refuse, whole
+from dovetail.core.entropy import Entropy, entropy_or_system
+from dovetail.core.errors import DataError
+from dovetail.core.estimate import Estimate
+from dovetail.shuffle.dummies.dummies import Dummies
+
+_MOST_POINTS = 1 << 16
+
+
+def mean_grid(n: int, *, variance: float) -> int:
+    r"""Points of the grid with the least error of a mean of n people, for dummies whose counts have this variance.
+
+    .. math:: \min_d \; \frac{1}{4 (d - 1)^2 n} + \frac{\mathrm{Var}\, Z}{n^2} \sum_{j<d} \Bigl(\frac{j}{d-1} -
+              \frac12\Bigr)^2, \qquad \sum_{j<d} (\cdot)^2 = \frac{d (d + 1)}{12 (d - 1)}
+
+    More points round less and add more dummies; in units of the range.
+
+    Examples
+    --------
+    >>> mean_grid(100_000, variance=Dummies(2, 1.0, 1e-6).variance)
+    43
+    """
+    people = whole("n", n, least=1)
+    d = np.arange(2, _MOST_POINTS + 1, dtype=np.float64)
+    error = 1.0 / (4.0 * (d - 1.0) ** 2 * people) + variance / people**2 * d * (d + 1.0) / (12.0 * (d - 1.0))
+    return int(d[error.argmin()])
+
+
+def round_to_grid(
+    values: ArrayLike, *, lower: float, upper: float, points: int, rng: Entropy | None = None
+) -> NDArray[np.int64]:
+    """Numbers of grid points (n,), 0..points-1: each value goes to one of its two neighbours, right on average.
+
+    A device does this by itself, once for a question; what it sends is one of `points` symbols. The promise of the
+    dummies holds for every pair of symbols, so also for their mixtures, whatever the rounding.
+    """
+    low, high, size = _range(lower, upper, points)
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or not given.size or not ((given >= low) & (given <= high)).all():
+        raise DataError(f"`values` must be numbers (n,) in [{low:g}, {high:g}].")
+    place = (given - low) / (high - low) * (size - 1)
+    below = np.minimum(np.floor(place).astype(np.int64), size - 2)
+    uniform = (entropy_or_system(rng).words(given.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return below + (uniform < place - below)
+
+
+def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper: float, n: int) -> Estimate:
+    r"""The mean of n people's numbers, from reports and dummies of the points of an even grid on [lower, upper].
+
+    .. math:: \hat\mu = c + \frac1n \sum_j (v_j - c)(h_j - s), \qquad
+              \mathrm{se}^2 = \frac{\mathrm{Var}\, Z}{n^2} \sum_j (v_j - c)^2 + \frac{(v_1 - v_0)^2}{4 n}
+
+    c is the middle of the range; n is public, so nothing is lost by measuring from there. The last term bounds what
+    `round_to_grid` adds. Unbiased. The promise is that of the counts, `dummies_guarantee`.
+
+    Parameters
+    ----------
+    dummies : Dummies
+        Of the grid points; `mean_grid` says how many.
+    batch : int array
+        Reports and dummies in any order.
+    lower, upper : float
+        The declared range.
+    n : int
+        People behind the batch.
+
+    Raises
+    ------
+    ParameterError
+        For an empty range.
+    DataError
+        For a batch that n people with these dummies cannot have made.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies, rng = Dummies(21, 1.0, 1e-6), simulation(1)
+    >>> sent = round_to_grid([30.0] * 5000 + [40.0] * 5000, lower=0.0, upper=100.0, points=21, rng=rng)
+    >>> found = mean_with_dummies(dummies, dummies.add(sent, rng), lower=0.0, upper=100.0, n=10_000)
+    >>> abs(float(found.value) - 35.0) < 0.2 and float(found.standard_error) < 0.05
+    True
+
+    Source
+    ------
+    docs/theory/accuracy.md, section B, Theorem B1: counts of symbols; the mean is post-processing of them.
+    """
+    low, high, size = _range(lower, upper, dummies.k)
+    people = whole("n", n, least=1)
+    counts = dummies.counts(batch)
+    dummies.people(int(np.size(batch)), people)
+    middle, step = 0.5 * (low + high), (high - low) / (size - 1)
+    away = low + step * np.arange(size) - middle
+    value = middle + float(away @ counts) / people
+    noise = dummies.variance * float(away @ away) / people**2 + step**2 / (4.0 * people)
+    spread = max(0.0, float(away**2 @ counts) / people - (value - middle) ** 2)
+    error: Any = np.sqrt([noise, noise + spread / people])
+    return Estimate(np.asarray(value), error[0], people, error[1])
+
+
+def _range(lower: float, upper: float, points: int) -> tuple[float, float, int]:
+    low, high = float(lower), float(upper)
+    if not -np.inf < low < high < np.inf:
+        raise refuse("upper", f"finite and larger than `lower` = {low:g}", upper)
+    return low, high, whole("points", points, least=2, most=_MOST_POINTS)
