@@ -24,6 +24,11 @@ def mean_grid(n: int, *, variance: float) -> int:
 
     More points round less and add more dummies; in units of the range.
 
+    Raises
+    ------
+    ParameterError
+        For fewer than one person.
+
     Examples
     --------
     >>> mean_grid(100_000, variance=Dummies(2, 1.0, 1e-6).variance)
@@ -42,6 +47,18 @@ def round_to_grid(
 
     A device does this by itself, once for a question; what it sends is one of `points` symbols. The promise of the
     dummies holds for every pair of symbols, so also for their mixtures, whatever the rounding.
+
+    Raises
+    ------
+    ParameterError
+        For an empty range, and for fewer than two points.
+    DataError
+        For values outside the range.
+
+    Examples
+    --------
+    >>> round_to_grid([0.0, 5.0, 10.0], lower=0.0, upper=10.0, points=3)
+    array([0, 1, 2])
     """
     low, high, size = _range(lower, upper, points)
     given = np.asarray(values, dtype=np.float64)

@@ -24,14 +24,19 @@ def smallest_batch(shuffler: Shuffler) -> int | Missing:
     block = shuffler.smallest_block
     if block is None or not shuffler.acting.moves_reports:
         return Missing(_NOT_UNIFORM if block is None else _NOT_SHUFFLED)
-    if block == 1 and shuffler.uniform_blocks() is None:
+    if block == 1 and not _mixes_evenly(shuffler):
         return Missing(_ALONE_IN_ORDER)
     return block
 
 
+def _mixes_evenly(shuffler: object) -> bool:
+    """Whether places are mixed uniformly; the orders of releases in files are, and number no places."""
+    return not isinstance(shuffler, Shuffler) or shuffler.uniform_blocks() is not None
+
+
 def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:
     """Of a uniformly mixed batch, the honest people, if all the others sit in it."""
-    batch = Missing(_NOT_UNIFORM) if shuffler.uniform_blocks() is None else smallest_batch(shuffler)
+    batch = smallest_batch(shuffler) if _mixes_evenly(shuffler) else Missing(_NOT_UNIFORM)
     if isinstance(batch, Missing) or honest is None:
         return batch
     return max(1, batch - max(0, shuffler.n - honest))
