@@ -216,7 +216,7 @@ def _order(campaign: Campaign) -> str:
     alpha = "" if rule.alpha is None else f" with alpha {rule.alpha:g} inside {inside}"
     return (
         f"{rule.shuffler}{alpha}: reports are released at public roster slots, near the device's own; "
-        "amplification by shuffling is claimed of released batches alone, where groups are mixed evenly"
+        "amplification by shuffling is claimed of released batches alone, for people who can stand for each other"
     )
 
 

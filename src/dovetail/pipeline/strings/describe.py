@@ -83,7 +83,6 @@ def evaluation_of(search: Search, n: int, truth: list[str] | None, provenance: s
         leakage=NO_LIST,
         estimates=Estimates(
             "share", LEVEL, shares_of(estimate, labels, true), NO_LIST, withheld=[], better=NO_LIST,
-            estimator={"name": "last group", "best": "last group", "reason": BIASED},
         ),
         **unmeasured,
     )  # fmt: skip

@@ -56,8 +56,7 @@ def estimate_table(document: Document) -> Table:
         for place, label in enumerate(overall["labels"])
     )
     notes = [
-        f"n = {overall['n']:,}. The interval is for exactly these people: the noise is its only source of error "
-        "(noise error: standard error). With sampling: the standard error for a population they are drawn from.",
+        f"n = {overall['n']:,}. {_whose_interval(document)}",
         *_moved_note([overall], unit, error),
         *_bias_note([overall], unit),
         *_estimator_note(estimates),
@@ -65,6 +64,15 @@ def estimate_table(document: Document) -> Table:
         *_precision_note(document["randomizer"]),
     ]
     return Table(columns, rows, tuple(notes))
+
+
+def _whose_interval(document: Document) -> str:
+    if document.get("config", {}).get("strings") is not None:
+        return "The interval holds the noise and the drawing of the last group, the only one that was asked for all bytes."
+    return (
+        "The interval is for exactly these people: the noise is its only source of error (noise error: standard "
+        "error). With sampling: the standard error for a population they are drawn from."
+    )
 
 
 def group_table(document: Document) -> Table:
