@@ -68,7 +68,7 @@ def estimate_table(document: Document) -> Table:
 
 def _whose_interval(document: Document) -> str:
     if document.get("config", {}).get("strings") is not None:
-        return "The interval holds the noise and the drawing of the last group, the only one that was asked for all bytes."
+        return "The interval holds the noise and the drawing of the last group, which is asked for all bytes."
     return (
         "The interval is for exactly these people: the noise is its only source of error (noise error: standard "
         "error). With sampling: the standard error for a population they are drawn from."
