@@ -20,7 +20,7 @@ from dovetail.web.planner.answers import Kept
 from dovetail.web.planner.question import Question
 
 SHARES = {"question": "frequency", "n": "20000", "k": "3", "error": "0.05", "honest": "0.8"}
-MEAN = {"question": "mean", "n": "3000", "lower": "0", "upper": "100", "epsilon0": "1.5"}
+MEAN = {"question": "mean", "n": "3000", "lower": "0", "upper": "100", "epsilon0": "1.5", "randomizer": "laplace"}
 
 
 @pytest.fixture(scope="module")
