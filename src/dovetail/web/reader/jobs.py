@@ -57,6 +57,10 @@ class Jobs:
             raise Refusal("not_found", "there is no such rehearsal.")
         return self._jobs[id]
 
+    def all(self) -> list[Job]:
+        """Every rehearsal of the session, in the order in which they were begun."""
+        return list(self._jobs.values())
+
     def start(self, name: str, folder: Path, config: str) -> Job:
         """Write the configuration into the table's folder and rehearse.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -12,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dovetail.core.errors import StorageError
+from dovetail.core.errors import DovetailError, StorageError
 from dovetail.report.render.html import render_html
 from dovetail.report.sections.verdict import verdict
 from dovetail.web.pages import Pages
 from dovetail.web.reader.changes import compare, read_report
-from dovetail.web.reader.jobs import Job
+from dovetail.web.reader.jobs import Job, Jobs
 from dovetail.web.reader.shelf import MOST_REPORTS, OpenedReport, Shelf, new_id
 from dovetail.web.reader.upload import MOST_REPORT, read
 
@@ -28,8 +29,8 @@ _NOTHING_BUT = "default-src 'none'; img-src data:; base-uri 'none'; form-action 
 class ReportPages:
     """Reports that were opened or made in this session."""
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
+    def __init__(self, pages: Pages, jobs: Jobs) -> None:
+        self._pages, self._jobs = pages, jobs
         self._reports: Shelf[OpenedReport] = Shelf(MOST_REPORTS)
         self._adopted: dict[str, tuple[Any, ...]] = {}
 
@@ -55,6 +56,13 @@ class ReportPages:
             self._adopted[job.id] = verdict(document)
         return self._adopted[job.id]
 
+    def _adopt_all(self) -> None:
+        """Rehearsals that have ended while nobody looked."""
+        for job in self._jobs.all():
+            if job.state == "done":
+                with suppress(DovetailError):  # the page of the rehearsal says what is wrong
+                    self.adopt(job)
+
     async def _open(self, request: Request) -> Response:
         """Take a report.json and say where it is shown."""
         name = _name(request.query_params.get("name", ""))
@@ -66,6 +74,7 @@ class ReportPages:
         return JSONResponse({"next": f"/compare?a={first}&b={opened.id}" if others else f"/compare?a={opened.id}"})
 
     async def _compare(self, request: Request) -> Response:
+        await asyncio.to_thread(self._adopt_all)
         reports, chosen = self._reports.all(), request.query_params
         a, b = (self._reports[chosen[side]] if chosen.get(side) else None for side in ("a", "b"))
         both = a is not None and b is not None and a is not b

@@ -29,7 +29,7 @@ class Reader:
         self._pages, self._folder = pages, folder
         self._tables: Shelf[OpenedTable] = Shelf(MOST_TABLES)
         self._jobs, self._checks = Jobs(folder), TableChecks()
-        self._reports = ReportPages(pages)
+        self._reports = ReportPages(pages, self._jobs)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -51,7 +51,8 @@ class Reader:
         await self._jobs.stop()
 
     async def _start(self, _: Request) -> Response:
-        return self._pages("read", tables=self._tables.all(), most=MOST_TABLE, megabytes=MOST_TABLE >> 20)
+        tables, jobs = self._tables.all(), self._jobs.all()
+        return self._pages("read", tables=tables, jobs=jobs, most=MOST_TABLE, megabytes=MOST_TABLE >> 20)
 
     async def _open(self, request: Request) -> Response:
         """Take a table, look at it, and say where to go on."""
