@@ -9,6 +9,7 @@ from tests.web.pages import HOST, ORIGIN, Browser, opened, ours, served
 
 from dovetail.web.access.guard import POLICY, refusal
 from dovetail.web.access.session import Session
+from dovetail.web.reader.shelf import Shelf
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,23 @@ def test_every_route_asks_for_the_cookie_and_has_a_strict_policy(browser: tuple[
             assert refused.headers["content-security-policy"] == POLICY
             assert refused.headers["x-content-type-options"] == "nosniff"
     assert "unsafe" not in POLICY and "*" not in POLICY and "http" not in POLICY
+
+
+def test_a_fault_is_a_sentence_with_the_same_policy(
+    browser: tuple[Browser, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(Shelf, "all", fail)
+    answer = browser[0].get("/read")
+    assert answer.status_code == 500 and answer.headers["content-security-policy"] == POLICY
+    assert answer.text == "A fault inside the program; its terminal says where.\n"
+
+
+def test_a_closed_thing_is_a_sentence_for_people_and_json_for_scripts(browser: tuple[Browser, Session]) -> None:
+    client, _ = browser
+    assert (
+        client.get("/reports/0", headers={"Accept": "text/html"}).text == "this was closed, or never opened here.\n"
+    )
+    assert client.get("/jobs/0").json() == {"detail": "there is no such rehearsal."}

@@ -9,13 +9,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dovetail.collect.http.middleware import OneLength, SecurityHeaders
 from dovetail.collect.http.problems import STATUS, Refusal
 from dovetail.core.errors import DovetailError
-from dovetail.web.access.guard import ENTRY, Guard
+from dovetail.web.access.guard import ENTRY, HEADERS, Guard
 from dovetail.web.access.session import Session
 from dovetail.web.pages import Pages, static_routes
 from dovetail.web.planner.ahead import Ahead
@@ -70,13 +70,20 @@ def _entry(session: Session) -> Callable[[Request], Awaitable[Response]]:
     return answer
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return JSONResponse({"detail": error.detail}, STATUS[error.kind])
+    return _sentence(request, error.detail, STATUS[error.kind])
 
 
-async def _say(_: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": str(error)}, 400)
+async def _say(request: Request, error: Exception) -> Response:
+    return _sentence(request, str(error), 400)
+
+
+def _sentence(request: Request, said: str, status: int) -> Response:
+    """One line, for a person who opened an address or for the script of a page."""
+    if "text/html" in request.headers.get("accept", ""):
+        return PlainTextResponse(f"{said}\n", status)
+    return JSONResponse({"detail": said}, status)
 
 
 async def _nothing_here(_: Request, error: Exception) -> Response:
@@ -85,4 +92,5 @@ async def _nothing_here(_: Request, error: Exception) -> Response:
 
 
 async def _fault(_: Request, __: Exception) -> Response:
-    return HTMLResponse("A fault inside the program; its terminal says where.", 500)
+    """Answered outside of all middleware: it brings its headers itself."""
+    return PlainTextResponse("A fault inside the program; its terminal says where.\n", 500, HEADERS)

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from threading import Condition, Thread
 from typing import Any
 
-from dovetail.core.errors import DovetailError
 from dovetail.web.planner.answers import Kept
 from dovetail.web.planner.question import Question
 from dovetail.web.planner.sliders import neighbours
+
+QUIET = 0.5  # seconds without a question before anything is worked out: two plans at once take twice as long
 
 
 class Ahead:
@@ -51,13 +52,17 @@ class Ahead:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._over or (self._next and not self._asking))
+                while not self._over and self._changed.wait(QUIET):
+                    pass  # somebody asked meanwhile
                 if self._over:
                     return
+                if self._asking or not self._next:
+                    continue
                 question = self._next.pop(0)
             try:
                 self._kept(**question.arguments())
-            except DovetailError:
-                continue  # kept as well
+            except Exception:  # refusals are kept; whoever asks for it hears of a fault
+                continue
 
 
 def likely(last: Question, question: Question) -> list[Question]:
