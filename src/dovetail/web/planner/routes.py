@@ -31,6 +31,7 @@ class Planner:
 
     def __init__(self, pages: Pages, plans: Kept[CollectionPlan], ahead: Ahead) -> None:
         self._pages, self._plans, self._ahead = pages, plans, ahead
+        self._curves = Kept(lambda **asked: curves_view(plans(**asked)))
         self._few = asyncio.Semaphore(2)  # plans that are worked out at once
 
     def routes(self) -> list[Route]:
@@ -96,7 +97,7 @@ class Planner:
         question, found = await self._planned(request)
         if isinstance(found, DovetailError):
             return self._pages("refused", status=400, refusal=refusal_view(question, found))
-        curves = await asyncio.to_thread(curves_view, found)
+        curves = await asyncio.to_thread(self._curves, **question.arguments())
         return self._pages("participation", answer=answer_view(question, found), curves=curves)
 
     def _file(self, name: str) -> Callable[[Request], Any]:
