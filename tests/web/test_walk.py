@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser import AXE, PHONE, needs_chromium
+from tests.browser import AXE, NO_AXE, PHONE, needs_chromium
 from tests.waiting import PATIENCE, until
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra test")
@@ -160,7 +160,7 @@ def test_axe_finds_nothing_and_a_phone_shows_everything(
     browser: Any, cookies: Any, link: str, dark: bool, tmp_path: Path
 ) -> None:
     if AXE not in os.environ:
-        pytest.skip("needs axe-core: set DOVETAIL_AXE to its axe.min.js")
+        pytest.skip(NO_AXE)
     axe, root = Path(os.environ[AXE]).read_text(), link.partition("/enter")[0]
     context = browser.new_context(
         base_url=root, storage_state=cookies, bypass_csp=True, color_scheme="dark" if dark else "light"
