@@ -13,7 +13,6 @@ os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="dovetail-docs-")
 STARTUP = Path(os.environ["IPYTHONDIR"], "profile_default", "startup", "shell.py")
 STARTUP.parent.mkdir(parents=True)
 STARTUP.write_text((HERE / "_ext" / "shell.py").read_text().replace("EXTENSIONS", repr(str(HERE / "_ext"))))
-os.environ["DOVETAIL_LEDGER"] = tempfile.mkdtemp(prefix="dovetail-docs-")
 os.environ["NO_COLOR"] = "1"
 
 from sphinxcontrib.katex import katex_version  # noqa: E402

@@ -22,6 +22,8 @@ class Session:
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dovetail-page-")))
     names: dict[str, Any] = field(default_factory=dict)
+    # people of one page are not those of another, though their numbers are the same
+    ledger: str = field(default_factory=lambda: tempfile.mkdtemp(prefix="dovetail-ledger-"))
 
     def python(self, code: str) -> str:
         """What the code prints."""
@@ -49,15 +51,17 @@ class Session:
 
     @contextlib.contextmanager
     def _inside(self) -> Iterator[io.StringIO]:
-        output, home, width = io.StringIO(), Path.cwd(), os.environ.get("COLUMNS")
+        own = {"COLUMNS": COLUMNS, "DOVETAIL_LEDGER": self.ledger}
+        output, home, before = io.StringIO(), Path.cwd(), {name: os.environ.get(name) for name in own}
         os.chdir(self.folder)
-        os.environ["COLUMNS"] = COLUMNS
+        os.environ |= own
         try:
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
                 yield output
         finally:
             os.chdir(home)
-            os.environ.pop("COLUMNS") if width is None else os.environ.update(COLUMNS=width)
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def joined(text: str) -> list[str]:

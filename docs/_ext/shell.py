@@ -7,4 +7,5 @@ sys.path.insert(0, EXTENSIONS)  # noqa: F821 - conf.py writes the folder here
 
 from session import Session
 
-get_ipython().system = lambda line: print(Session(Path.cwd()).command(line), end="")  # type: ignore[name-defined]  # noqa: F821
+SHELL = Session(Path.cwd())
+get_ipython().system = lambda line: print(SHELL.command(line), end="")  # type: ignore[name-defined]  # noqa: F821
