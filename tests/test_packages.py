@@ -46,7 +46,7 @@ def test_the_constraints_pin_every_dependency_and_name_no_place() -> None:
     assert all(re.match(r"[a-z0-9._-]+==[\w.]+( ; |$)", line) for line in text.splitlines())
     pinned = {line.partition("==")[0] for line in text.splitlines()}
     wanted = [need for project in METADATA for need in project["dependencies"]]
-    kept = ("demo", "studies", "serve", "certified", "interop", "data", "test", "check", "mqtt")
+    kept = ("demo", "studies", "serve", "certified", "interop", "data", "test", "check", "docs", "mqtt")
     wanted += [
         need for project in METADATA for extra in kept for need in project["optional-dependencies"].get(extra, [])
     ]
