@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from tests.site import dead_links, faults, loads_from_elsewhere
 from tests.tiers import EXHAUST
+
+from dovetail.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -17,6 +20,7 @@ PAGES = sorted([DOCS / "index.md", *(page for folder in FOLDERS for page in (DOC
 sys.path.insert(0, str(DOCS / "_ext"))
 session: Any = import_module("session")
 theorems: Any = import_module("from_sources")
+cli: Any = import_module("from_cli")
 
 
 def named(page: Path) -> str:
@@ -57,6 +61,56 @@ def test_a_page_whose_example_fails_would_be_found() -> None:
     with pytest.raises(AssertionError):
         session.run_page("```{run}\nassert 1 == 2\n```\n")
     assert "Missing option" in session.run_page("```{command}\n:status: 2\ndovetail plan\n```\n")
+
+
+def options() -> dict[str, set[str]]:
+    """Every verb of the command line with what it takes."""
+    command = typer.main.get_command(app)
+    with command.make_context("dovetail", [], resilient_parsing=True) as context:
+        return {
+            inner.command_path: {name for one in verb.params for name in (*one.opts, *one.secondary_opts)}
+            | {"--help"}
+            for verb, inner in cli.walk(command, context)
+        }
+
+
+def commands(text: str) -> list[list[str]]:
+    """The command lines of the fenced blocks of a page, as words."""
+    fenced = "\n".join(re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S)).replace("\\\n", " ")
+    lines = re.findall(r"^[$!\s]*(?:\.venv/bin/)?(dovetail [a-z].*)$", fenced, re.M)
+    return [re.split(r"[|;&>]", line.split(" #")[0])[0].split() for line in lines]
+
+
+def misspelled(words: list[str], known: dict[str, set[str]]) -> set[str]:
+    """What a command line asks for that is not there."""
+    path = max((verb for verb in known if words[: verb.count(" ") + 1] == verb.split()), key=len, default=None)
+    if path is None:
+        return {" ".join(words[:2])}
+    return {word.split("=")[0] for word in words if word.startswith("--")} - known[path]
+
+
+def test_every_command_on_a_page_is_a_verb_with_the_options_that_it_has() -> None:
+    known = options()
+    found = {page: commands(page.read_text()) for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]}
+    assert sum(len(lines) for lines in found.values()) >= 90
+    wrong = {(page.name, one) for page, lines in found.items() for words in lines for one in misspelled(words, known)}
+    assert wrong == set()
+    assert misspelled(["dovetail", "plan", "--eror", "0.1", "--n", "5"], known) == {"--eror"}
+    assert misspelled(["dovetail", "plann", "--n", "5"], known) == {"dovetail plann"}
+    assert commands("```sh\n$ dovetail run a.toml \\\n --json > x  # y\n```\n") == [
+        ["dovetail", "run", "a.toml", "--json"]
+    ]
+
+
+# pages beside the four folders whose Python no other test runs
+@pytest.mark.exhaust
+@pytest.mark.parametrize("name", ["text.md"])
+def test_python_on_the_other_pages_runs(name: str) -> None:
+    pytest.importorskip("sklearn")
+    found = re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(), re.M | re.S)
+    assert found
+    for block in found:
+        exec(compile(block, name, "exec"), {})
 
 
 def test_every_theorem_has_a_claim_a_source_and_a_file() -> None:

@@ -64,6 +64,7 @@ def _documented(path: Path) -> Iterator[tuple[str, str]]:
                 yield getattr(node, "name", ""), inspect.cleandoc(text)
 
 
+@cache
 def collect(root: Path) -> list[Theorem]:
     """Every docstring that names a source."""
     found = []
