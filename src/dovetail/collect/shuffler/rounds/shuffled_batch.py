@@ -141,10 +141,13 @@ def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: Ba
     part = list[bytes]()
     for start in range(0, released.order.size, _CHUNK):
         chosen = released.order[start : start + _CHUNK].tolist()
-        packed = iter(closed.read_packed([tags[report] for report in chosen if report < len(tags)]))
+        sealed = iter(closed.read_packed([tags[report] for report in chosen if report < len(tags)]))
         for report in chosen:
-            sent = report < len(tags)
-            entry = next(packed)[_KEY + _SLOT :] if sent else dummies.seal(report - len(tags))
+            if report < len(tags):
+                packed = next(sealed)
+                entry = packed[_KEY + _SLOT :]
+            else:
+                entry = dummies.seal(report - len(tags))
             if released.slots is not None:
                 entry = int(released.slots[place]).to_bytes(_SLOT, "big") + entry
             part.append(entry)
