@@ -26,33 +26,45 @@ class Balancer:
     @contextmanager
     def serving(self) -> Iterator[None]:
         loop = asyncio.new_event_loop()
-        bound = bind(self.listen)
-        loop.run_until_complete(asyncio.start_server(self._hand_on, sock=bound))
-        thread = Thread(target=loop.run_forever, daemon=True)
+        stop = asyncio.Event()
+        thread = Thread(target=lambda: loop.run_until_complete(self._serve(stop)), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            loop.call_soon_threadsafe(loop.stop)
+            loop.call_soon_threadsafe(stop.set)
             thread.join()
-            bound.close()
+            loop.close()
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        server = await asyncio.start_server(self._hand_on, sock=bind(self.listen))
+        await stop.wait()
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in others:
+            each.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _hand_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for port in random.sample(self.ports, len(self.ports)):
-            with suppress(OSError):
-                answers, there = await asyncio.open_connection("127.0.0.1", port)
-                await asyncio.gather(_pump(reader, there), _pump(answers, writer))
-                return
-        writer.close()
+        try:
+            for port in random.sample(self.ports, len(self.ports)):
+                with suppress(OSError):
+                    answers, there = await asyncio.open_connection("127.0.0.1", port)
+                    await asyncio.gather(_pump(reader, there), _pump(answers, writer))
+                    return
+        finally:
+            writer.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Until one side ends, however it ends."""
-    with suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(OSError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()
 
 
 def replicas(site: Deployment, count: int) -> tuple[Balancer, list[ServerProcess]]:

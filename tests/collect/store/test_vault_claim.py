@@ -33,6 +33,14 @@ def test_nobody_comes_with_another_vault_while_one_is_in_use(lasting: str) -> No
         assert not open_and_claim(lasting, "one")
 
 
+def test_several_that_start_at_once_with_one_vault_all_get_it(lasting: str) -> None:
+    """On a new database nobody is alone, and nobody has noted a vault."""
+    with opened(lasting) as first, opened(lasting) as second, opened(lasting) as third:
+        for store in (first, second, third):
+            assert store._vault._lock.share()
+        assert first.claim_vault("one") and second.claim_vault("one") and not third.claim_vault("two")
+
+
 def open_and_claim(url: str, identity: str) -> bool:
     with opened(url) as store:
         return store.claim_vault(identity)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from time import sleep
 from typing import Protocol
 from weakref import finalize
 
@@ -18,6 +19,7 @@ from dovetail.collect.store.engine import Database
 from dovetail.collect.store.tables import VAULT
 from dovetail.core.errors import StorageError
 
+_TRIES, _PAUSE = 3, 0.01  # seconds
 _KEY = 0x_D0_7E_7A_12  # any fixed number but the one of the migrations
 
 
@@ -39,16 +41,24 @@ class VaultClaim:
 
     def claim(self, identity: str) -> bool:
         """See `ShufflerStore.claim_vault`."""
-        held = self._lock.share() and (self._noted() == identity or self._note(identity))
-        if not held:
+        for left in reversed(range(_TRIES)):
+            if self._lock.share() and (self._noted() == identity or self._note(identity)):
+                return True
             self._lock.release()
-        return held
+            if (
+                left
+            ):  # perhaps for others that start at this moment with the same new vault: each by a time of its own
+                sleep(_PAUSE * (1 + os.getpid() % 16))
+        return False
 
     def _note(self, identity: str) -> bool:
-        """Another vault than the one before, if nobody works with that."""
-        if self._lock.alone():
-            row = {"one": 1, "identity": identity}
-            note = self._database.insert(VAULT).values(row).on_conflict_do_update(index_elements=["one"], set_=row)
+        """Another vault than the one before, if nobody works with that; the first one of all in any case."""
+        row = {"one": 1, "identity": identity}
+        note = self._database.insert(VAULT).values(row)
+        if self._noted() is None:
+            self._database.write(lambda connection: connection.execute(note.on_conflict_do_nothing()))
+        elif self._lock.alone():
+            note = note.on_conflict_do_update(index_elements=["one"], set_=row)
             self._database.write(lambda connection: connection.execute(note))
         return self._lock.share() and self._noted() == identity  # somebody may have been quicker in between
 
