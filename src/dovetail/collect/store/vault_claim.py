@@ -45,9 +45,7 @@ class VaultClaim:
             if self._lock.share() and (self._noted() == identity or self._note(identity)):
                 return True
             self._lock.release()
-            if (
-                left
-            ):  # perhaps for others that start at this moment with the same new vault: each by a time of its own
+            if left:  # perhaps for others that start now with the same new vault: each waits a time of its own
                 sleep(_PAUSE * (1 + os.getpid() % 16))
         return False
 
