@@ -19,9 +19,9 @@ def gaussian_channel(*, steps: int, sigma: float) -> DenseChannel:
 
     .. math:: \Pr[y \mid x] \propto e^{-(y - x)^2 / (2 \sigma^2)}, \qquad w = \lceil 6.2\, \sigma \rceil
 
-    For `amplify` and `compose`: clamping happens on the device, and every report has mass under every value. Its local
-    epsilon is pure, and large. Shuffled among many people it promises about what Laplace noise of the same variance
-    does for sigma = m, and more than that for a larger sigma.
+    For `amplify` and `compose`: clamping happens on the device, and every report has mass under every value. Its
+    local epsilon is pure, and large. Shuffled among many people it promises about what Laplace noise of the same
+    variance does for sigma = m, and more than that for a larger sigma.
 
     Parameters
     ----------
