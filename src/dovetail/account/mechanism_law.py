@@ -302,10 +302,22 @@ def worst_dataset_for(epsilon0: float) -> BlanketLaw:
     return max(binary, third, key=lambda law: law.spread)
 
 
-@lru_cache(maxsize=64)
 def exposures_of(mechanism: Mechanism) -> Sequence[Exposure]:
     """What hides among everybody depends on, for every kind of ordered pair of values."""
     subject = _subject(mechanism)
+    try:
+        hash(subject)
+    except TypeError:  # a plugin's randomizer may hold arrays
+        return _exposures(subject)
+    return _kept_exposures(subject)
+
+
+@lru_cache(maxsize=64)
+def _kept_exposures(subject: Mechanism) -> Sequence[Exposure]:
+    return _exposures(subject)
+
+
+def _exposures(subject: Mechanism) -> Sequence[Exposure]:
     declared = declared_laws().get(type(subject))
     if declared is not None and declared.exposures is not None:
         return declared.exposures(subject)
