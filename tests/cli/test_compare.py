@@ -66,7 +66,7 @@ def test_each_adversary_has_a_table_by_rank_with_numbers_rounded_up_and_signs_ex
         (["compare", "--n", "10", "--k", "4", "--error", "2"], "`error` must be"),
         ([*ASKED, "--delta", "1"], "`delta` must be"),
         ([*ASKED, "--honest", "2001"], "`honest` must be"),
-        (["compare", "--n", "many", "--k", "4", "--error", "0.1"], "a valid number"),
+        (["compare", "--n", "many", "--k", "4", "--error", "0.1"], "must be a number"),
         (["compare", "--n", "10", "--k", "4"], "--error"),
     ],
 )

@@ -73,7 +73,8 @@ def _study(
 
 @contextmanager
 def _folder(out: Path) -> Iterator[None]:
-    """A folder for results, which goes again where nothing was written to it."""
+    """A folder for results; one that was made for them goes again where nothing was written to it."""
+    made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -81,8 +82,9 @@ def _folder(out: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # as it is where something lies in it
-            out.rmdir()
+        if made:
+            with suppress(OSError):  # as it is where something lies in it
+                out.rmdir()
         raise
 
 

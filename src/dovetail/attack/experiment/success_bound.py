@@ -13,7 +13,7 @@ from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.closed_form.guess import guess_bounds
 from dovetail.attack.experiment.arrays import People, check_people, check_values
 from dovetail.core.channel import KRRChannel
-from dovetail.core.checks import share
+from dovetail.core.checks import refuse, share
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Labels, Shuffler
 from dovetail.leak.reach import listed_channel, people_in_reach
@@ -65,8 +65,9 @@ class SuccessBound:
     source: str
 
     def __post_init__(self) -> None:
-        share("value", self.value)
-        share("blind", self.blind)
+        for name, chance in (("value", self.value), ("blind", self.blind)):
+            if not 0.0 <= chance <= 1.0:
+                raise refuse(name, "a probability", chance)
 
 
 def success_bound(

@@ -49,7 +49,7 @@ class UserDummies:
     >>> dummies = UserDummies(k=3, rate=0.5)
     >>> batch = dummies.add([0] * 500 + [2] * 40, rng=simulation(1))
     >>> batch.size, dummies.counts(batch, 540).round().tolist()
-    (810, [487.0, 2.0, 51.0])
+    (825, [503.0, 12.0, 40.0])
 
     Source
     ------

@@ -7,8 +7,10 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from dovetail.account.clones.binomial_tail import without_compiled_loops
 from dovetail.core.errors import DovetailError
 from dovetail.plan.planner import CollectionPlan, plan_collection
+from dovetail.report.sections.plan_document import plan_document
 
 Answer = TypeVar("Answer")
 
@@ -62,4 +64,12 @@ class Kept(Generic[Answer]):
 
 def plans() -> Kept[CollectionPlan]:
     """Plans by their question."""
-    return Kept(plan_collection)
+    return Kept(_plan)
+
+
+def _plan(**asked: Any) -> CollectionPlan:
+    """A plan summed as `dovetail plan` sums, to the last digit."""
+    with without_compiled_loops():
+        plan = plan_collection(**asked)
+        plan_document(plan)  # keeps the trade-off and the alternatives
+    return plan
