@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from tests.statistics import expect_caught, expect_share
 from dovetail.account.closed_form.dummies import dummies_delta
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.pipeline.strings import frequent_strings
 from dovetail.pipeline.strings.frequent_strings import find_frequent_strings, level_of
+from dovetail.randomize.krr import KRR
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
 
@@ -104,6 +107,22 @@ def test_local_noise_finds_strings_of_many_people(rng: Entropy) -> None:
     answer = find_frequent_strings(people, epsilon=3.0, trust="local", levels=4, keep=4, rng=rng)
     assert {"no", "yes"} <= {one.text for one in answer.found}
     assert answer.guarantee.trust == "local" and answer.guarantee.epsilon <= 3.0 < answer.guarantee.colluding
+
+
+def test_the_local_promise_is_that_of_the_level_that_spends_most(
+    rng: Entropy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[float] = []
+
+    class Spied(KRR):
+        def randomize(self, *values: Any, **options: Any) -> Any:
+            used.append(self.epsilon)
+            return super().randomize(*values, **options)
+
+    monkeypatch.setattr(frequent_strings, "KRR", Spied)
+    people = named(["home", "work", "gym"] * 1300)
+    answer = find_frequent_strings(people, epsilon=1.0, trust="local", levels=3, keep=16, rng=rng)
+    assert len(set(used)) == 3 and answer.guarantee.colluding >= max(used)
 
 
 def test_groups_are_public_and_even() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import sqrt
 from typing import Literal, final
@@ -175,6 +175,7 @@ def find_frequent_strings(
         for (prefix, complete), count in kept.items()
     )
     worst = max(promises, key=lambda one: one.epsilon)
+    worst = replace(worst, colluding=max(one.colluding for one in promises))  # levels spend different local epsilons
     return FrequentStrings(found, worst, tuple(map(len, groups)), tuple(thresholds))
 
 
