@@ -44,6 +44,11 @@ def test_the_promises_are_those_of_the_theory_note_or_better() -> None:
         assert 0.995 * attack <= found.attack_lower <= found.epsilon <= 1.001 * upper
 
 
+def test_a_law_too_wide_for_the_integral_is_bounded_without_it() -> None:
+    found = amplify(gaussian_channel(steps=1, sigma=0.5), n=100_000, delta=1e-3)
+    assert found.attack_lower <= found.epsilon < math.inf
+
+
 def test_parameters_out_of_range_are_refused() -> None:
     for wrong in ({"steps": 0}, {"steps": 65}, {"sigma": 0.0}, {"sigma": 1e4}):
         with pytest.raises(ParameterError, match=f"`{next(iter(wrong))}` must be"):

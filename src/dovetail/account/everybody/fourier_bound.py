@@ -77,7 +77,13 @@ class FourierBound:
         if theta is None:
             return math.inf
         quick, tilted, logs = self._quick(theta)
-        return quick if quick <= enough else _total(self._worst(tilted, logs, self._prefactors(theta)))
+        if quick <= enough or self._beyond_doubles(tilted):
+            return quick
+        return _total(self._worst(tilted, logs, self._prefactors(theta)))
+
+    def _beyond_doubles(self, tilted: Tilted) -> bool:
+        """Whether e^noise, by which integrals are multiplied, may be no double: then the tilt alone has to serve."""
+        return 0.5 * NOISES[1] * (self.n - 1) * float(tilted.variance.max()) > 600.0
 
     def _quick(self, theta: float) -> tuple[float, Tilted, Reals]:
         """What M(0)^(n-1) alone gives, and its logs by nodes and types."""
