@@ -120,6 +120,13 @@ def test_parameters_out_of_range_are_refused(wrong: dict[str, float], words: str
         RotatedBlocks(**{"d": 3, "radius": 1.0, "epsilon": 1.0, **wrong})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("coordinate", [1e308, 1e-320, 0.0])
+def test_no_vector_gives_itself_away_by_a_warning(coordinate: float) -> None:
+    noise = RotatedBlocks(4, 1e-3, 1.0)
+    reports = noise.randomize([[coordinate] * 4] * 8, simulation(1))
+    assert reports.shape == (8, 2) and (reports[:, 0] < noise.blocks).all()
+
+
 def test_what_is_no_vector_or_report_is_refused() -> None:
     noise = RotatedBlocks(2, 1.0, 1.0)
     for vectors, words in (

@@ -158,7 +158,8 @@ class RotatedBlocks:
 
     def _signs(self, rows: Reals, chosen: NDArray[np.int64], rng: Entropy) -> NDArray[np.int64]:
         """The drawn signs of each row's block, as a symbol."""
-        norms = np.sqrt(np.sum((rows / self.radius) ** 2, axis=1))
+        with np.errstate(over="ignore", under="ignore"):  # a warning would tell of the vector
+            norms = np.sqrt(np.sum((rows / self.radius) ** 2, axis=1))
         shortened = rows / np.maximum(norms, 1.0)[:, None]
         rotated = self.rotate(shortened).reshape(len(rows), self.blocks, self.size)
         held = rotated[np.arange(len(rows)), chosen]
