@@ -56,7 +56,8 @@ class ReleasedTable:
         total = self._total()
         reason = (
             f"these people took part in {len(self.history)} releases, each on terms of its own; "
-            f"what is promised over all of them is local epsilon {upward(total.epsilon)}"
+            f"what is promised over all of them is local epsilon {upward(total.epsilon)}, where it is no secret "
+            "whether the table had changed in between"
         )
         order = replace(evaluation.order, guarantee=self._order(evaluation.order.guarantee))
         return replace(evaluation, local=total, central=Missing(reason), leakage=Missing(reason), order=order)
