@@ -184,6 +184,7 @@ def upper(found: Composition) -> float:
     return found.epsilon
 
 
+@pytest.mark.exhaust
 def test_epsilon_falls_with_people_and_delta_and_grows_with_local_epsilon() -> None:
     by_n = [upper(compose(20, epsilon0=1.0, n=n, delta=1e-6)) for n in (1, 10, 300, 10**8)]
     by_delta = [upper(compose(20, epsilon0=1.0, n=500, delta=d)) for d in (0.0, 1e-12, 1e-6, 0.1)]
@@ -195,6 +196,7 @@ def test_epsilon_falls_with_people_and_delta_and_grows_with_local_epsilon() -> N
     assert upper(clones) > by_delta[2]
 
 
+@pytest.mark.exhaust
 def test_the_order_and_the_grouping_of_rounds_do_not_matter() -> None:
     rounds = [ShuffledRound(1.0, 100), ShuffledRound(0.5, 2_000, times=3), ShuffledRound(2.0, 50, kind="clones")]
     found = {compose(order, delta=1e-6) for order in permutations(rounds)}

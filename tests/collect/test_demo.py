@@ -108,6 +108,7 @@ def test_a_demo_that_is_stopped_leaves_no_folder_that_nobody_has_named(tmp_path:
     assert folder.name.startswith("dovetail-demo-") and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.exhaust
 def test_a_demo_that_fails_keeps_its_logs_says_where_and_honours_keep(tmp_path: Path) -> None:
     with started(tmp_path, "--keep") as (demo, url):
         (folder,) = tmp_path.iterdir()

@@ -214,6 +214,7 @@ def test_the_verb_prints_one_json_document() -> None:
     assert all(list(each) == ["rounds", "n", "truth", "value", "interval", "covered"] for each in found["rounds"])
 
 
+@pytest.mark.exhaust
 def test_the_verb_prints_tables_and_no_log(tmp_path: Path) -> None:
     (tmp_path / "campaign.toml").write_bytes(
         world(small="drop", minimum=50).campaign.signed

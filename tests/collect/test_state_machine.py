@@ -105,6 +105,7 @@ def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch:
     caught("doubled=[1-9]")
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_acknowledges_before_it_has_committed_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ReportIntake.commit
 

@@ -115,6 +115,7 @@ def test_delta_at_0_is_lowered_to_the_chord_to_the_mirror_image() -> None:
     assert at_0 < 0.07
 
 
+@pytest.mark.exhaust
 def test_known_mechanisms_of_known_people_are_promised_more() -> None:
     """The epsilons of the theory note: k = 1024, 16 and 1000 rounds."""
     for rounds, expected in ((16, 0.1066), (1000, 0.975)):

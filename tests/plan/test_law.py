@@ -58,6 +58,7 @@ def test_the_predicted_error_is_the_simulated_one(
     expect_mean((errors(randomizer, shares, n) / predicted.standard_error) ** 2, 1.0)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("factor", [1.2, 1 / 1.2])
 def test_a_prediction_that_is_off_by_a_fifth_is_caught(factor: float) -> None:
     for randomizer, shares, n in LAWS:

@@ -84,7 +84,8 @@ def test_the_matching_is_uniform_for_equal_points_and_sees_no_labels(rng: Entrop
     expect_broken(np.bincount([index(kd_order(points, line, np.arange(3)))] * 6000, minlength=6), np.full(6, 1 / 6))
 
 
-@pytest.mark.parametrize("alpha", [pytest.param(0.5, marks=pytest.mark.exhaust), 2.0])
+@pytest.mark.exhaust
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_draws_of_three_people_stay_within_alpha(alpha: float) -> None:
     """Empirical ratios, lower ends of Clopper-Pearson intervals: 36 comparisons at a false alarm of 1e-9 in all."""
     points = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0]])

@@ -113,6 +113,7 @@ def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it()
     assert found.composed.epsilon == wanted.epsilon  # type: ignore[union-attr]
 
 
+@pytest.mark.exhaust
 def test_many_different_sizes_are_rounded_against_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarantee, "FEW", 2)
     sizes = [1000, 1017, 1034]
