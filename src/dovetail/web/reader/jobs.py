@@ -93,9 +93,13 @@ class Jobs:
             await self.cancel(job)
 
     async def stop(self) -> None:
-        """End all."""
+        """End all, also processes that have told their last and are about to end."""
         for job in self._jobs.values():
             await self.cancel(job)
+        ending = [job.task for job in self._jobs.values() if job.task is not None]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
 
     async def _run(self, job: Job, config: Path) -> None:
         async with self._turn:
