@@ -13,14 +13,32 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail_protocol.symbols import size
 from dovetail_protocol.wire.message import planned_bytes
 
 LARGEST_EPSILON = 20.0  # beyond it counts are all but exact
 
 
+class Trusting:
+    """What every plan says that trusts somebody with dummies."""
+
+    dummies: Dummies | UserDummies
+    central: CentralDP
+
+    @property
+    def message_bytes(self) -> int:
+        """Of one message on its way to the shuffler, whatever it says."""
+        return planned_bytes(size(self.dummies.k))
+
+    @property
+    def trust_statement(self) -> tuple[str, ...]:
+        """Who has to be trusted with what."""
+        return self.central.lines()
+
+
 @dataclass(frozen=True)
-class DummiesPlan:
+class DummiesPlan(Trusting):
     """What the shuffler adds, what that promises against whom, and how accurate every share is.
 
     Parameters
@@ -44,19 +62,9 @@ class DummiesPlan:
         return self.dummies.epsilon
 
     @property
-    def message_bytes(self) -> int:
-        """Of one message on its way to the shuffler, whatever it says."""
-        return planned_bytes(size(self.dummies.k))
-
-    @property
     def messages(self) -> int:
         """Reports in the batch on average: one of each person, and the dummies."""
         return self.n + self.dummies.k * self.dummies.reach
-
-    @property
-    def trust_statement(self) -> tuple[str, ...]:
-        """Who has to be trusted with what."""
-        return self.central.lines()
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

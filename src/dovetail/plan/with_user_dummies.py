@@ -18,14 +18,13 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta, honest_people
+from dovetail.plan.with_dummies import Trusting
 from dovetail.shuffle.dummies.user_dummies import UserDummies
-from dovetail_protocol.symbols import size
-from dovetail_protocol.wire.message import planned_bytes
 from dovetail_protocol.wire.sent_dummies import CAP
 
 
 @dataclass(frozen=True)
-class UserDummiesPlan:
+class UserDummiesPlan(Trusting):
     """How often people send dummies, what that promises against whom, and how accurate every share is.
 
     Parameters
@@ -50,16 +49,6 @@ class UserDummiesPlan:
     def messages(self) -> float:
         """Of one person, on average; the cap is two."""
         return 1.0 + self.dummies.rate
-
-    @property
-    def message_bytes(self) -> int:
-        """Of one message on its way to the shuffler, whatever it says."""
-        return planned_bytes(size(self.dummies.k))
-
-    @property
-    def trust_statement(self) -> tuple[str, ...]:
-        """Who has to be trusted with what."""
-        return self.central.lines()
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

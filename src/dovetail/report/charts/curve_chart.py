@@ -1,6 +1,6 @@
 """Curves over the number of people, or another logarithmic axis, as inline SVG, with levels and one mark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -52,12 +52,25 @@ def curve_chart(
     parts = [svg_legend(named), up.grid(LEFT, RIGHT, tick), across.grid(top, bottom)]
     parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, axis))
     parts += [svg_line(level.kind, LEFT, up(level.value), RIGHT, up(level.value)) for level in levels]
-    parts += [
+    parts += drawn_curves(curves, mark, across, up, ends=(top, bottom))
+    return svg_picture(bottom + 40, title, description, parts)
+
+
+def drawn_curves(
+    curves: Sequence[NamedCurve],
+    mark: ReferenceLine | None,
+    across: LogarithmicAxis | Callable[[float], float],
+    up: VerticalAxis,
+    *,
+    ends: tuple[float, float],
+) -> list[Markup]:
+    """The curves, and a vertical line between the `ends` at the marked place."""
+    parts = [
         svg_path("polyline", curve.kind, [(across(x), up(y)) for x, y in zip(curve.x, curve.y, strict=True)])
         for curve in curves
     ]
     if mark:
         x = across(mark.value)
         side = "end" if x > (LEFT + RIGHT) / 2 else "start"
-        parts += [svg_line("mark", x, top, x, bottom), svg_text(f"label {side}", x, top - 5, mark.label)]
-    return svg_picture(bottom + 40, title, description, parts)
+        parts += [svg_line("mark", x, ends[0], x, ends[1]), svg_text(f"label {side}", x, ends[0] - 5, mark.label)]
+    return parts

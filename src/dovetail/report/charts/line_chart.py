@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from dovetail.report.charts.axes import TickFormat, VerticalAxis, round_ticks
-from dovetail.report.charts.curve_chart import HEIGHT, LEFT, RIGHT, NamedCurve
+from dovetail.report.charts.curve_chart import HEIGHT, LEFT, RIGHT, NamedCurve, drawn_curves
 from dovetail.report.charts.reference_line import ReferenceLine
-from dovetail.report.charts.svg import legend_height, svg_legend, svg_line, svg_path, svg_picture, svg_text
+from dovetail.report.charts.svg import legend_height, svg_legend, svg_line, svg_picture, svg_text
 
 
 def line_chart(
@@ -37,12 +37,5 @@ def line_chart(
         parts.append(svg_line("grid", place(value), top, place(value), bottom))
         parts.append(svg_text(f"tick {side}", place(value), bottom + 16, across(value)))
     parts.append(svg_text("tick middle", (LEFT + RIGHT) / 2, bottom + 32, axis))
-    parts += [
-        svg_path("polyline", curve.kind, [(place(x), up(y)) for x, y in zip(curve.x, curve.y, strict=True)])
-        for curve in curves
-    ]
-    if mark:
-        x = place(mark.value)
-        side = "end" if x > (LEFT + RIGHT) / 2 else "start"
-        parts += [svg_line("mark", x, top, x, bottom), svg_text(f"label {side}", x, top - 5, mark.label)]
+    parts += drawn_curves(curves, mark, place, up, ends=(top, bottom))
     return svg_picture(bottom + 40, title, description, parts)
