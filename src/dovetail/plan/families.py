@@ -76,6 +76,12 @@ def families(requirements: Requirements) -> tuple[RandomizerFamily, ...]:
     )
 
 
+def shapes_of(name: str, requirements: Requirements) -> tuple[RandomizerFamily, ...]:
+    """Every way to make the kind of this name."""
+    [family] = (family for family in families(requirements) if family.name == name)
+    return (family, *family.others)
+
+
 def select_families(requirements: Requirements) -> tuple[RandomizerFamily, ...]:
     """All kinds without a burden, or the one that the requirements name."""
     every = families(requirements)

@@ -93,7 +93,7 @@ def infeasible_combination(
         ways.append(("error", float(least), f"ask for an error of {least}"))
     allowed = round_up_to_three_digits(cheapest.epsilon)
     ways.append(("epsilon", float(allowed), f"allow epsilon {allowed}"))
-    people = smallest_n(cheapest.family, requirements, error=requirements.error, epsilon=requirements.epsilon)
+    people = smallest_n(cheapest.family.name, requirements, error=requirements.error, epsilon=requirements.epsilon)
     if people is not None:
         ways.append(("n", people, f"collect {people:,} people"))
     *most, last = [words for _, _, words in ways]

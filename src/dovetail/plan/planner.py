@@ -15,7 +15,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate, recommend
-from dovetail.plan.families import RandomizerFamily, families, select_families
+from dovetail.plan.families import families, select_families
 from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
 from dovetail.plan.people import (
     FIRST_GUESS,
@@ -303,7 +303,7 @@ def _planned(requirements: Requirements, *, least: int | None, progress: Progres
         calibrated[family.name] = calibrate(family, requirements)
     progress("say what that promises and what it leaks", 0, 1)
     best = _best(calibrated, requirements)
-    smallest, reason = (least, "") if least is not None else _smallest_n(best.family, requirements)
+    smallest, reason = (least, "") if least is not None else _smallest_n(best.family.name, requirements)
     risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))
     return CollectionPlan(
         requirements=requirements,
@@ -337,10 +337,10 @@ def _best(calibrated: Calibrated, requirements: Requirements) -> CalibratedRando
     return best
 
 
-def _smallest_n(family: RandomizerFamily, requirements: Requirements) -> tuple[int | None, str]:
+def _smallest_n(name: str, requirements: Requirements) -> tuple[int | None, str]:
     if requirements.error is None or requirements.epsilon is None:
         return None, "every n meets this alone; give both an error and an epsilon to ask from which n on both hold"
-    return smallest_n(family, requirements, error=requirements.error, epsilon=requirements.epsilon), ""
+    return smallest_n(name, requirements, error=requirements.error, epsilon=requirements.epsilon), ""
 
 
 def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements) -> Iterator[TradeoffRow]:

@@ -12,7 +12,7 @@ from dovetail.account.threshold_search import bracket_root
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import predict_accuracy
-from dovetail.plan.families import RandomizerFamily
+from dovetail.plan.families import RandomizerFamily, shapes_of
 from dovetail.plan.requirements import Requirements
 
 EPSILON0_TOLERANCE = 1e-6  # of the smallest epsilon0
@@ -108,8 +108,19 @@ def largest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, ep
     return max(found, min(epsilon, most))  # shuffling never takes privacy away
 
 
-def smallest_n(family: RandomizerFamily, requirements: Requirements, *, error: float, epsilon: float) -> int | None:
-    """The least n, to within a thousandth, at which both requirements hold with the same share of honest people."""
+def smallest_n(name: str, requirements: Requirements, *, error: float, epsilon: float) -> int | None:
+    """The least n, to within a thousandth, at which a kind meets both with the same share of honest people."""
+    least: int | None = None
+    for family in shapes_of(name, requirements):
+        n = _smallest_n(family, requirements, error=error, epsilon=epsilon, most=least or MOST_PEOPLE)
+        least = n or least
+    return least
+
+
+def _smallest_n(
+    family: RandomizerFamily, requirements: Requirements, *, error: float, epsilon: float, most: int
+) -> int | None:
+    """The same of one shape of the kind, if it is at most `most`."""
 
     def log_ratio(people: float) -> float:
         n = max(1, ceil(people))
@@ -118,9 +129,8 @@ def smallest_n(family: RandomizerFamily, requirements: Requirements, *, error: f
 
     if log_ratio(1) <= 0.0:
         return 1
-    if log_ratio(MOST_PEOPLE) > 0.0:
+    if log_ratio(most) > 0.0:
         return None
     steepness = steepness_of_delta(requirements)  # with a smaller epsilon0, and more people to hide among
-    return ceil(
-        bracket_root(log_ratio, requirements.n, steepness=steepness, most=MOST_PEOPLE, tolerance=SEARCH_TOLERANCE)[1]
-    )
+    guess = min(requirements.n, 0.95 * most)
+    return ceil(bracket_root(log_ratio, guess, steepness=steepness, most=most, tolerance=SEARCH_TOLERANCE)[1])
