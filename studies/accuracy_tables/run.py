@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from studies.record import command, picture, record
 
+from dovetail.account.amplify import central_epsilon
 from dovetail.account.closed_form.dummies import dummies_for_rounds
 from dovetail.account.closed_form.user_dummies import user_dummies_for
 from dovetail.core.entropy import Entropy, simulation
@@ -43,7 +44,12 @@ def values(d: int) -> np.ndarray:
 def krr(d: int) -> KRR:
     """k-ary randomized response that shuffling brings to epsilon = 1."""
     plan = plan_collection(question="frequency", k=d, n=N, epsilon=1.0, delta=DELTA, randomizer="krr")
-    return KRR(d, plan.epsilon0)
+
+    def promised(epsilon0: float) -> float:
+        return central_epsilon(KRR(d, epsilon0), n=N, delta=DELTA)
+
+    admitted = np.linspace(plan.epsilon0, 1.001 * plan.epsilon0, 101)  # the planner stops a ten-thousandth below
+    return KRR(d, max(float(one) for one in admitted if promised(float(one)) <= 1.0))
 
 
 @cache
