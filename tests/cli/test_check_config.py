@@ -98,7 +98,7 @@ def test_all_faults_are_listed_at_once_in_the_words_of_the_configuration(capsys:
         "configuration: unknown key `estimat`",
         'in [data]: separator = ";", encoding = "windows-1252"',
         "column 'hurs': the table has no such column",
-        "column 'id', rows 2, 3: 1 people stand in more than one row, with different values",
+        "column 'id', rows 2, 3: 1 person stands in more than one row, with different values",
         "column 'town', row 3: 1 of 5 values are missing",
         "column 'answer', row 5: 1 of 5 values are missing",
         "differ from declared categories only in blanks, case or Unicode form: 'Yes ' -> [data.labels.answer]",
@@ -139,7 +139,7 @@ def test_what_the_configuration_settles_is_said_and_stops_nothing(capsys: pytest
     Path("t.toml").write_text(config.replace('["no", "yes"]', '["no", "yes", "none"]\nunconfirmed = ["categories"]'))
     printed = check(capsys)
     found = [(one["status"], one["what"]) for one in printed["problems"]]
-    assert ("settled", "1 people stand in more than one row") in found
+    assert ("settled", "1 person stands in more than one row") in found
     assert ("settled", "1 of 61 values are missing") in found
     assert ("confirm", "`categories` was read off the table") in found and not printed["stops"]
     assert run_reads("t.toml")
@@ -152,7 +152,7 @@ def test_a_stream_is_checked_by_person_and_round(capsys: pytest.CaptureFixture[s
     pl.DataFrame(rows).write_csv("t.csv")
     assert stopping(check(capsys)) == []
     pl.DataFrame([*rows, rows[-1]]).write_csv("t.csv")
-    assert "stand in more than one row of a round" in stopping(check(capsys))[0]
+    assert "1 person stands in more than one row of a round" in stopping(check(capsys))[0]
     pl.DataFrame([*rows[1:], {"id": 3, "day": 1, "hours": 1.0}]).write_csv("t.csv")
     assert stopping(check(capsys))
 

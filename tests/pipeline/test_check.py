@@ -172,7 +172,7 @@ def test_people_and_rows_that_stand_twice_are_found(tmp_path: Path) -> None:
     same = {"id": [1, 1, 2, *range(3, 40)], "a": ["x", "x", *["y"] * 38]}
     assert looked(tmp_path, same, person="id").settings["duplicates"] == "first"
     other = same | {"a": ["x", "z", *["y"] * 38]}
-    assert "1 people stand in more than one row, with different values" in texts(
+    assert "1 person stands in more than one row, with different values" in texts(
         looked(tmp_path, other, person="id"), Status.STOPS
     )
     rows = {"a": [f"{i * 7919 % 9973}" for i in [*range(200), 5]], "b": [f"{i * 31 % 997}" for i in [*range(200), 5]]}

@@ -56,7 +56,7 @@ def test_missing_values_are_refused_or_become_a_declared_category(rng: Entropy) 
 
 BAD = {
     "empty table": (survey().clear(), {}, "the table has no rows"),
-    "duplicate person": (survey().with_columns(id=pl.lit(1)), {}, "1 people stand in more than one row"),
+    "duplicate person": (survey().with_columns(id=pl.lit(1)), {}, "1 person stands in more than one row"),
     "missing person": (survey().with_columns(id=pl.lit(None)), {}, "person column 'id': 600 values are missing"),
     "unknown category": (
         survey().with_columns(secret=pl.lit("maybe")),

@@ -230,10 +230,15 @@ def _refuse_duplicates(people: pl.Series) -> None:
     if repeated.any():
         rows = repeated.arg_true()
         raise DataError(
-            f"person column {people.name!r}: {people.filter(repeated).n_unique():,} people stand in more than one "
-            f"row (first at rows {rows_of(rows)}); one report per person, so keep one row each, or set `duplicates` "
+            f"person column {people.name!r}: {in_several_rows(people.filter(repeated).n_unique())} "
+            f"(first at rows {rows_of(rows)}); one report per person, so keep one row each, or set `duplicates` "
             'in [data] to "first" or "last".'
         )
+
+
+def in_several_rows(people: int) -> str:
+    """What is said of so many people who are not alone in their row."""
+    return f"{people:,} {'person stands' if people == 1 else 'people stand'} in more than one row"
 
 
 def refuse_missing(column: pl.Series, what: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import DataError
+from dovetail.pipeline.files.table import in_several_rows
 from dovetail.scale.engines.engine import Blobs, Summary
 from dovetail.scale.passes.people import low_words
 from dovetail.scale.passes.rows import Reader
@@ -129,7 +130,7 @@ class Census:
         twice = sum(part["twice"] for part in parts)
         if twice:
             raise DataError(
-                f"person column {reader.data.person!r}: {twice:,} people stand in more than one row; one report per "
+                f"person column {reader.data.person!r}: {in_several_rows(twice)}; one report per "
                 "person, so keep one row each: nothing was released."
             )
         return cls(

@@ -10,6 +10,7 @@ import polars as pl
 from dovetail.pipeline.files.check.column import IS_NAME, Column, Kind
 from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called, first_rows
+from dovetail.pipeline.files.table import in_several_rows
 
 _EXPECTED = 0.01  # equal pairs of rows by chance; fewer make equal rows suspicious
 
@@ -34,12 +35,12 @@ def person_problems(frame: pl.DataFrame, person: str) -> Iterator[Problem]:
     many = people.filter(repeated).n_unique()
     if bool((whole | ~repeated).all()):
         yield Problem(
-            f"{many:,} people stand in more than one row, with the same values each time", _at(person, repeated),
+            f"{in_several_rows(many)}, with the same values each time", _at(person, repeated),
             'the configuration keeps one row each, `duplicates` = "first"', Status.SETTLED,
         )  # fmt: skip
         return
     yield Problem(
-        f"{many:,} people stand in more than one row, with different values", _at(person, repeated),
+        f"{in_several_rows(many)}, with different values", _at(person, repeated),
         'choose with `duplicates` = "first" or "last" in [data], or correct the table; rounds of reports are a '
         "stream: name the column of rounds as `time`; if it does not name people, delete `person`",
         Status.STOPS,

@@ -8,6 +8,7 @@ import polars as pl
 
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called, first_rows
+from dovetail.pipeline.files.table import in_several_rows
 
 
 def person_found(frame: pl.DataFrame, data: DataSection) -> Iterator[Problem]:
@@ -28,7 +29,7 @@ def person_found(frame: pl.DataFrame, data: DataSection) -> Iterator[Problem]:
     if not repeated.any():
         return
     many = people.filter(repeated).n_unique()
-    what = f"{many:,} people stand in more than one row{' of a round' if stream else ''}"
+    what = f"{in_several_rows(many)}{' of a round' if stream else ''}"
     where = f"{where}, {first_rows(repeated)}"
     if data.duplicates != "refuse":
         yield Problem(what, where, f"the {data.duplicates} row of each is kept, as `duplicates` says", Status.SETTLED)
