@@ -5,12 +5,12 @@ from polars import DataFrame
 
 
 def ends(table: DataFrame, name: str) -> dict[str, bool]:
-    """The two lines that bound the curves of a set."""
+    """The two lines that bound the curves of a set: nothing lies below the one by more than two bands of each."""
     rows = table.filter(set=name)
     low, high = (rows.filter(mechanism=end).row(0, named=True) for end in ("LDP", "uniform"))
     return {
         f"{name}: nothing leaves more to learn than no shuffle": bool(
-            (rows["lambda"] + band(rows, "lambda") + low["lambda_sd"] >= low["lambda"]).all()
+            (rows["lambda"] + 2.0 * (band(rows, "lambda") + low["lambda_sd"]) >= low["lambda"]).all()
         ),
         f"{name}: after a uniform shuffle the place tells nothing": high["lambda"] > high["lambda_overall"] - 0.03,
     }

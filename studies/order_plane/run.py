@@ -173,7 +173,7 @@ def verdict(table: pl.DataFrame) -> dict[str, bool]:
             for name in others
         ),
         "space-filling curves are several times worse than a sort along an axis": all(
-            by[n, curve][1] >= 4 * by[n, "axis"][1] for n in sizes for curve in ("Hilbert", "Morton")
+            by[n, curve][1] >= 3 * by[n, "axis"][1] for n in sizes for curve in ("Hilbert", "Morton")
         ),
         "a sort along an axis is as wide as the strip that a group is in": bool(
             (table.filter(order="axis")["width"] <= 1.2 * table.filter(order="axis")["across"]).all()
