@@ -1,6 +1,7 @@
 """Dummies of the shuffler have their law, keep their promise in every collection, and are accounted exactly."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import exp, log, log1p
@@ -191,6 +192,8 @@ def test_the_trust_model_stands_in_the_guarantee_and_is_never_mixed() -> None:
     assert bare.colluding == float("inf") and layered.colluding == 6.0
     assert "every answer; there is no local promise" in bare.lines()[2] and "epsilon 6" in layered.lines()[2]
     assert not bare.implies(local) and not local.implies(bare)
+    trusting = replace(local, trust="users")  # the same numbers, by other people's noise
+    assert local.implies(local) and not local.implies(trusting) and not trusting.implies(local)
     with pytest.raises(UnsupportedError, match="state each by itself"):
         bare.compose(local)
     assert bare.compose(bare).trust == "shuffler"
