@@ -29,7 +29,7 @@ from dovetail.collect.simulate.simulation import Simulation
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, PERIOD, ThrowawayCampaign, schedule
 from dovetail.collect.store.interfaces import RoundRecord
 from dovetail.core.entropy import simulation
-from dovetail_protocol.wire.message import inner_info
+from dovetail_protocol.wire.message import inner_info, split
 from dovetail_protocol.words import Words
 
 DEVICES, ROUNDS, MINIMUM = 5, 4, 3
@@ -88,6 +88,11 @@ def world(small: str, late: str, by: str, reports: int, trust: str = "local") ->
         "batch": {"minimum": MINIMUM, "small": small, "late": late},
         "promise": {"delta": 1e-6, "device_budget": 2.0 * reports, "trust": trust},
     }
+    if trust == "users":  # few, so that next to nothing is promised of one batch
+        asked = COMMUTE["randomizer"]
+        tables["randomizer"] = {"name": "none", "k": asked["k"], "categories": asked["categories"]}
+        tables["promise"] |= {"assumed_honest": MINIMUM}
+        tables["dummies"] = {"epsilon": 2.0, "delta": 0.5, "rate": 1.0}
     if trust == "shuffler":
         tables["dummies"] = {"epsilon": 3.0, "delta": 0.1, "reach": REACH}
     return ThrowawayCampaign.of(tables, DEVICES)
@@ -228,7 +233,8 @@ class Collection(RuleBasedStateMachine):
         assert audit.count_miscounted(counted) == 0
         sent = {header.batch: members for header, members in audit.members()}
         for batch in counted.batches(campaign.id):
-            plain = [self._opener.open(e.inner, inner_info(campaign, e.round)) for e in sent[batch.id]]
+            inner = [(part, e.round) for e in sent[batch.id] for part in split(e.inner, campaign.entries)]
+            plain = [self._opener.open(part, inner_info(campaign, round)) for part, round in inner]
             symbols = Counter(campaign.mechanism.decode(found[3:]) for found in plain if found)
             (tally,) = counted.tallies(campaign.id, batch.id)
             extra = Counter(dict(tally.counts))
@@ -240,7 +246,7 @@ class Collection(RuleBasedStateMachine):
         """Every report that was drawn is charged once."""
         for outbox in self.fleet.outboxes:
             for ledger in outbox.ledgers():
-                assert ledger.spent == sum(ledger.counts.values()) * self.world.campaign.mechanism.epsilon
+                assert ledger.spent == sum(ledger.counts.values()) * self.world.campaign.charged
                 assert ledger.spent <= ledger.budget
 
     def teardown(self) -> None:

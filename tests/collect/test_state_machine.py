@@ -55,8 +55,9 @@ def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
 
 
 @pytest.mark.exhaust
-def test_nothing_is_lost_and_no_dummies_are_drawn_again() -> None:
-    run(in_memory, examples=30, trust="shuffler")
+@pytest.mark.parametrize("trust", ["shuffler", "users"])
+def test_nothing_is_lost_and_no_dummies_are_drawn_again(trust: str) -> None:
+    run(in_memory, examples=30, trust=trust)
 
 
 def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
     names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
-    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over")}
+    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over", "trust")}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -138,6 +138,9 @@ def _parser() -> argparse.ArgumentParser:
             "--owner", help="The owner's public key: consent to answer it. Else the first one met is kept."
         )
         verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
+        verb.add_argument(
+            "--trust", choices=("users",), help="Answer as it is where only other people's dummies hide the answer."
+        )
         verb.add_argument("--question", help="What budgets are counted by; default the words of the question.")
         verb.add_argument("--via", choices=("http", "mqtt"), default="http", help="How to send; default http.")
         verb.add_argument("--url", help="Where to send; default the campaign's endpoint.")

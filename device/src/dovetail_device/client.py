@@ -11,7 +11,7 @@ from dovetail_device.ledger import LedgerEntry, terms_of
 from dovetail_device.outbox import Outbox
 from dovetail_device.sender import DUE, FINAL, LATER, RENEWED, Backoff, DeliveryEffect, DeliveryEvent, Sender, advance
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.checks import privacy_budget, whole
+from dovetail_protocol.checks import privacy_budget, refuse, whole
 from dovetail_protocol.errors import ConfigError, DataError, DovetailError
 from dovetail_protocol.keys import RoleKeys, SigningKey, VerifyingKey
 from dovetail_protocol.wire import message
@@ -101,12 +101,14 @@ class Device:
     hand_over : bool
         Whether consent to an owner is consent to whom that owner hands the campaign over, by a signed line; where it
         is not, the next owner has to be named.
+    trust : str, optional
+        "users": answer also where only the dummies of other people hide the answer, and nothing is randomized.
 
     Raises
     ------
     ConfigError
         When the campaign is of an owner without consent, or has another owner than before, asks for more than
-        `max_epsilon`, or has been changed.
+        `max_epsilon` or for a trust that was not given, or has been changed.
 
     Notes
     -----
@@ -131,6 +133,7 @@ class Device:
         owners: Collection[VerifyingKey] = (),
         question: str | None = None,
         hand_over: bool = True,
+        trust: str | None = None,
     ) -> None:
         if keys.role != "device" or keys.signing is None:
             raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
@@ -140,6 +143,7 @@ class Device:
                 f"the campaign {given.id} asks for reports of epsilon {given.mechanism.epsilon:g}, and this device "
                 f"gives at most {max_epsilon:g}."
             )
+        _require_trust(given, trust)
         self._hand_over = hand_over
         self._campaign = outbox.adopt(given, owners=owners, hand_over=hand_over)
         if terms_of(self._campaign) != terms_of(given):
@@ -183,7 +187,7 @@ class Device:
             When a budget is spent, no round runs, this one is over, or the campaign is. Nothing was drawn.
         """
         campaign = self._current()
-        mechanism, answer = campaign.mechanism, _answer(value, campaign)
+        answer = _answer(value, campaign)
         asks, last = self._asks(), campaign.schedule.count
         number = self._round(asks=asks) if round is None else whole("round", round, least=1, most=last)
         if self._outbox.find(campaign.id, number) is None:
@@ -197,7 +201,7 @@ class Device:
         def draw() -> bytes:
             nonlocal drawn
             drawn = True
-            return message.plain(campaign, mechanism.encode(mechanism.randomize(answer, self._words)), group)
+            return message.draw(campaign, answer, self._words, group)
 
         budget = min(self._budget, campaign.promise.device_budget)
         entry = self._outbox.draw(campaign, number, budget=budget, make=draw, question=self._question)
@@ -358,6 +362,17 @@ class Device:
             return Receipt(entry.campaign, entry.round, entry.state, entry.reason)
         wait = max(0.0, entry.due - self._clock.now())
         return Receipt(entry.campaign, entry.round, "waiting", entry.reason, wait)
+
+
+def _require_trust(campaign: Campaign, trust: str | None) -> None:
+    """Refuse a campaign without a local promise, unless whoever runs the device trusts the other people."""
+    if trust not in (None, "users"):
+        raise refuse("trust", '"users" or nothing', trust)
+    if campaign.sent is not None and trust != "users":
+        raise ConfigError(
+            f"the campaign {campaign.id} promises nothing for a single report: answers are sent as they are, among "
+            'dummies of other people. Whoever runs this device allows that with trust = "users" (--trust users).'
+        )
 
 
 def _answer(value: Any, campaign: Campaign) -> Any:

@@ -49,9 +49,11 @@ class Ledger:
     counts: dict[str, int]  # reports by state
     refusals: dict[str, int]  # refused reports by kind
     waiting: tuple[int, ...]  # rounds whose report has not arrived
+    trust: str = "local"  # whose noise the nats rest on
 
     def __str__(self) -> str:
         line = f"{self.campaign}, version {self.version}: {self.spent:g} of {self.budget:g} nats spent"
+        line += ", as long as other people send their dummies" if self.trust == "users" else ""
         parts = [f"{self.counts.get('accepted', 0):,} accepted", f"{len(self.waiting):,} waiting"]
         parts += [f"{count:,} refused ({kind})" for kind, count in sorted(self.refusals.items())]
         return f"{line}; reports: {', '.join(parts)}."
@@ -122,4 +124,5 @@ def terms_of(campaign: Campaign) -> bytes:
         settings=dict(sorted(campaign.shuffle.settings.items())),
     )
     promised = (campaign.schedule, campaign.batch, shuffle, replace(campaign.promise, device_budget=0.0))
-    return sha256(repr((answered, promised)).encode()).digest()
+    noise = (campaign.sent,) if campaign.sent else ()
+    return sha256(repr((answered, promised, *noise)).encode()).digest()

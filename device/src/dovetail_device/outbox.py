@@ -8,8 +8,9 @@
 
 A report is charged to every budget and stored, randomized, in one transaction before anything is sent. Whatever
 crashes afterwards, the same report is sent again: it is never drawn a second time, and while it waits no other is
-drawn for its campaign, so that an outage costs one report. Values are never stored, and of a report that has arrived,
-or never will, only its round and its charge stay. One file counts for all campaigns, see `spending`.
+drawn for its campaign, so that an outage costs one report. Values are never stored, except where people send dummies:
+there a message that waits holds the answer. Of a report that has arrived, or never will, its round and its charge
+stay alone. One file counts for all campaigns, see `spending`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ CREATE TABLE report (
     reason TEXT NOT NULL DEFAULT '', -- kind of the last refusal
     form BLOB NOT NULL,              -- what the report answers, see `terms_of`
     id BLOB NOT NULL,
-    plaintext BLOB NOT NULL,         -- the randomized report
+    plaintext BLOB NOT NULL,         -- the randomized report, or where people send dummies both entries
     digest BLOB NOT NULL DEFAULT x'', -- the version of the campaign that the message is made for
     wire BLOB NOT NULL DEFAULT x'',  -- the message
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -313,7 +314,8 @@ class Outbox:
         refusals = {reason: count for state, reason, count in rows if state == "refused"}
         rounds = tuple(entry.round for entry in self.waiting(id))
         budget = campaign.promise.device_budget
-        return Ledger(id, campaign.version, budget, decimal_at_least(spent), counts, refusals, rounds)
+        trust = campaign.promise.trust
+        return Ledger(id, campaign.version, budget, decimal_at_least(spent), counts, refusals, rounds, trust)
 
     def _entry(self, campaign: str, round: int) -> LedgerEntry:
         return LedgerEntry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))

@@ -42,12 +42,14 @@ def open_device(
     insecure_http: bool = False,
     insecure_mqtt: bool = False,
     hand_over: bool = True,
+    trust: str | None = None,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
     `password_file` log in to a broker; `insecure_http` and `insecure_mqtt` allow what has no TLS beyond this machine;
-    without `hand_over` no other owner is followed, whatever the first one has signed.
+    without `hand_over` no other owner is followed, whatever the first one has signed; with `trust` "users" the device
+    answers also where only other people's dummies hide the answer.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -70,6 +72,7 @@ def open_device(
             owners=() if consent is None else (consent,),
             question=question,
             hand_over=hand_over,
+            trust=trust,
         )
         if isinstance(transport, MqttTransport):
             transport.trust(device.campaign)

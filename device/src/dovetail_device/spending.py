@@ -89,7 +89,7 @@ def charge(run: Run, campaign: Campaign, question: str, *, budget: float) -> Non
     BudgetSpent
         When one of them does not pay for it; nothing is charged.
     """
-    epsilon, limits = campaign.mechanism.epsilon, read_limits(run)
+    epsilon, limits = campaign.charged, read_limits(run)
     on_campaign = Fraction(run("SELECT spent FROM campaign WHERE id = ?", campaign.id).fetchone()[0])
     questions = _questions(run)
     if not affordable(budget, epsilon, spent=on_campaign):

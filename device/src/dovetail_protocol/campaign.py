@@ -24,6 +24,9 @@ from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms import mechanism
 from dovetail_protocol.succession import HandOver, heir, read_hand_overs
 from dovetail_protocol.toml_section import Section
+from dovetail_protocol.wire import dummies_rules
+from dovetail_protocol.wire.dummies_rules import DummiesRule, SentRule, require_people
+from dovetail_protocol.wire.sent_dummies import CAP
 
 SCHEMA = 1
 MOST_ROUNDS = 1 << 31
@@ -91,23 +94,10 @@ class ShuffleRule:
 
 
 @dataclass(frozen=True)
-class DummiesRule:
-    """What the shuffler adds to every batch where it is trusted with the noise, beside the local one.
-
-    epsilon, delta : of one batch, against the analyzer. reach : dummies of each symbol on average, by which a
-    shuffler that would add others is known before it takes a report.
-    """
-
-    epsilon: float
-    delta: float
-    reach: int
-
-
-@dataclass(frozen=True)
 class Promise:
     """What the promise assumes: delta, honest people, dishonest ones, who may send, and one device's budget.
 
-    trust : "local" or "shuffler", whoever makes the noise that the promise of a batch rests on.
+    trust : "local", "shuffler" or "users", whoever makes the noise that the promise of a batch rests on.
     """
 
     delta: float
@@ -142,7 +132,8 @@ class Campaign:
     handed_over: tuple[HandOver, ...]  # from the first owner to this one; empty if there was one only
     digest: bytes  # 32 bytes
     signed: bytes  # the file
-    dummies: DummiesRule | None = None
+    dummies: DummiesRule | None = None  # that the shuffler adds
+    sent: SentRule | None = None  # that people send: then nothing is randomized
 
     @property
     def rounds_mix(self) -> bool:
@@ -157,7 +148,17 @@ class Campaign:
     @property
     def affordable(self) -> int:
         """How many reports one device sends at most: so many its budget pays for."""
-        return affordable(self.promise.device_budget, self.mechanism.epsilon)
+        return affordable(self.promise.device_budget, self.charged)
+
+    @property
+    def charged(self) -> float:
+        """Nats that one report costs: of the local promise, or where there is none of one batch's."""
+        return self.mechanism.epsilon if self.sent is None else self.sent.epsilon
+
+    @property
+    def entries(self) -> int:
+        """Sealed entries in every message of a device; those that people do not fill are blank."""
+        return 1 if self.sent is None else CAP
 
     def descends_from(self, owner: VerifyingKey) -> bool:
         """Whether this is the owner, or one to whom that one's trust was handed over, step by step."""
@@ -218,7 +219,9 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         raise ConfigError(f"not a campaign in TOML: {str(error).splitlines()[0]}.") from None
     top.whole("schema_version", least=SCHEMA, most=SCHEMA)
     randomizer = top.section("randomizer")
-    categories, kind = randomizer.texts("categories"), _mechanism(randomizer)
+    promise = _promise(top.section("promise"))
+    categories, kind = randomizer.texts("categories"), _mechanism(randomizer, promise.trust)
+    dummies, sent = dummies_rules.read_dummies(top.section("dummies", optional=True), promise.trust)
     keys, asked = top.section("keys"), top.section("precision", optional=True)
     suite = keys.choice("suite", ("x25519", "mlkem768-x25519"), default="x25519")
     campaign = Campaign(
@@ -232,7 +235,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         schedule=_schedule(top.section("rounds")),
         batch=_batch(top.section("batch")),
         shuffle=_shuffle(top.section("shuffle")),
-        promise=_promise(top.section("promise"), kind.epsilon),
+        promise=promise,
         expires=top.moment("expires", None),
         owner=VerifyingKey.parse("keys.owner", keys.text("owner")),
         analyzer=SealingKey.parse("keys.analyzer", keys.text("analyzer")),
@@ -242,7 +245,8 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         handed_over=read_hand_overs(body),
         digest=sha256(body).digest(),
         signed=signed,
-        dummies=_dummies(top.section("dummies", optional=True)),
+        dummies=dummies,
+        sent=sent,
     )
     keys.finish()
     asked.finish()
@@ -265,9 +269,11 @@ def _groups(section: Section) -> tuple[str, ...]:
     return names
 
 
-def _mechanism(section: Section) -> Mechanism:
+def _mechanism(section: Section, trust: str) -> Mechanism:
     try:
-        return mechanism(section.text("name"), **section.rest())
+        if dummies_rules.unrandomized(name := section.text("name"), trust):
+            return dummies_rules.read_unrandomized(section)
+        return mechanism(name, **section.rest())
     except DovetailError as error:
         raise ConfigError(f"in [randomizer]: {error}") from None
 
@@ -324,32 +330,16 @@ def _hex(found: str | None) -> str | None:
     return found
 
 
-def _dummies(section: Section) -> DummiesRule | None:
-    if not section:
-        return None
-    rule = DummiesRule(
-        epsilon=section.positive("epsilon"),
-        delta=section.probability("delta"),
-        reach=section.whole("reach", least=1),
-    )
-    section.finish()
-    return rule
-
-
-def _promise(section: Section, epsilon: float) -> Promise:
+def _promise(section: Section) -> Promise:
     promise = Promise(
         delta=section.probability("delta"),
         assumed_honest=section.whole("assumed_honest", least=1, default=None),
         assumed_dishonest=section.whole("assumed_dishonest", least=0, default=0),
         authentication=section.choice("authentication", ("roster", "none"), default="roster"),
         device_budget=section.positive("device_budget"),
-        trust=section.choice("trust", ("local", "shuffler"), default="local"),
+        trust=section.choice("trust", dummies_rules.TRUSTS, default="local"),
     )
     section.finish()
-    if promise.device_budget < epsilon:
-        raise ConfigError(
-            f"`promise.device_budget` = {promise.device_budget} does not pay for one report ({epsilon})."
-        )
     return promise
 
 
@@ -385,8 +375,13 @@ def _agree(campaign: Campaign, suite: str) -> None:
         raise ConfigError('order privacy releases roster slots: use small = "wait" or "drop" and late = "refuse".')
     if campaign.order_private and campaign.promise.authentication == "none":
         raise ConfigError('order privacy needs a roster: use authentication = "roster".')
-    if (campaign.promise.trust == "shuffler") != (campaign.dummies is not None):
-        raise ConfigError('`promise.trust` = "shuffler" and the section [dummies] go together: give both or neither.')
+    promise, price = campaign.promise, campaign.charged
+    if promise.device_budget < price:
+        raise ConfigError(f"`promise.device_budget` = {promise.device_budget} does not pay for one report ({price}).")
+    if campaign.sent is not None:
+        if campaign.groups or campaign.order_private or promise.authentication == "none":
+            raise ConfigError("dummies of people go with a roster and a uniform shuffle, without public [groups].")
+        require_people(campaign.batch.minimum, promise.assumed_honest, promise.assumed_dishonest)
     if campaign.dummies and (campaign.mechanism.name != "krr" or campaign.groups or campaign.order_private):
         raise ConfigError("[dummies] go with the randomizer krr and a uniform shuffle, without public [groups].")
     start, expires = campaign.schedule.start, campaign.expires

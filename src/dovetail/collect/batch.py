@@ -17,6 +17,7 @@ from typing import Self
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey, VerifyingKey
 from dovetail_protocol.wire.message import Rejected, inner_bytes
+from dovetail_protocol.wire.sent_dummies import CAP
 
 VERSION = 1
 MAGIC = b"DVTB"
@@ -31,8 +32,9 @@ class Header:
     """What a batch says of itself.
 
     dropped : valid reports of these rounds that are not in the batch, by reason, as the campaign's rules have it.
-    people, dummies : where the shuffler adds dummies: entries of devices, and the law of the others, as numerator,
-        denominator and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
+    people : where there are dummies: distinct devices. Where people send them that is half of the entries.
+    dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
+        and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
     """
 
     campaign: str  # id
@@ -47,7 +49,7 @@ class Header:
 
     @property
     def devices(self) -> int:
-        """Entries from distinct devices."""
+        """Distinct devices that the entries are of."""
         return self.count if self.people is None else self.people
 
     def sign(self, key: SigningKey) -> bytes:
@@ -93,8 +95,10 @@ class Header:
         )
 
     def _sound_dummies(self) -> bool:
-        if self.people is None or self.dummies is None:
-            return self.people is None and self.dummies is None
+        if self.people is None:
+            return self.dummies is None
+        if self.dummies is None:
+            return _whole(self.people, 0) and CAP * self.people == self.count
         law = len(self.dummies) == 3 and all(_whole(number, 1) for number in self.dummies)
         return law and _whole(self.people, 0) and self.people <= self.count
 

@@ -111,7 +111,12 @@ def estimate_with_user_dummies(
     """
     people = whole("n", n, least=1)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
-    value = dummies.counts(batch, people) / people
+    return shares_of_people(dummies, dummies.counts(batch, people), n=people)
+
+
+def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int) -> Estimate:
+    """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
+    people, value = n, counts / n
     shares = project_shares(value)
     noise = np.full(dummies.k, dummies.variance(people) / people**2)
     return Estimate(

@@ -127,6 +127,7 @@ class Bench:
     limits: Limits = GENEROUS
     owners: tuple[VerifyingKey, ...] = ()
     question: str | None = None
+    trust: str | None = None
     words: Words = field(default_factory=system_entropy)
 
     def __post_init__(self) -> None:
@@ -147,5 +148,6 @@ class Bench:
             max_epsilon=self.max_epsilon,
             owners=self.owners,
             question=self.question,
+            trust=self.trust,
         )
         return self.device

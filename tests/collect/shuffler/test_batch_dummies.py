@@ -236,7 +236,14 @@ def test_a_shuffler_that_adds_none_or_others_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"people": None}, {"dummies": None}, {"people": 10**6}, {"dummies": (1, 2)}, {"dummies": (0, 1, 1)}]
+    "change",
+    [
+        {"people": None},
+        {"dummies": None, "count": 21},
+        {"people": 10**6},
+        {"dummies": (1, 2)},
+        {"dummies": (0, 1, 1)},
+    ],
 )
 def test_a_header_states_both_or_neither(change: dict[str, Any]) -> None:
     key = world().shuffler.signing
@@ -293,7 +300,8 @@ def test_rounds_compose_and_two_versions_in_a_batch_void_the_promise() -> None:
         ({"dummies": {**RULE, "reach": 14}}, "asks for 14 dummies .* and this version of dovetail would add 13"),
         ({"dummies": {}}, "go together: give both or neither"),
         ({"promise": {"delta": 1e-3}}, "go together: give both or neither"),
-        ({"promise": {"delta": 1e-3, "trust": "users"}}, "must be one of local, shuffler"),
+        ({"promise": {"delta": 1e-3, "trust": "nobody"}}, "must be one of local, shuffler, users"),
+        ({"promise": {"delta": 1e-3, "trust": "users"}}, '"none" and .* go together'),
         ({"groups": {"names": ["north", "south"]}}, "without public"),
         ({"randomizer": {"name": "hadamard", "k": 4, "epsilon": 2.0}}, "go with the randomizer krr"),
         ({"dummies": {**RULE, "epsilon": 1e-9}}, r"in \[dummies\]: `epsilon` must be"),

@@ -6,6 +6,9 @@
     outer   = report id 16 | device key 32 | signature 64 | sealed to the analyzer( inner )
     inner   = version 1 | public group 2 | report (fixed length of the randomizer)
 
+Where people send dummies (`trust = "users"`) the outer envelope holds two inner ones, one after the other, each
+sealed by itself: the answer, and a dummy or a blank, in either order. They arrive together or not at all.
+
 Numbers are big endian. Both seals bind campaign, round and version through HPKE's `info`. Where rounds may share a
 batch the inner one binds round 0, because the analyzer must not tell the rounds of a batch apart; the outer one
 always binds the round. The signature covers everything but itself, so a report can be moved to no other round or
@@ -16,11 +19,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import DovetailError
 from dovetail_protocol.keys import OVERHEAD, Opener, SigningKey, VerifyingKey
+from dovetail_protocol.wire.sent_dummies import Unrandomized
+from dovetail_protocol.words import Words
 
 VERSION = 1
 MAGIC = b"DVTL"
@@ -50,7 +55,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What the shuffler reads: who sent it, in which round, and a report that it cannot read."""
+    """What the shuffler reads: who sent it, in which round, and a report, or two entries, that it cannot read."""
 
     report_id: bytes = field(repr=False)
     device: VerifyingKey = field(repr=False)
@@ -60,21 +65,21 @@ class Envelope:
 
 def wire_bytes(campaign: Campaign) -> int:
     """Length of every message of this campaign."""
-    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + inner_bytes(campaign)
+    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + campaign.entries * inner_bytes(campaign)
 
 
-def planned_bytes(report_bytes: int, suite: str = "x25519") -> int:
+def planned_bytes(report_bytes: int, suite: str = "x25519", *, entries: int = 1) -> int:
     """Length of every message of a campaign whose reports have so many bytes, before there is one."""
-    return _HEAD + OVERHEAD[suite] + _OUTER + OVERHEAD[suite] + _PLAIN + report_bytes
+    return _HEAD + OVERHEAD[suite] + _OUTER + entries * (OVERHEAD[suite] + _PLAIN + report_bytes)
 
 
 def inner_bytes(campaign: Campaign) -> int:
-    """Length of every report sealed to the analyzer."""
+    """Length of every entry sealed to the analyzer."""
     return OVERHEAD[campaign.analyzer.suite] + plain_bytes(campaign)
 
 
 def plain_bytes(campaign: Campaign) -> int:
-    """Length of every report as the analyzer opens it."""
+    """Length of every entry as the analyzer opens it."""
     return _PLAIN + campaign.mechanism.report_bytes
 
 
@@ -87,21 +92,37 @@ def plain(campaign: Campaign, report: bytes, group: str | None = None) -> bytes:
     return bytes([VERSION]) + place.to_bytes(2, "big") + report
 
 
+def draw(campaign: Campaign, answer: Any, words: Words, group: str | None = None) -> bytes:
+    """The inner plaintexts of one message: the randomized answer, or where people send dummies both entries."""
+    mechanism, sent = campaign.mechanism, campaign.sent
+    if sent is None or not isinstance(mechanism, Unrandomized):
+        return plain(campaign, mechanism.encode(mechanism.randomize(answer, words)), group)
+    drawn = sent.of(mechanism).filled(answer, words)
+    return b"".join(plain(campaign, mechanism.encode(each), group) for each in drawn)
+
+
 def seal(
     campaign: Campaign, round: int, plaintext: bytes, device: SigningKey, report_id: bytes | None = None
 ) -> bytes:
-    """The message of an inner plaintext (see `plain`): sealed to the analyzer, signed, sealed to the shuffler."""
-    if len(plaintext) != plain_bytes(campaign):
-        raise Rejected("malformed", f"a report of {campaign.id} has {plain_bytes(campaign)} bytes.")
+    """The message of inner plaintexts (see `draw`): each sealed to the analyzer, signed, sealed to the shuffler."""
+    size = plain_bytes(campaign)
+    if len(plaintext) != campaign.entries * size:
+        raise Rejected("malformed", f"a report of {campaign.id} has {campaign.entries * size} bytes.")
     _check_round(campaign, round)
     report_id = secrets.token_bytes(_ID) if report_id is None else report_id
     if len(report_id) != _ID:
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
-    inner = seal_inner(campaign, round, plaintext)
+    inner = b"".join(seal_inner(campaign, round, entry) for entry in split(plaintext, campaign.entries))
     signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
     outer = report_id + device.verifying_key().public + signature + inner
     head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
     return head + campaign.shuffler.seal(outer, outer_info(campaign, round))
+
+
+def split(together: bytes, entries: int) -> list[bytes]:
+    """So many parts of one length, of what holds all entries of a message."""
+    size = len(together) // entries
+    return [together[start : start + size] for start in range(0, entries * size, size)]
 
 
 def seal_inner(campaign: Campaign, round: int, plaintext: bytes) -> bytes:

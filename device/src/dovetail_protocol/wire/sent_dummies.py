@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
 from dovetail_protocol.checks import real, refuse, whole
-from dovetail_protocol.symbols import symbol
+from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.symbols import pack, size, symbol, unpack
 from dovetail_protocol.words import Words
 
 CAP = 2  # messages of one person, which the shuffler enforces
@@ -57,3 +58,57 @@ class SentDummies:
         if words.bits(32) >= self.numerator:
             return [own]
         return [own, words.below(self.k)]
+
+    def filled(self, value: Any, words: Words) -> list[int]:
+        """The same with the blank k in place of a dummy that is not sent, in either order: always `CAP` of them."""
+        drawn = self.messages(value, words)
+        drawn += [self.k] * (CAP - len(drawn))
+        return drawn if words.below(2) else drawn[::-1]
+
+
+@final
+@dataclass(frozen=True)
+class Unrandomized(Mechanism):
+    """What a device sends where only other people's dummies hide it: a symbol as it is, or a blank.
+
+    There is no local promise: epsilon is infinite.
+
+    Parameters
+    ----------
+    k : int, 2 to 2^24
+        Number of symbols; values are 0..k-1, and k is the blank.
+
+    Examples
+    --------
+    >>> sent = Unrandomized(k=255)
+    >>> sent.report_bytes, sent.decode(sent.encode(sent.blank)), sent.epsilon
+    (1, 255, inf)
+    """
+
+    k: int
+    epsilon: float = field(default=math.inf, init=False)
+    name: ClassVar[str] = "none"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
+
+    @property
+    def blank(self) -> int:
+        """What stands for no message: it is sealed like one, and nobody counts it."""
+        return self.k
+
+    @property
+    def report_bytes(self) -> int:
+        return size(self.k + 1)
+
+    def check(self, value: Any) -> int:
+        return symbol(value, self.k)
+
+    def randomize(self, value: Any, words: Words) -> int:
+        return self.check(value)
+
+    def encode(self, report: int) -> bytes:
+        return pack(report, self.k + 1)
+
+    def decode(self, data: bytes) -> int:
+        return unpack(data, self.k + 1)

@@ -18,6 +18,7 @@ from dovetail.core.checks import privacy_budget, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail_protocol.budget import affordable, cost, decimal_at_least
+from dovetail_protocol.wire.sent_dummies import Unrandomized
 
 Section = dict[str, Any]
 
@@ -62,7 +63,9 @@ class RandomizerOptions:
     randomizer: Annotated[
         str | None, typer.Option(help="Default krr with --categories or --k, laplace with --lower and --upper.")
     ] = None
-    epsilon: Annotated[float, typer.Option(help="Local epsilon of one report, nats.")] = 1.0
+    epsilon: Annotated[
+        float, typer.Option(help="Local epsilon of one report, nats; with --trust users that of one batch.")
+    ] = 1.0
     categories: Annotated[str | None, typer.Option(help="Possible answers, with commas between them.")] = None
     k: Annotated[float | None, typer.Option(help="Number of possible answers, where they have no names.")] = None
     lower: Annotated[float | None, typer.Option(help="For numbers: the smallest possible answer.")] = None
@@ -71,8 +74,10 @@ class RandomizerOptions:
         None
     )
 
-    def section(self, settings: Any) -> Section:
-        """`[randomizer]`, with the settings that the mechanism declares."""
+    def section(self, settings: Any, *, trust: str) -> Section:
+        """`[randomizer]`, with the settings that the mechanism declares; nothing is randomized among users."""
+        if trust == "users":
+            return self._open()
         names, numeric = split_names(self.categories), self.lower is not None or self.upper is not None
         if not (names or self.k or numeric):
             raise ParameterError("what people can answer is missing: give --categories, --k, or --lower and --upper.")
@@ -84,6 +89,18 @@ class RandomizerOptions:
             domain = {"k": len(names) if names else as_whole(self.k)}
         named = {"categories": names} if names else {}
         return {"name": name, **given(domain), "epsilon": self.epsilon, **chosen(settings), **named}
+
+    def _open(self) -> Section:
+        names = split_names(self.categories)
+        if self.randomizer is not None or self.lower is not None or self.upper is not None or not (names or self.k):
+            raise ParameterError(
+                "--trust users sends answers of a list as they are: give --categories or --k, and no --randomizer."
+            )
+        return {
+            "name": Unrandomized.name,
+            "k": len(names) if names else as_whole(self.k),
+            **({"categories": names} if names else {}),
+        }
 
 
 @dataclass(frozen=True)
@@ -163,22 +180,49 @@ class PromiseOptions:
             help="Trust the shuffler with the noise: it adds dummies, so that all rounds together keep this epsilon."
         ),
     ] = None
+    trust: Annotated[
+        Literal["local", "shuffler", "users"] | None,
+        typer.Option(
+            help="Whose noise hides people: their own, the shuffler's (--dummies), or dummies that other people send "
+            "beside answers that are not randomized; default local, or shuffler with --dummies."
+        ),
+    ] = None
     open: Annotated[bool, typer.Option("--open", help="No roster: anybody may send; promises less.")] = False
+
+    def trusts(self) -> str:
+        """Whose noise it is."""
+        trust = self.trust or ("local" if self.dummies is None else "shuffler")
+        if (trust == "shuffler") != (self.dummies is not None):
+            raise ParameterError("--trust shuffler and --dummies go together: they say what all rounds keep.")
+        return trust
 
     def section(self, *, epsilon: float, rounds: int, minimum: int) -> Section:
         """`[promise]`; the defaults follow from `epsilon`, the number of `rounds` and the `minimum` of a batch."""
+        trust, honest = self.trusts(), as_whole(self.honest)
+        if trust == "users" and honest is None:
+            honest = max(1, minimum - int(self.dishonest))
         every_round = decimal_at_least(cost(rounds, privacy_budget("--epsilon", epsilon)))
         return {
             "delta": min(1e-6, 0.01 / minimum) if self.delta is None else self.delta,
-            **given({"assumed_honest": as_whole(self.honest)}),
+            **given({"assumed_honest": honest}),
             "assumed_dishonest": as_whole(self.dishonest),
             "authentication": "none" if self.open else "roster",
             "device_budget": every_round if self.device_budget is None else self.device_budget,
-            **({} if self.dummies is None else {"trust": "shuffler"}),
+            **({} if trust == "local" else {"trust": trust}),
         }
 
-    def dummies_section(self, randomizer: Section, promise: Section, *, rounds: int) -> Section:
-        """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together."""
+    def dummies_section(self, randomizer: Section, promise: Section, *, rounds: int, epsilon: float) -> Section:
+        """`[dummies]`: of one batch, so that as many as a device takes part in keep the epsilon together.
+
+        Of people: so that each batch keeps `epsilon`, and all of them their sum at the promise's delta.
+        """
+        if self.trusts() == "users":
+            from dovetail.account.closed_form.user_dummies import user_dummies_for
+
+            batches = max(1, min(rounds, affordable(promise["device_budget"], epsilon)))
+            delta = promise["delta"] / batches
+            sent = user_dummies_for(k=randomizer["k"], epsilon=epsilon, delta=delta, honest=promise["assumed_honest"])
+            return {"epsilon": epsilon, "delta": delta, "rate": sent.rate}
         if self.dummies is None:
             return {}
         if randomizer["name"] != "krr":

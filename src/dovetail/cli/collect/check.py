@@ -15,7 +15,7 @@ from dovetail.collect.campaign.mapped_roster import open_roster
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.guarantee import CentralDP
-from dovetail.report.document import Missing
+from dovetail.report.document import Missing, to_jsonable
 from dovetail_protocol.campaign import SIGNED, Campaign
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.terminal_text import printable
@@ -75,9 +75,10 @@ def _document(found: CampaignExplanation, *, signed: bool) -> dict[str, Any]:
         "digest": campaign.digest.hex(),
         "signed": signed,
         "owner": str(campaign.owner),
-        "epsilon": found.epsilon,
+        "trust": campaign.promise.trust,
+        "epsilon": to_jsonable(found.epsilon),
         "reports": found.reports,
-        "all_epsilon": found.all_epsilon,
+        "all_epsilon": to_jsonable(found.all_epsilon),
         "central": _central(found.central),
         "together": _central(found.together),
         "delta": campaign.promise.delta,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -31,6 +31,10 @@ def register(app: typer.Typer) -> None:
 def _demo(
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 500,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
+    trust: Annotated[
+        Literal["local", "users"],
+        typer.Option(help="users: answers as they are, among dummies that the other devices send."),
+    ] = "local",
     period: Annotated[float, typer.Option(help="Seconds over which the answers of a round are spread.")] = 2.0,
     out: Annotated[
         Path | None,
@@ -62,7 +66,7 @@ def _demo(
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the servers go first
         signal.signal(sign, signal.default_int_handler)
     with _folder(out) as folder:
-        site = demo.prepare_demo(folder, devices=size, rounds=count)
+        site = demo.prepare_demo(folder, devices=size, rounds=count, trust=trust)
         with _explained(folder), run_servers(site) as check:
             if not as_json:
                 typer.echo(f"the page: {site.analyzer}/ (shuffler at {site.shuffler}; {count * seconds:g} s or more)")

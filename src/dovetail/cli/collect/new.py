@@ -42,6 +42,11 @@ COMMENTS = {
     "endpoints": "Where devices send.",
 }
 
+OF_PEOPLE = {
+    "randomizer": "Nothing is randomized: an answer is sent as it is, among dummies of other people.",
+    "dummies": "The probability with which each device sends a dummy; epsilon and delta are of one batch.",
+}
+
 
 @dataclass(frozen=True)
 class FileOptions:
@@ -80,7 +85,7 @@ def _new(
     --owner owner.key.pub --shuffler shuffler.key.pub --analyzer analyzer.key.pub --http http://127.0.0.1:8401
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
-    mechanism = randomizer.section(settings)
+    mechanism = randomizer.section(settings, trust=promise.trusts())
     promised = promise.section(epsilon=randomizer.epsilon, rounds=schedule["count"], minimum=rule["minimum"])
     sections = {
         "randomizer": mechanism,
@@ -88,12 +93,13 @@ def _new(
         "rounds": schedule,
         "batch": rule,
         "shuffle": {"shuffler": "uniform"},
-        "dummies": promise.dummies_section(mechanism, promised, rounds=schedule["count"]),
+        "dummies": promise.dummies_section(mechanism, promised, rounds=schedule["count"], epsilon=randomizer.epsilon),
         "promise": promised,
         "keys": keys.section(),
         "endpoints": endpoints.section(),
     }
-    body = _annotate(top, sections).encode()
+    comments = COMMENTS | (OF_PEOPLE if promised.get("trust") == "users" else {})
+    body = _annotate(top, sections, comments).encode()
     made = draft_campaign(body)
     write_whole(output.out, lambda scratch: write(body, scratch), force=output.force)
     if output.as_json:
@@ -104,7 +110,7 @@ def _new(
         )
 
 
-def _annotate(top: Section, sections: dict[str, Section]) -> str:
+def _annotate(top: Section, sections: dict[str, Section], comments: dict[str, str]) -> str:
     """The file, with a comment above each section; empty sections are left out."""
     document = tomlkit.document()
     for line in HEAD:
@@ -114,6 +120,6 @@ def _annotate(top: Section, sections: dict[str, Section]) -> str:
     for name, section in sections.items():
         if section:
             document.add(tomlkit.nl())
-            document.add(tomlkit.comment(COMMENTS[name]))
+            document.add(tomlkit.comment(comments[name]))
             document.add(name, tomlkit.item(section))
     return tomlkit.dumps(document)

@@ -15,6 +15,7 @@ from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Json, print_json, print_rows
 from dovetail.cli.console.progress import progress_bar
 from dovetail.core.checks import whole
+from dovetail.core.errors import ParameterError
 from dovetail.core.extras import require
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ def _simulate(
         Literal["commute", "appliance"],
         typer.Option(help="Without --campaign: a question with four answers, or RASE's fleet of appliances."),
     ] = "commute",
+    trust: Annotated[
+        Literal["local", "users"],
+        typer.Option(help="Without --campaign; users: commute's answers as they are, among dummies of the devices."),
+    ] = "local",
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 300,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
     faults: FaultOptions = FaultOptions(),
@@ -67,12 +72,18 @@ def _simulate(
         APPLIANCE,
         COMMUTE,
         ThrowawayCampaign,
+        among_people,
         schedule,
         simulated_document,
     )
 
     count, size = whole("--rounds", as_whole(rounds), least=1), whole("--devices", as_whole(devices), least=1)
-    known = {"commute": COMMUTE, "appliance": APPLIANCE}[example] | {"rounds": schedule(count)}
+    known = {"commute": COMMUTE, "appliance": APPLIANCE}[example]
+    if trust == "users" and (campaign is not None or example != "commute"):
+        raise ParameterError("--trust users goes with the example commute: others have their trust in their file.")
+    if trust == "users":
+        known = among_people(people=size * 4 // 5, rounds=count)  # of each round, whatever goes wrong
+    known |= {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:
         found = simulate(

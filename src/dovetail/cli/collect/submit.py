@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -68,6 +68,10 @@ class SessionOptions:
         bool,
         typer.Option("--insecure-mqtt", help="Allow plain MQTT to another machine; anybody reads the login."),
     ] = False
+    trust: Annotated[
+        Literal["users"] | None,
+        typer.Option(help="Answer as it is where only other people's dummies hide the answer."),
+    ] = None
     hand_over: Annotated[
         bool,
         typer.Option("--hand-over/--no-hand-over", help="Whether an owner's hand-over is followed."),

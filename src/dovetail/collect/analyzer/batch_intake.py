@@ -23,6 +23,7 @@ from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, t
 from dovetail.collect.analyzer.unseal import OpenedReports
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.clock import minute
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
 from dovetail.core.errors import DataError, StorageError
@@ -111,11 +112,25 @@ def check_dummies(header: Header, campaign: Campaign) -> None:
     asked = added_dummies(campaign)
     if (None if asked is None else law_of(asked)) != header.dummies:
         raise Rejected("content", f"the shuffler of {campaign.id} adds no dummies, or others than the campaign says.")
+    if campaign.entries * header.devices != header.count and asked is None:
+        raise Rejected("content", f"the batch does not hold what so many people of {campaign.id} send.")
     if asked is not None:
         try:
             asked.people(header.count, header.devices)
         except DataError as error:
             raise Rejected("content", str(error)) from None
+
+
+def check_people(campaign: Campaign, counted: GroupTally, n: int) -> None:
+    """Rejected where the honest ones of n people who send dummies would have sent more; fewer are told nothing of."""
+    sent, honest = people_dummies(campaign), campaign.promise.assumed_honest
+    if sent is None or honest is None or n < honest:
+        return
+    messages = sum(count for symbol, count in counted.counts if symbol < sent.k)  # the others are blank
+    try:
+        sent.require_messages(messages, honest=honest)
+    except DataError as error:
+        raise Rejected("content", str(error)) from None
 
 
 def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> CountedBatch:
@@ -135,9 +150,10 @@ def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> Cou
         tallies = tallies_by_group([*tallies.values(), *_tallies(campaign, randomizer, opened)])
         at = {int(place): opened.encoded[row].tobytes() for row, place in enumerate(opened.places)} if slots else {}
         placed += [(slot, at.get(place, b"")) for place, slot in enumerate(slots)]
-    extra = header.count - header.devices  # dummies, which are never malformed
+    extra = header.count - header.devices  # dummies, which are never malformed, or are those of devices
     n = max(0, add_tallies(tallies.values()).n - extra)
     crowd = min(crowds.values(), default=0)
+    check_people(campaign, add_tallies(tallies.values()), n)
     if extra:
         crowd = n if len(crowds) == 1 else 0  # dummies hide reports of their own version alone
     batch = BatchRecord(

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from dovetail.collect.analyzer.unseal import VersionOpeners
 from dovetail.collect.campaign.added_dummies import added_dummies
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
@@ -38,6 +39,7 @@ class AnalyzerCampaigns:
         for campaign in found:
             shuffle_section(campaign)
             added_dummies(campaign)
+            people_dummies(campaign)
             if str(campaign.analyzer) not in held:
                 raise ConfigError(
                     f"the campaign {campaign.id}, version {campaign.version}, is sealed to another key than these."

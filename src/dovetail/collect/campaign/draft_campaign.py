@@ -6,6 +6,7 @@ import tomllib
 from typing import Any
 
 from dovetail.collect.campaign.added_dummies import added_dummies
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.core.errors import ConfigError
 from dovetail.core.registries import RANDOMIZERS
@@ -21,6 +22,7 @@ def draft_campaign(body: bytes) -> Campaign:
     campaign = draft(body)
     shuffle_section(campaign)
     added_dummies(campaign)
+    people_dummies(campaign)
     return campaign
 
 

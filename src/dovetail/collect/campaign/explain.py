@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from dovetail.account.compose import Composition
 from dovetail.collect.campaign.added_dummies import added_dummies
-from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, compose_batches
+from dovetail.collect.campaign.guarantees import ReleasedBatch, all_local, batch_guarantee, compose_batches
 from dovetail.collect.campaign.mapped_roster import MappedRoster
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
-from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost
+from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
 from dovetail_protocol.wire.message import wire_bytes
@@ -80,7 +80,7 @@ def explain(
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=round_up_to_double(cost(reports, epsilon)),
+        all_epsilon=all_local(reports, epsilon),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),
@@ -111,11 +111,7 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
     return [
         CampaignFact("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
         CampaignFact("answer", _answer(campaign)),
-        CampaignFact(
-            "one report",
-            f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
-            f"two answers by a factor of at most {odds(found.epsilon)}",
-        ),
+        CampaignFact("one report", _one_report(found)),
         CampaignFact("all reports", _all_reports(found)),
         CampaignFact(
             "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
@@ -135,11 +131,25 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
     ]
 
 
+def _one_report(found: CampaignExplanation) -> str:
+    if found.campaign.sent is not None:
+        return (
+            "no promise, epsilon is infinite: the answer is sent as it is, sealed, and beside it a dummy or a blank. "
+            "Only the dummies of other people hide it; a device answers with --trust users alone"
+        )
+    return (
+        f"epsilon {upward(found.epsilon)}: whoever sees it, even with the sender's name, shifts the odds of any "
+        f"two answers by a factor of at most {odds(found.epsilon)}"
+    )
+
+
 def _all_reports(found: CampaignExplanation) -> str:
-    given = affordable(QUESTION_TOTAL, found.epsilon)
+    charged = found.campaign.charged
+    given, spent = affordable(QUESTION_TOTAL, charged), decimal_at_least(cost(found.reports, charged))
+    kind = "epsilon" if found.campaign.sent is None else "the epsilons of their batches"
     words = (
-        f"a device sends in at most {found.reports:,} of {found.campaign.schedule.count:,} rounds, epsilon "
-        f"{upward(found.all_epsilon)} together, then stops; it counts by itself, over all campaigns, as far as it "
+        f"a device sends in at most {found.reports:,} of {found.campaign.schedule.count:,} rounds, {kind} "
+        f"{upward(spent)} together, then stops; it counts by itself, over all campaigns, as far as it "
         "remembers: one that is installed anew begins again"
     )
     if given >= found.reports:
@@ -155,6 +165,8 @@ def _answer(campaign: Campaign) -> str:
     else:
         kind = f"one of {k:,} answers" + (f": {named}" if named else "")
     groups = f"; with the sender's public group, in the clear for the analyzer: {', '.join(campaign.groups[:20])}"
+    if campaign.sent is not None:
+        return f"{kind}, not randomized"
     return f"{kind}, randomized on the device by {mechanism.name}" + (groups if campaign.groups else "")
 
 
@@ -165,6 +177,7 @@ def _central_words(campaign: Campaign, central: CentralDP | Composition | Missin
         return "nothing beyond single reports"
     groups = ", if public groups are of one size" if campaign.groups else ""
     groups = ", among the shuffler's dummies" if campaign.dummies else groups
+    groups = ", among the dummies of people" if campaign.sent else groups
     return (
         f"epsilon {upward(central.epsilon)} at delta {upward(central.delta)} for {of}, shuffled{groups}: "
         f"the odds about one person shift by a factor of at most {odds(central.epsilon)}"
@@ -172,8 +185,18 @@ def _central_words(campaign: Campaign, central: CentralDP | Composition | Missin
 
 
 def _dummies(campaign: Campaign) -> list[CampaignFact]:
-    """Who is trusted with what, where the shuffler makes the noise."""
-    dummies = added_dummies(campaign)
+    """Who is trusted with what, where the shuffler makes the noise, or people do."""
+    sent, dummies = people_dummies(campaign), added_dummies(campaign)
+    if sent is not None:
+        minimum = campaign.batch.minimum
+        words = (
+            f"people add the noise: each sends a dummy with probability {sent.rate:.3g}, beside the answer in one "
+            "message, and the shuffler takes one of each device and mixes. What is promised of batches holds against "
+            f"everybody else if {campaign.promise.assumed_honest:,} people of a batch follow the protocol, and if "
+            "the shuffler tells nobody whose entries are whose. The dummies put a count off by "
+            f"{sent.variance(minimum) ** 0.5:.3g} (standard deviation) in a batch of {minimum:,}"
+        )
+        return [CampaignFact("trust", words)]
     if dummies is None:
         return []
     words = (
@@ -221,6 +244,7 @@ def _order(campaign: Campaign) -> str:
 
 
 def _readers(campaign: Campaign) -> list[CampaignFact]:
+    answers = "randomized answers" if campaign.sent is None else "answers among dummies"
     known = "the device's key, its roster slot and" if campaign.promise.authentication == "roster" else "a key and"
     return [
         CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
@@ -228,10 +252,12 @@ def _readers(campaign: Campaign) -> list[CampaignFact]:
             "shuffler",
             f"sees {known} the round and the time of each report; cannot read answers; forgets who sent what",
         ),
-        CampaignFact("analyzer", "sees randomized answers in batches; no device, address, time or order of arrival"),
+        CampaignFact("analyzer", f"sees {answers} in batches; no device, address, time or order of arrival"),
         CampaignFact(
             "both together",
-            f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report",
+            "read every answer of every device"
+            if campaign.sent is not None
+            else f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report",
         ),
     ]
 
@@ -243,7 +269,14 @@ def _warnings(
     found = []
     if minimum < SMALL:
         found.append(f"a batch of {minimum:,} hides little and estimates little; take a minimum of {SMALL} or more")
-    if epsilon >= STRONG and campaign.dummies:
+    if campaign.sent is not None:
+        found.append(
+            "there is no local promise: shuffler and analyzer together read every answer, and people who drop out "
+            "take noise away; who takes part trusts the shuffler and the other people"
+        )
+        if campaign.promise.assumed_honest == minimum:
+            found.append("everybody in the smallest batch is assumed honest; count on fewer with `assumed_honest`")
+    elif epsilon >= STRONG and campaign.dummies:
         found.append(
             f"shuffler and analyzer together read nearly every answer: one report has epsilon {upward(epsilon)}; who "
             "takes part trusts the shuffler"
@@ -255,7 +288,7 @@ def _warnings(
     found += delta_notes(promised.delta, minimum)
     if promised.authentication == "none":
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
-    amplified = not campaign.order_private and not campaign.dummies
+    amplified = not campaign.order_private and promised.trust == "local"
     if promised.assumed_honest is None and not promised.assumed_dishonest and amplified:
         found.append("everybody is assumed honest; state `assumed_dishonest` to promise less but surely")
     if campaign.groups:

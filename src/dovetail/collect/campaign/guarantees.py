@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import log
+from math import inf, isfinite, log
 
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
@@ -107,14 +107,14 @@ class CampaignGuarantees:
 
 def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:
     """What is promised after these batches, in order of their rounds."""
-    randomizer = from_device(campaign.mechanism)
+    local = _local(campaign)
     most = min(len(released), campaign.affordable)
     promised = [batch_guarantee(campaign, each) for each in weakest_and_latest(campaign, released)]
     alpha = order_alpha(campaign, released)
     return CampaignGuarantees(
-        local=randomizer.guarantee,
+        local=local,
         most_reports=most,
-        all_local=round_up_to_double(cost(most, randomizer.guarantee.epsilon)),
+        all_local=all_local(most, local.epsilon),
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,
@@ -123,6 +123,18 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
         all_alpha=alpha if isinstance(alpha, Missing) else round_up_to_double(most * Fraction(alpha)),
         short=tuple(each for each in released if each.n < campaign.batch.minimum),
     )
+
+
+def _local(campaign: Campaign) -> LocalDP:
+    """Of one report, which is the answer itself where only other people's dummies hide it."""
+    if campaign.sent is not None:
+        return LocalDP(inf, source="answers are sent as they are")
+    return from_device(campaign.mechanism).guarantee
+
+
+def all_local(reports: int, epsilon: float) -> float:
+    """The local epsilon of so many reports."""
+    return round_up_to_double(cost(reports, epsilon)) if isfinite(epsilon) else (inf if reports else 0.0)
 
 
 def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) -> list[ReleasedBatch]:
@@ -135,11 +147,12 @@ def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) ->
 def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarantee:
     """The central guarantee of one batch, or why there is none."""
     honest, why = honest_people(campaign, released), reason_without_central(campaign, [released])
-    if why is None and honest < 2 and campaign.dummies is None:
+    trusting = campaign.promise.trust != "local"
+    if why is None and honest < 2 and not trusting:
         why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
     if why is not None:
         return BatchGuarantee(released, honest, Missing(why))
-    if campaign.dummies is not None:
+    if trusting:
         return BatchGuarantee(released, honest, guarantee_with_dummies(campaign, n=released.n, honest=honest))
     randomizer = from_device(campaign.mechanism)
     return BatchGuarantee(released, honest, _central(randomizer, released.crowd, honest, campaign.promise.delta))
@@ -159,7 +172,7 @@ def reason_without_central(campaign: Campaign, released: Sequence[ReleasedBatch]
             "amplification is quoted for uniform shuffles of people who can stand for each other in the order, by an "
             "analyzer that has the public table and the released batch"
         )
-    fixed = campaign.order_private or campaign.dummies is not None
+    fixed = campaign.order_private or campaign.promise.trust != "local"
     if fixed and any(each.smallest < each.n for each in released):
         return MIXED_VERSIONS
     if campaign.promise.authentication == "none":
@@ -182,8 +195,9 @@ def compose_batches(
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
     if most == 1:
         return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central
-    if campaign.dummies is not None:
-        return guarantee_of_rounds(campaign, n=min(each.n for each in released), rounds=most)
+    if campaign.promise.trust != "local":
+        weakest = honest_people(campaign, weakest_and_latest(campaign, released)[0])
+        return guarantee_of_rounds(campaign, n=min(each.n for each in released), rounds=most, honest=weakest)
     if len(set(sizes)) > FEW:
         sizes = _fewer(sizes)
     times = tuple((size, sizes.count(size)) for size in sorted(set(sizes)))

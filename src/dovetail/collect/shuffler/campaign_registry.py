@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from dovetail.collect.campaign.added_dummies import added_dummies
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.shuffle_schema import shuffle_section
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.core.errors import ConfigError
@@ -58,9 +59,9 @@ class CampaignRegistry:
         newest: dict[str, ServedVersion] = {}
         for version in sorted(versions.values(), key=lambda version: version.campaign.version):
             campaign = version.campaign
-            if campaign.id in newest and campaign.dummies is not None:
+            if campaign.id in newest and campaign.promise.trust != "local":
                 raise ConfigError(
-                    f"the campaign {campaign.id} adds dummies, which hide reports of one version alone: serve "
+                    f"the campaign {campaign.id} has dummies, which hide reports of one version alone: serve "
                     f"version {campaign.version} without version {newest[campaign.id].campaign.version}."
                 )
             if campaign.id in newest:
@@ -76,6 +77,7 @@ class CampaignRegistry:
 
 def _version(campaign: Campaign, held: list[RoleKeys]) -> ServedVersion:
     added_dummies(campaign)
+    people_dummies(campaign)
     shuffle_section(campaign)  # refused before anybody sends to it
     for keys in held:
         opening, signing = keys.opening, keys.signing

@@ -15,7 +15,7 @@ from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, OpeningKey
-from dovetail_protocol.wire.message import Envelope, open_envelope, read_head
+from dovetail_protocol.wire.message import Envelope, open_envelope, read_head, split
 
 _KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports
@@ -93,8 +93,8 @@ class DeliveryAudit:
         """A message leaves a device."""
         if wire not in self._envelopes:
             campaign, opener = self._versions[read_head(wire).digest]
-            envelope = open_envelope(campaign, wire, opener)
-            self._envelopes[wire] = self._by_inner[envelope.inner] = envelope
+            self._envelopes[wire] = envelope = open_envelope(campaign, wire, opener)
+            self._by_inner |= dict.fromkeys(split(envelope.inner, campaign.entries), envelope)
 
     def record_acknowledged(self, wire: bytes) -> None:
         """Somebody is told that it has arrived."""
@@ -117,7 +117,8 @@ class DeliveryAudit:
     def members(self) -> Iterator[tuple[Header, list[Envelope]]]:
         """Each batch that was handed over with the envelopes of its reports: who is in it."""
         for header, body in self._batches.values():
-            yield header, [self._by_inner[inner] for inner in self._entries(body) if inner in self._by_inner]
+            known = [self._by_inner[inner] for inner in self._entries(body) if inner in self._by_inner]
+            yield header, list({envelope.report_id: envelope for envelope in known}.values())
 
     def count_miscounted(self, counted: AnalyzerStore) -> int:
         """Batches that the analyzer has not counted as they are: once, whole, and with every report valid."""
@@ -143,8 +144,8 @@ class DeliveryAudit:
         """
         every = self._leaving(store) | {id: self._entries(body) for id, (_, body) in self._batches.items()}
         batches = {id: self._without_dummies(entries) for id, entries in every.items()}
-        batched = Counter(map(self._report, (inner for entries in batches.values() for inner in entries)))
-        waiting = Counter(map(self._report, self._waiting(store, link_keys)))
+        batched = self._places(inner for entries in batches.values() for inner in entries)
+        waiting = self._places(self._waiting(store, link_keys))
         reports = {envelope.report_id: envelope for envelope in self._envelopes.values()}
         stored, dropped = self._stored_reports(store, reports), self._count_dropped(store)
         places = batched + waiting
@@ -152,6 +153,7 @@ class DeliveryAudit:
         devices = [
             {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
         ]
+        each = self.campaign.entries
         owners = Counter(envelope.device.public for envelope in reports.values())
         return AuditResult(
             drawn=len(reports),
@@ -163,10 +165,16 @@ class DeliveryAudit:
             lost=len(self._acknowledged - stored) + abs(len(stored) - accounted),
             doubled=places.total() - len(places.keys() & reports.keys()),
             second=self._count_second(reports),
-            crowded=sum(len(e) - len(d) for e, d in zip(batches.values(), devices, strict=True)),
+            crowded=sum(len(e) // each - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed) + self._count_misstated(),
             overspent=sum(count > self.campaign.affordable for count in owners.values()),
         )
+
+    def _places(self, inners: Iterable[bytes]) -> Counter[bytes]:
+        """At how many places each report is; one of two entries is at one of which `_count_misstated` sees both."""
+        each = self.campaign.entries
+        found = Counter(map(self._report, inners))
+        return Counter({report: -(-count // each) for report, count in found.items()})
 
     def _report(self, inner: bytes) -> bytes:
         """The id of the report in an inner envelope, or the envelope itself if nobody has sent it."""
@@ -180,9 +188,11 @@ class DeliveryAudit:
         """Batches whose header states other numbers than there are."""
         wrong = 0
         for header, body in self._batches.values():
-            entries = self._entries(body)
-            wrong += (header.count, header.devices) != (len(entries), len(self._without_dummies(entries)))
+            entries, each = self._entries(body), self.campaign.entries
+            of_devices = self._without_dummies(entries)
+            wrong += (header.count, each * header.devices) != (len(entries), len(of_devices))
             wrong += len(set(entries)) != len(entries)
+            wrong += set(Counter(map(self._report, of_devices)).values()) > {each}
         return wrong
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
@@ -211,7 +221,7 @@ class DeliveryAudit:
             if key is not None:
                 tags = store.tags(id, [round.number])
                 for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
-                    yield key.open(sealed, tag)[_KEY + _SLOT :]
+                    yield from split(key.open(sealed, tag)[_KEY + _SLOT :], self.campaign.entries)
 
     def _stored_reports(self, store: ShufflerStore, reports: Iterable[bytes]) -> set[bytes]:
         """The reports that the store knows: asked as retries that count nowhere, which change nothing."""

@@ -14,7 +14,7 @@ import numpy as np
 from dovetail.collect.simulate.deployment import Deployment
 from dovetail.collect.simulate.real_time_devices import RealTimeResult, report_in_real_time
 from dovetail.collect.simulate.simulation import RoundResult
-from dovetail.collect.simulate.throwaway_campaign import COMMUTE
+from dovetail.collect.simulate.throwaway_campaign import COMMUTE, among_people
 from dovetail.core.errors import OutputError
 from dovetail.report.number_format import upward
 
@@ -38,9 +38,10 @@ class DemoResult:
         return sum(result.n for result in self.results)
 
 
-def prepare_demo(folder: Path, *, devices: int, rounds: int) -> Deployment:
+def prepare_demo(folder: Path, *, devices: int, rounds: int, trust: str = "local") -> Deployment:
     """The files of a demo. A round ends when every device has been heard, so that no clock decides what counts."""
-    document = COMMUTE | {
+    asked = among_people(people=devices, rounds=rounds) if trust == "users" else COMMUTE
+    document = asked | {
         "rounds": {"schedule": "manual", "count": rounds},
         "batch": {"minimum": devices, "close_at": devices},
     }

@@ -76,6 +76,7 @@ class SimulatedDevices:
                 transport=self.dying(transport, "device"),
                 clock=clock,
                 words=self.words,
+                trust="users" if self.world.campaign.sent else None,
             )
         return self._alive[number]
 

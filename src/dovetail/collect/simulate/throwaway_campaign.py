@@ -12,11 +12,13 @@ from typing import Any, Self
 
 import tomlkit
 
+from dovetail.account.closed_form.user_dummies import user_dummies_for
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.core.checks import whole
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign, draft, sign
 from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.wire.sent_dummies import Unrandomized
 
 START = datetime(2030, 1, 1, tzinfo=UTC)  # of the first round under a frozen clock
 PERIOD = 3600.0  # seconds, of a simulated round
@@ -43,6 +45,20 @@ APPLIANCE: dict[str, Any] = {
     "precision": {"beta": 0.5, "rho": 0.9},
 }  # fmt: skip
 """The fleet of RASE's evaluation: Algorithm 3 with the paper's range, precision and budget."""
+
+
+def among_people(*, people: int, rounds: int) -> dict[str, Any]:
+    """The same question with answers as they are, among dummies of people: epsilon 1 a batch, 9 in 10 honest."""
+    honest = people * 9 // 10
+    batches_delta = COMMUTE["promise"]["delta"] / rounds
+    sent = user_dummies_for(k=COMMUTE["randomizer"]["k"], epsilon=1.0, delta=batches_delta, honest=max(1, honest))
+    asked = COMMUTE["randomizer"]
+    return COMMUTE | {
+        "randomizer": {"name": Unrandomized.name, "k": asked["k"], "categories": asked["categories"]},
+        "batch": {"minimum": people},
+        "promise": {**COMMUTE["promise"], "trust": "users", "assumed_honest": honest},
+        "dummies": {"epsilon": 1.0, "delta": batches_delta, "rate": sent.rate},
+    }
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,8 @@ def schedule(count: int, *, period: float = PERIOD, grace: float = 0.0, start: d
 
 def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
     rounds = document.get("rounds") or schedule(10)
-    budget = float(Fraction(repr(document["randomizer"]["epsilon"])) * rounds["count"])
+    priced = document["dummies" if document["randomizer"]["name"] == Unrandomized.name else "randomizer"]
+    budget = float(Fraction(repr(priced["epsilon"])) * rounds["count"])
     return {
         "shuffle": {"shuffler": "uniform"},
         **document,

@@ -11,15 +11,24 @@ from dovetail.core.errors import DataError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.core.stages import Encoded, Randomizer, Reports, Valid
 from dovetail_protocol.mechanism import Mechanism
+from dovetail_protocol.wire.sent_dummies import Unrandomized
+
+_OPEN = 700.0  # nats: next to no lies, where only the form of reports matters
 
 
 def from_device(mechanism: Mechanism) -> Randomizer:
     """The analyst's randomizer of a device's mechanism: the same parameters and the same law.
 
+    Of answers that are sent as they are it has the form alone: symbols, the blank among them, and their counts.
+
     >>> from dovetail_protocol.mechanisms import mechanism
     >>> from_device(mechanism("krr", k=3, epsilon=1.0)).channel().shape
     (3, 3)
     """
+    if isinstance(mechanism, Unrandomized):
+        krr: Any = RANDOMIZERS["krr"]
+        form: Randomizer = krr(k=mechanism.k + 1, epsilon=_OPEN)
+        return form
     kind: Any = RANDOMIZERS[mechanism.name]
     randomizer: Randomizer = kind(**{field.name: getattr(mechanism, field.name) for field in fields(kind)})
     return randomizer

@@ -101,15 +101,33 @@ class UserDummies:
         1e-11 (Bernstein).
         """
         trusted = whole("honest", honest, least=1, most=whole("n", n, least=1))
-        mean, slack = trusted * self.rate, 27.0 / 3.0
-        reach = slack + math.sqrt(slack**2 + 54.0 * trusted * self.rate * (1.0 - self.rate))
-        least, most = max(0, math.floor(mean - reach)), min(n, n - trusted + math.ceil(mean + reach))
+        fewest, often = self._dummies_of(trusted)
+        least, most = fewest, min(n, n - trusted + often)
         if not n + least <= size <= n + most:
             raise DataError(
                 f"a batch of {n:,} people has {n + least:,} to {n + most:,} messages with these dummies, got "
                 f"{size:,}: they send others, or none."
             )
         return n
+
+    def require_messages(self, size: int, *, honest: int) -> None:
+        """DataError where so many honest people would have sent more messages, whatever the others did not send.
+
+        They are refused wrongly with probability below 1e-11 (Bernstein).
+        """
+        trusted = whole("honest", honest, least=1)
+        least = trusted + self._dummies_of(trusted)[0]
+        if size < least:
+            raise DataError(
+                f"{trusted:,} honest people send {least:,} messages or more with these dummies, got {size:,}: fewer "
+                "of them follow the protocol."
+            )
+
+    def _dummies_of(self, honest: int) -> tuple[int, int]:
+        """Fewest and most dummies of so many honest people."""
+        mean, slack = honest * self.rate, 27.0 / 3.0
+        reach = slack + math.sqrt(slack**2 + 54.0 * honest * self.rate * (1.0 - self.rate))
+        return max(0, math.floor(mean - reach)), math.ceil(mean + reach)
 
     def _symbols(self, messages: ArrayLike) -> Batch:
         """`messages` as symbols; DataError for anything else."""

@@ -25,9 +25,10 @@ from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
 from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
-from dovetail.estimate.with_dummies import shares_of_counts
+from dovetail.estimate.with_dummies import shares_of_counts, shares_of_people
 from dovetail.pipeline.stream.time_windows import FleetRound, TimeWindow, time_window
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
@@ -41,10 +42,13 @@ def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
 
 
 def estimate_among_dummies(
-    randomizer: CampaignRandomizer, counted: GroupTally, dummies: Dummies, *, n: int
+    randomizer: CampaignRandomizer, counted: GroupTally, dummies: Dummies | UserDummies, *, n: int
 ) -> Estimate:
-    """Shares of the symbols of n people, whose tally holds the shuffler's dummies: their mean is subtracted."""
+    """Shares of the symbols of n people, whose tally holds dummies, and blanks: the dummies' mean is subtracted."""
     assert isinstance(randomizer, FrequencyRandomizer)
+    if isinstance(dummies, UserDummies):
+        messages = estimator_tally(randomizer, counted).counts[: dummies.k]
+        return shares_of_people(dummies, messages - n * dummies.rate / dummies.k, n=n)
     counts = estimator_tally(randomizer, counted).counts - dummies.reach
     return shares_of_counts(dummies, counts.astype(np.float64), n=n, randomizer=randomizer)
 
@@ -66,8 +70,8 @@ class RoundEstimates:
         Valid reports that an estimate must rest on: the campaign's, which the shuffler could not check for validity.
     placed : dict
         Estimates of public groups that come from places in a released order, not from tallies.
-    dummies : Dummies, optional
-        What the shuffler added, and of how many `people` the other reports are.
+    dummies : Dummies or UserDummies, optional
+        What the shuffler added or the people sent, and how many `people` they are.
     """
 
     t: int
@@ -76,7 +80,7 @@ class RoundEstimates:
     tallies: tuple[GroupTally, ...]
     minimum: int
     placed: dict[str, Estimate] = field(default_factory=dict)
-    dummies: Dummies | None = None
+    dummies: Dummies | UserDummies | None = None
     people: int = 0
 
     @property

@@ -9,6 +9,7 @@ from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
+from dovetail_protocol.budget import cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
 
 
@@ -22,14 +23,21 @@ class GuaranteeSentence(NamedTuple):
 
 def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     """What is promised, and what is not."""
-    parts = [_report(found), _rounds(campaign, found), *_batch(found), _together(found)]
+    parts = [_report(campaign, found), _rounds(campaign, found), *_batch(found), _together(found)]
     if campaign.order_private:
         parts.append(_order(found))
     return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_open(campaign)]
 
 
-def _report(found: CampaignGuarantees) -> GuaranteeSentence:
+def _report(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
+    if campaign.sent is not None:
+        return GuaranteeSentence(
+            "One report",
+            f"ε = {upward(epsilon)}",
+            "No promise: the answer is sent as it is, and only the dummies of other people hide it. The trust is in "
+            "them, and in a shuffler that tells nobody whose message is whose.",
+        )
     return GuaranteeSentence(
         "One report",
         f"ε = {upward(epsilon)}",
@@ -44,11 +52,18 @@ def _rounds(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
         f"ε ≤ {upward(campaign.promise.device_budget)}",
         "At that its software stops, whatever became of its reports, or earlier where whoever runs it has said so. "
         "That is its own count: one that is reset or installed anew has no memory and begins again. "
-        f"{_spent(found)}",
+        f"{_spent(campaign, found)}",
     )
 
 
-def _spent(found: CampaignGuarantees) -> str:
+def _spent(campaign: Campaign, found: CampaignGuarantees) -> str:
+    if campaign.sent is not None and found.rounds:
+        spent = decimal_at_least(cost(found.most_reports, campaign.charged))
+        return (
+            f"It counts the promises of batches, which rest on other people. Spent so far: ε = {upward(spent)}, in "
+            f"{_count(found.rounds, 'batch', 'batches')} with at most {_count(found.most_reports, 'report')} of one "
+            "device."
+        )
     if found.rounds == 0:
         return "Nothing of it is spent in a released batch so far."
     return (
@@ -86,6 +101,15 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
             f"{upward(central.delta)}, if the shuffler adds them once and as specified and keeps their numbers "
             f"and its randomness secret.{notes}",
         )
+    if central.trust == "users":
+        return GuaranteeSentence(
+            f"{name} (round {released.t:,})",
+            f"ε = {upward(central.epsilon)}",
+            f"People add the noise: dummies among {hidden}, {central.honest_n:,} of them assumed honest. Whoever "
+            f"sees the batch shifts the odds about one person by a factor of at most {odds(central.epsilon)}, with "
+            f"slack δ = {upward(central.delta)}, if so many follow the protocol and the shuffler tells nobody whose "
+            f"entries are whose.{notes}",
+        )
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",
@@ -110,7 +134,7 @@ def _together(found: CampaignGuarantees) -> GuaranteeSentence:
         f"ε = {upward(both.epsilon)}",
         f"For a person in at most {_count(found.most_reports, 'batch', 'batches')}, the weakest so far, with slack "
         f"δ = {upward(both.delta)} in total; whether somebody takes part must not depend on the values."
-        + (" It rests on the shuffler's dummies." if _by_the_shuffler(both) else ""),
+        + _rests_on(both),
     )
 
 
@@ -134,6 +158,12 @@ def _order(found: CampaignGuarantees) -> GuaranteeSentence:
 
 def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
+    if campaign.sent is not None:
+        return GuaranteeSentence(
+            "If shuffler and analyzer collude",
+            f"ε = {upward(epsilon)}",
+            "They read the answer of every device: nothing is randomized, and there is no local promise.",
+        )
     return GuaranteeSentence(
         "If shuffler and analyzer collude",
         f"ε = {upward(epsilon)}",
@@ -170,19 +200,30 @@ def _open(campaign: Campaign) -> list[GuaranteeSentence]:
     ]
 
 
+_IF = {
+    "shuffler": ", if the shuffler adds its dummies and keeps them secret",
+    "users": ", if enough other people send their dummies and the shuffler keeps to itself whose they are",
+}
+
+
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _by_the_shuffler(guarantee: object) -> bool:
-    """Whether a guarantee rests on noise that the shuffler is trusted with."""
-    return isinstance(guarantee, CentralDP) and guarantee.trust == "shuffler"
+def _trust(guarantee: object) -> str:
+    """Whose noise a guarantee rests on."""
+    return guarantee.trust if isinstance(guarantee, CentralDP) else "local"
+
+
+def _rests_on(guarantee: object) -> str:
+    known = {"shuffler": " It rests on the shuffler's dummies.", "users": " It rests on the dummies of other people."}
+    return known.get(_trust(guarantee), "")
 
 
 def summarize(found: CampaignGuarantees) -> str:
     """The promise to quote of batches there are, in one line."""
     both = found.composed
     if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):
-        trusted = ", if the shuffler adds its dummies and keeps them secret" if _by_the_shuffler(both) else ""
+        trusted = _IF.get(_trust(both), "")
         return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}{trusted}"
     return f"ε = {upward(found.all_local)} for all reports of one device"

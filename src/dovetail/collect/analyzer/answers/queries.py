@@ -16,6 +16,7 @@ from dovetail.collect.campaign.guarantees import (
     batch_guarantee,
     campaign_guarantees,
 )
+from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
@@ -152,7 +153,7 @@ class CampaignAnswers:
             "version": campaign.version,
             "question": campaign.question,
             "randomizer": campaign.mechanism.name,
-            "epsilon": campaign.mechanism.epsilon,
+            "epsilon": to_jsonable(campaign.mechanism.epsilon),
             "trust": campaign.promise.trust,
             "categories": list(campaign.categories),
             "groups": list(campaign.groups),
@@ -169,11 +170,11 @@ class CampaignAnswers:
         return {
             **self.heading(),
             "local": to_jsonable(found.local),
-            "colluding": found.local.epsilon,
+            "colluding": to_jsonable(found.local.epsilon),
             "authentication": self.campaign.promise.authentication,
             "rounds": found.rounds,
             "most_reports_of_a_device": found.most_reports,
-            "local_of_all_rounds": found.all_local,
+            "local_of_all_rounds": to_jsonable(found.all_local),
             "device_budget": self.campaign.promise.device_budget,
             "weakest": found.weakest and _guarantee_document(found.weakest),
             "latest": found.latest and _guarantee_document(found.latest),
@@ -210,7 +211,7 @@ class CampaignAnswers:
             )
             self._rounds[batch.id] = RoundEstimates(
                 batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed,
-                dummies=added_dummies(self.campaign), people=batch.n,
+                dummies=added_dummies(self.campaign) or people_dummies(self.campaign), people=batch.n,
             )  # fmt: skip
         return self._rounds[batch.id]
 

@@ -20,6 +20,7 @@ from dovetail.report.charts.axes import TickFormat
 from dovetail.report.charts.row_charts import IntervalRow, interval_chart
 from dovetail.report.charts.time_series import TimePoint, time_series_chart
 from dovetail.report.number_format import Unit, percent, upward
+from dovetail_protocol.campaign import Campaign
 
 MOST_ROUNDS = 60  # that are drawn and listed: the latest
 MOST_BARS = 24
@@ -63,7 +64,7 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
     documents = [answers.document(each) for each in answers.rounds()[-MOST_ROUNDS:]]
     badges = (
         f"{campaign.id}, version {campaign.version}",
-        f"{campaign.mechanism.name.replace('_', ' ')}, ε = {upward(campaign.mechanism.epsilon)}",
+        _mechanism(campaign),
         f"shuffler: {campaign.shuffle.shuffler.replace('_', ' ')}",
         f"batches of at least {campaign.batch.minimum:,}",
     )
@@ -77,6 +78,12 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
         rows=tuple(_row(batch) for batch in reversed(status["batches"][-MOST_ROUNDS:])),
         note=_note(status["batches"]),
     )
+
+
+def _mechanism(campaign: Campaign) -> str:
+    if campaign.sent is not None:
+        return f"answers as they are among dummies of people, ε = {upward(campaign.sent.epsilon)} a batch"
+    return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {upward(campaign.mechanism.epsilon)}"
 
 
 def _note(batches: Sequence[Document]) -> str:

@@ -49,5 +49,7 @@ class BatchDummies:
         return seal_inner(self.campaign, self.round, plain(self.campaign, report))
 
     def stated(self, people: int) -> dict[str, Any]:
-        """What the signed header says of them."""
+        """What the signed header says of them, and of dummies that people have sent."""
+        if self.campaign.sent is not None:
+            return {"people": people}
         return {} if self.law is None else {"people": people, "dummies": law_of(self.law)}

@@ -21,6 +21,7 @@ from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import Shuffler
+from dovetail_protocol.wire.message import split
 
 Places = NDArray[np.int64]  # (n,)
 Tags = Sequence[tuple[int, bytes]]  # (round, tag)
@@ -109,24 +110,25 @@ def build_batch(
     rounds : all rounds whose reports may be in it, merged ones included.
     id : of the batch, new; after an error the store may hold a part of it, which is to be abandoned.
     """
-    campaign, tags = version.campaign, closed.tags()
+    campaign, messages = version.campaign, closed.tags()
+    tags = [tag for tag in messages for _ in range(campaign.entries)]  # of each entry, which has a place of its own
     dummies = BatchDummies.draw(campaign, closed.round.number, rng)
     everything = len(tags) + dummies.size
     released = (
         uniform_order(everything, rng) if shuffler is None else order_by_slot(closed.slots(tags), shuffler, rng)
     )
-    n = released.order.size - dummies.size
+    n = (released.order.size - dummies.size) // campaign.entries
     batch = OutgoingBatch(id, campaign.id, (closed.round.number,), n, b"", "building")
     if n < campaign.batch.minimum or not closed.store.begin_batch(batch):
         return None
-    if closed.now().count != len(tags):  # another replica has merged more reports into it since we read the tags
+    if closed.now().count != len(messages):  # another replica has merged more reports into it since we read the tags
         closed.store.abandon_batch(id)
         return None
     digest = sha256()
     for number, body in enumerate(_parts(closed, tags, released, dummies)):
         digest.update(body)
         closed.store.add_part(id, number, body)
-    dropped = {"superseded": closed.round.superseded, "same slot": len(tags) - n}
+    dropped = {"superseded": closed.round.superseded, "same slot": len(messages) - n}
     some = {reason: count for reason, count in dropped.items() if count}
     header = Header(
         campaign.id, campaign.digest.hex(), id, rounds, released.order.size, digest.hexdigest(), some,
@@ -137,7 +139,7 @@ def build_batch(
 
 def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: BatchDummies) -> Iterator[bytes]:
     """The body in released order, in parts of about `_PART` bytes."""
-    place, size = 0, 0
+    place, size, each = 0, 0, dummies.campaign.entries
     part = list[bytes]()
     for start in range(0, released.order.size, _CHUNK):
         chosen = released.order[start : start + _CHUNK].tolist()
@@ -146,6 +148,7 @@ def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: Ba
             if report < len(tags):
                 packed = next(sealed)
                 entry = packed[_KEY + _SLOT :]
+                entry = split(entry, each)[report % each]
             else:
                 entry = dummies.seal(report - len(tags))
             if released.slots is not None:
