@@ -20,6 +20,8 @@ from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta, honest_people
 from dovetail.plan.with_dummies import Trusting
 from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail_protocol.symbols import size
+from dovetail_protocol.wire.message import planned_bytes
 from dovetail_protocol.wire.sent_dummies import CAP
 
 
@@ -49,6 +51,11 @@ class UserDummiesPlan(Trusting):
     def messages(self) -> float:
         """Of one person, on average; the cap is two."""
         return 1.0 + self.dummies.rate
+
+    @property
+    def message_bytes(self) -> int:
+        """Of what a person's device sends the shuffler, whatever it says: both entries, one of them perhaps blank."""
+        return planned_bytes(size(self.dummies.k + 1), entries=CAP)
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

@@ -65,8 +65,7 @@ def _by_users(wanted: dict[str, Any]) -> tuple[Any, str, dict[str, str]]:
         f"{plan.n:,} send, epsilon is {upward(every)}",
         "of a count": f"standard deviation {plan.dummies.variance(plan.n) ** 0.5:.3g}, whatever the count",
         "messages": f"1 a person, and a dummy with probability {rate}: at most 2, {upward(plan.messages)} on average",
-        "bytes": f"{plan.message_bytes:,} a message, {plan.messages * plan.message_bytes:,.0f} a person on average, "
-        "sealed for the service",
+        "bytes": f"{plan.message_bytes:,} a person, sealed for the service: room for both, filled or not",
     }
     return plan, f"Plan for {plan.n:,} people, who add the noise together", rows
 

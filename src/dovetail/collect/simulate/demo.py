@@ -103,4 +103,6 @@ def _guarantee(document: Any) -> str:
             f"ε = {upward(one)} for one report, ε = {upward(document['local_of_all_rounds'])} for all {rounds} rounds"
         )
     both = f"(ε, δ) = ({upward(together['epsilon'])}, {upward(together['delta'])})"
+    if document["trust"] == "users":
+        return f"{both} for all {rounds} rounds, among the dummies of other people; ε = ∞ if the servers collude"
     return f"{both} for all {rounds} rounds after shuffling; ε = {upward(one)} for one report, whoever colludes"
