@@ -158,18 +158,13 @@ def _order(found: CampaignGuarantees) -> GuaranteeSentence:
 
 def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
-    if campaign.sent is not None:
-        return GuaranteeSentence(
-            "If shuffler and analyzer collude",
-            f"ε = {upward(epsilon)}",
-            "They read the answer of every device: nothing is randomized, and there is no local promise.",
-        )
-    return GuaranteeSentence(
-        "If shuffler and analyzer collude",
-        f"ε = {upward(epsilon)}",
+    words = (
         f"They can undo the shuffle. What remains is the promise for single reports: ε = {upward(epsilon)} each, and "
-        f"ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it remembers.",
+        f"ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it remembers."
     )
+    if campaign.sent is not None:
+        words = "They read the answer of every device: nothing is randomized, and there is no local promise."
+    return GuaranteeSentence("If shuffler and analyzer collude", f"ε = {upward(epsilon)}", words)
 
 
 def _shortfalls(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
