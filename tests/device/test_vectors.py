@@ -15,11 +15,12 @@ from tests.device.campaigns import campaign
 
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import SUITES, OpeningKey, SigningKey
-from dovetail_protocol.wire.message import inner_info, open_envelope, outer_info, plain, seal, wire_bytes
+from dovetail_protocol.wire.message import inner_info, open_envelope, outer_info, plain, seal, split, wire_bytes
 
 FOLDER = Path(__file__).parent / "vectors"
 PUBLISHED = json.loads((FOLDER / "hpke.json").read_text())
 OURS = json.loads((FOLDER / "messages.json").read_text())
+PAIRS = json.loads((FOLDER / "pairs.json").read_text())
 MESSAGES = [(entry, message) for entry in OURS for message in entry["messages"]]
 PEER = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM)
 HEAD = 41
@@ -140,6 +141,20 @@ def test_the_other_implementation_opens_the_message_vectors(entry: dict[str, Any
     outer = opened_by_peer(bytes.fromhex(entry["secrets"]["shuffler"]), wire[HEAD:], outer_bound)
     assert outer[112:] == inner
     assert opened_by_peer(bytes.fromhex(entry["secrets"]["analyzer"]), inner, inner_bound) == plaintext
+
+
+@pytest.mark.parametrize("message", PAIRS["messages"], ids=["dummy", "blank"])
+def test_a_message_of_two_entries_opens_as_its_vector_says(message: dict[str, Any]) -> None:
+    found, secrets = Campaign.parse(PAIRS["campaign"].encode()), PAIRS["secrets"]
+    wire, inner, plaintext, info = unhex(message, "wire", "inner", "inner_plaintext", "inner_info")
+    opener = OpeningKey("x25519", bytes.fromhex(secrets["shuffler"])).opener()
+    assert len(wire) == wire_bytes(found) and open_envelope(found, wire, opener).inner == inner
+    opened = [
+        opened_by_peer(bytes.fromhex(secrets["analyzer"]), entry, info) or b""
+        for entry in split(inner, found.entries)
+    ]
+    assert b"".join(opened) == plaintext and info == inner_info(found, message["round"])
+    assert [found.mechanism.decode(entry[3:]) for entry in opened] == message["symbols"]
 
 
 def test_the_layout_is_the_documented_one() -> None:
