@@ -149,10 +149,8 @@ def test_a_message_of_two_entries_opens_as_its_vector_says(message: dict[str, An
     wire, inner, plaintext, info = unhex(message, "wire", "inner", "inner_plaintext", "inner_info")
     opener = OpeningKey("x25519", bytes.fromhex(secrets["shuffler"])).opener()
     assert len(wire) == wire_bytes(found) and open_envelope(found, wire, opener).inner == inner
-    opened = [
-        opened_by_peer(bytes.fromhex(secrets["analyzer"]), entry, info) or b""
-        for entry in split(inner, found.entries)
-    ]
+    secret, entries = bytes.fromhex(secrets["analyzer"]), split(inner, found.entries)
+    opened = [opened_by_peer(secret, entry, info) or b"" for entry in entries]
     assert b"".join(opened) == plaintext and info == inner_info(found, message["round"])
     assert [found.mechanism.decode(entry[3:]) for entry in opened] == message["symbols"]
 
