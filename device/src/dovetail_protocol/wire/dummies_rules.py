@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dovetail_protocol.errors import ConfigError
 from dovetail_protocol.toml_section import Section
-from dovetail_protocol.wire.sent_dummies import SentDummies, Unrandomized
+from dovetail_protocol.wire.sent_dummies import SCALE, SentDummies, Unrandomized
 
 TRUSTS = ("local", "shuffler", "users")
 
@@ -51,9 +51,16 @@ def read_dummies(section: Section, trust: str) -> tuple[DummiesRule | None, Sent
         return None, None
     epsilon, delta = section.positive("epsilon"), section.probability("delta")
     added = DummiesRule(epsilon, delta, section.whole("reach", least=1)) if trust == "shuffler" else None
-    sent = SentRule(epsilon, delta, section.positive("rate")) if trust == "users" else None
+    sent = SentRule(epsilon, delta, _rate(section.positive("rate"))) if trust == "users" else None
     section.finish()
     return added, sent
+
+
+def _rate(given: float) -> float:
+    """A rate that devices can draw by as it is written."""
+    if not (given <= 1.0 and (given * SCALE).is_integer()):
+        raise ConfigError(f"`dummies.rate` must be above 0 and at most 1, and a multiple of 2^-32, got {given!r}.")
+    return given
 
 
 def unrandomized(name: str, trust: str) -> bool:

@@ -39,7 +39,7 @@ def _what_is_wrong(rule: SentRule, k: int, honest: int) -> str:
     try:
         sent = UserDummies(k, rule.rate)
         if UserDummiesLaw(k, honest, sent.rate).epsilon(rule.delta) <= rule.epsilon * (1.0 + SLIP):
-            return "" if sent.rate == rule.rate else f"`rate` must be a multiple of 2^-32, got {rule.rate!r}."
+            return ""
         least = user_dummies_for(k=k, epsilon=rule.epsilon, delta=rule.delta, honest=honest).rate
     except ParameterError as error:
         return str(error)
