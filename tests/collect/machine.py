@@ -106,8 +106,15 @@ def _life(round: RoundRecord) -> tuple[int, str]:
 class Collection(RuleBasedStateMachine):
     """One collection, first report to last batch; `stores` makes two new ones, and `small` leaves one rule only."""
 
-    def __init__(self, stores: Callable[[], tuple[str, str]], small: str | None = None, trust: str = "local") -> None:
+    def __init__(
+        self,
+        stores: Callable[[], tuple[str, str]],
+        small: str | None = None,
+        trust: str = "local",
+        parts: int | None = None,
+    ) -> None:
         super().__init__()
+        self._parts = parts
         self._stores, self._small, self._trust = stores, small, trust
         self._fuses: dict[Role, int] = {}  # points that a role passes before it dies
         self._fates: dict[Role, MessageFate] = {}  # of the next message
@@ -122,7 +129,12 @@ class Collection(RuleBasedStateMachine):
     def begin(self, small: str, late: str, by: str, reports: int) -> None:
         self.world = world(self._small or small, late, by, reports, self._trust)
         self.simulation = Simulation(
-            self.world, dies=self._dies, fate=self._fate, stores=self._stores(), rng=simulation(1)
+            self.world,
+            dies=self._dies,
+            fate=self._fate,
+            stores=self._stores(),
+            part_reports=self._parts,
+            rng=simulation(1),
         )
         self.network, self.clock = self.simulation.network, self.simulation.clock
         self.fleet = replace(SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1)), words=Seeded())
@@ -318,8 +330,9 @@ def run(
     steps: int = 30,
     small: str | None = None,
     trust: str = "local",
+    parts: int | None = None,
 ) -> None:
-    """The machine on these stores; the same examples every time."""
+    """The machine on these stores; the same examples every time. Batches of more than `parts` reports go in parts."""
     wanted = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -330,7 +343,7 @@ def run(
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(lambda: Collection(stores, small, trust), settings=wanted)  # type: ignore[arg-type]
+    run_state_machine_as_test(lambda: Collection(stores, small, trust, parts), settings=wanted)  # type: ignore[arg-type]
 
 
 def in_memory() -> tuple[str, str]:

@@ -121,6 +121,15 @@ def test_the_guide_leads_to_estimates_over_mqtt(
     assert Path("mqtt.session").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.exhaust
+def test_the_guide_leads_to_estimates_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, additions = guide("parts", {})
+    assert set(additions) == {"shuffler.toml"} and "part_reports = 50000" in text
+    walk(text, {name: block.replace("50000", "5") for name, block in additions.items()})
+    check_estimates()
+
+
 def test_every_command_that_the_guide_names_exists() -> None:
     named = set(
         re.findall(r"dovetail (collect [\w-]+(?: add| revoke| list| keys| campaign| finish)?)", GUIDE.read_text())

@@ -6,12 +6,22 @@
     body  = entries of one length: [roster slot 4, if order private] | sealed to the analyzer( inner )
 
 The signature covers the header, which holds the SHA-256 of the body. Nobody's key, address or time is in it.
+
+A large batch goes in parts, each of which is sent by itself, as often as it takes::
+
+    manifest = "DVTB" | version 2 | header length 4 | header (JSON) | signature 64 | list
+    list     = for each part: number of entries 4 | SHA-256 32
+
+The list is the body of the manifest, and the header holds its SHA-256: one signature covers every byte of the batch.
+Who does not know version 2 refuses it by its version, before anything else.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Self
 
 from dovetail_protocol.campaign import Campaign
@@ -20,10 +30,16 @@ from dovetail_protocol.wire.message import Rejected, inner_bytes
 from dovetail_protocol.wire.sent_dummies import CAP
 
 VERSION = 1
+IN_PARTS = 2  # version of a manifest
 MAGIC = b"DVTB"
 PREFIX = len(MAGIC) + 1 + 4
 SIGNATURE = 64
 MOST_HEADER = 1 << 20
+MOST_PARTS = 10**5
+MOST_PART = 1 << 26  # bytes of one part, which either side may hold in memory
+LISTED = 36  # bytes of a part in the list
+MOST_MANIFEST = PREFIX + MOST_HEADER + SIGNATURE + LISTED * MOST_PARTS
+_COUNT = 4
 _DOMAIN = b"dovetail batch v1\0"
 
 
@@ -35,6 +51,7 @@ class Header:
     people : where there are dummies: distinct devices. Where people send them that is half of the entries.
     dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
         and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
+    parts : how many there are, where the batch goes in parts.
     """
 
     campaign: str  # id
@@ -42,10 +59,11 @@ class Header:
     batch: str  # hex, 32 characters
     rounds: tuple[int, ...]
     count: int  # entries, from as many distinct devices where there are no dummies
-    sha256: str  # of the body, hex
+    sha256: str  # of the body, or of the list of its parts, hex
     dropped: dict[str, int]
     people: int | None = None
     dummies: tuple[int, int, int] | None = None
+    parts: int | None = None
 
     @property
     def devices(self) -> int:
@@ -56,7 +74,8 @@ class Header:
         """Everything before the body."""
         said = {name: value for name, value in asdict(self).items() if value is not None}
         text = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-        head = MAGIC + bytes([VERSION]) + len(text).to_bytes(4, "big") + text
+        version = VERSION if self.parts is None else IN_PARTS
+        head = MAGIC + bytes([version]) + len(text).to_bytes(4, "big") + text
         return head + key.sign(_DOMAIN + head)
 
     @classmethod
@@ -76,7 +95,7 @@ class Header:
             header = cls(**{**found, "rounds": tuple(found["rounds"]), "dummies": law})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Rejected("malformed", "the header of the batch cannot be read.") from None
-        if not header._sound():
+        if not header._sound() or head[4] != (VERSION if header.parts is None else IN_PARTS):
             raise Rejected("malformed", "the header of the batch holds something else than it should.")
         return header
 
@@ -92,6 +111,7 @@ class Header:
             and isinstance(self.dropped, dict)
             and all(_whole(number, 0) for number in self.dropped.values())
             and self._sound_dummies()
+            and (self.parts is None or (_whole(self.parts, 1) and self.parts <= MOST_PARTS))
         )
 
     def _sound_dummies(self) -> bool:
@@ -111,12 +131,47 @@ def _whole(number: object, least: int) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and least <= number < 1 << 53
 
 
-def head_bytes(prefix: bytes) -> int:
-    """Length of everything before the body, from its first `PREFIX` bytes."""
+@dataclass(frozen=True)
+class Part:
+    """One part of a large batch: how many entries it holds, and the SHA-256 of its bytes."""
+
+    count: int
+    sha256: bytes
+
+    @classmethod
+    def of(cls, body: bytes, entry: int) -> Self:
+        """The part that these bytes are, of entries of this length."""
+        return cls(len(body) // entry, sha256(body).digest())
+
+
+def list_parts(parts: Sequence[Part]) -> bytes:
+    """The body of a manifest."""
+    return b"".join(part.count.to_bytes(_COUNT, "big") + part.sha256 for part in parts)
+
+
+def read_parts(header: Header, listed: bytes) -> tuple[Part, ...]:
+    """The parts of a batch by the body of its manifest; Rejected unless it is what the signed header says."""
+    if header.parts is None or sha256(listed).hexdigest() != header.sha256:
+        raise Rejected("signature", "the list of parts is not the one that the shuffler signed.")
+    rows = [listed[start : start + LISTED] for start in range(0, len(listed), LISTED)]
+    parts = tuple(Part(int.from_bytes(row[:_COUNT]), row[_COUNT:]) for row in rows)
+    sound = all(part.count > 0 and len(part.sha256) == LISTED - _COUNT for part in parts)
+    if not sound or len(parts) != header.parts or sum(part.count for part in parts) != header.count:
+        raise Rejected("malformed", "the parts of the batch do not add up to it.")
+    return parts
+
+
+def version_of(wire: bytes) -> int:
+    """The version of a batch or manifest, by its beginning; 0 for anything else."""
+    return wire[4] if len(wire) >= PREFIX and wire[:4] == MAGIC else 0
+
+
+def head_bytes(prefix: bytes, version: int = VERSION) -> int:
+    """Length of everything before the body, from its first `PREFIX` bytes, where this version is asked for."""
     if len(prefix) < PREFIX or prefix[:4] != MAGIC:
         raise Rejected("malformed", "this is not a batch: it does not begin as one.")
-    if prefix[4] != VERSION:
-        raise Rejected("version", f"batches of version {prefix[4]} are not understood, only {VERSION}.")
+    if prefix[4] != version:
+        raise Rejected("version", f"batches of version {prefix[4]} are not understood here, only {version}.")
     length = int.from_bytes(prefix[5:9], "big")
     if length > MOST_HEADER:
         raise Rejected("malformed", "the header of the batch is too long.")

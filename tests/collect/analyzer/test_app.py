@@ -45,6 +45,9 @@ class Client:
     def post(self, path: str, **more: Any) -> httpx.Response:
         return asyncio.run(self._ask("POST", path, **more))
 
+    def put(self, path: str, **more: Any) -> httpx.Response:
+        return asyncio.run(self._ask("PUT", path, **more))
+
     async def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         async with httpx.AsyncClient(transport=self._transport, base_url="http://analyzer") as client:
             return await client.request(method, path, **more)

@@ -73,6 +73,66 @@ def test_a_batch_is_streamed_to_the_place_where_batches_go():
     assert seen == [("/v1/batches", "chunked", b"headonetwo")]
 
 
+def answering(*answers):
+    """A transport to an analyzer that says this, request by request; what it was asked."""
+    seen, left = [], list(answers)
+
+    def handle(request):
+        seen.append((request.method, request.url.path, request.read()))
+        return left.pop(0)
+
+    client = httpx.Client(transport=httpx.MockTransport(handle))
+    return HttpAnalyzerTransport("http://analyzer/", client), seen
+
+
+def test_a_batch_in_parts_is_put_by_its_manifest_and_then_part_by_part():
+    told = {"batch": "abcd", "state": "incomplete", "missing": [1, 4]}
+    kept = {"batch": "abcd", "part": 4, "state": "kept"}
+    transport, seen = answering(*(httpx.Response(200, json=each) for each in (told, kept)))
+    assert transport.offer("abcd", b"manifest") == [1, 4]
+    transport.send_part("abcd", 4, b"body")
+    assert seen == [("PUT", "/v1/batches/abcd", b"manifest"), ("PUT", "/v1/batches/abcd/parts/4", b"body")]
+
+
+def test_an_analyzer_that_has_counted_a_batch_lacks_no_part():
+    transport, _ = answering(httpx.Response(200, json={"batch": "abcd", "state": "counted"}))
+    assert transport.offer("abcd", b"manifest") == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"batch": "abcd", "state": "incomplete", "missing": []},
+        {"batch": "abcd", "state": "incomplete", "missing": [-1]},
+        {"batch": "abcd", "state": "incomplete", "missing": [True]},
+        {"batch": "abcd", "state": "incomplete", "missing": "all"},
+        {"batch": "abcd", "state": "incomplete"},
+        {"batch": "other", "state": "incomplete", "missing": [1]},
+        {"batch": "other", "state": "counted"},
+        [],
+        None,
+    ],
+)
+def test_whatever_else_is_said_of_parts_delivers_nothing(document):
+    for ask in (lambda t: t.offer("abcd", b"manifest"), lambda t: t.send_part("abcd", 1, b"body")):
+        transport, _ = answering(httpx.Response(200, json=document))
+        with pytest.raises(NotDelivered) as found:
+            ask(transport)
+        assert not found.value.refused
+
+
+@pytest.mark.parametrize("kind", ["not_found", "method"])
+def test_an_analyzer_that_knows_no_parts_is_told_from_one_that_waits_for_none(kind):
+    document = {"type": f"urn:dovetail:problem:{kind}", "status": STATUS[kind], "detail": ""}
+    transport, _ = answering(*[httpx.Response(STATUS[kind], json=document)] * 2)
+    with pytest.raises(NotDelivered) as old:
+        transport.offer("abcd", b"manifest")
+    assert (old.value.status, old.value.kind, old.value.refused) == (400, "version", True)
+    with pytest.raises(NotDelivered) as gone:
+        transport.send_part("abcd", 1, b"body")
+    assert gone.value.refused == (kind == "method")
+
+
 def test_only_the_analyzers_own_word_is_a_refusal():
     def refused(answer):
         client = httpx.Client(transport=httpx.MockTransport(lambda _: answer))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.batch import IN_PARTS, PREFIX, Header, Part, entry_bytes, head_bytes, read_parts
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
@@ -120,13 +120,40 @@ class Batch:
 
 @dataclass
 class Analyzer:
-    """The other end: keeps batches by id, and fails, or refuses batches of `refused` rounds, when it is told to."""
+    """The other end: keeps batches by id, and fails, or refuses batches of `refused` rounds, when it is told to.
+
+    Of batches in parts it keeps what arrives until nothing is missing, and takes only `parts_left` more.
+    """
 
     campaign: Campaign
     batches: dict[str, Batch] = field(default_factory=dict)
     sent: int = 0
     failing: bool = False
     refused: set[int] = field(default_factory=set)
+    parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    put: list[tuple[str, int]] = field(default_factory=list)
+    parts_left: int = 1 << 30
+
+    def offer(self, batch: str, manifest: bytes) -> list[int]:
+        length = head_bytes(manifest[:PREFIX], IN_PARTS)
+        header = Header.read(manifest[:length], self.campaign.shuffler_signing)
+        listed, here = read_parts(header, manifest[length:]), self.parts.setdefault(batch, {})
+        size = entry_bytes(self.campaign)
+        assert all(Part.of(body, size) == listed[number] for number, body in here.items())
+        missing = [number for number in range(len(listed)) if number not in here]
+        if not missing:
+            body = b"".join(here[number] for number in range(len(listed)))
+            entries = tuple(body[start : start + size] for start in range(0, len(body), size))
+            self.sent += batch not in self.batches
+            self.batches[batch] = Batch(header, entries)
+        return missing
+
+    def send_part(self, batch: str, number: int, body: bytes) -> None:
+        if self.parts_left == 0:
+            raise NotDelivered(503, "unavailable")
+        self.parts_left -= 1
+        self.put.append((batch, number))
+        self.parts[batch][number] = body
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         self.sent += 1

@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord, CountedBatch, GroupTally
-from dovetail.core.errors import DataError
+from dovetail.core.errors import DataError, StorageError
 
 BATCH = BatchRecord("b1", "buses", "ab", (1, 2), count=7, n=5, counted_at=120.0, rejected={"content": 1, "seal": 1})
 TALLIES = (GroupTally("", 0, ()), GroupTally("north", 3, ((-4, 1), (0, 2))), GroupTally("south", 2, ((1 << 40, 2),)))
@@ -92,3 +92,28 @@ def test_what_was_counted_is_there_after_opening_again(lasting: str) -> None:
     again = open_analyzer_store(lasting)
     assert (again.batches("buses"), again.tallies("buses", "b1")) == ([BATCH], list(TALLIES))
     again.close()
+
+
+def test_parts_are_kept_by_their_place_until_the_batch_is_counted(analyzer: AnalyzerStore) -> None:
+    assert not analyzer.keep_part("b1", 0, b"nobody waits for it") and analyzer.manifest("b1") is None
+    assert analyzer.expect("b1", b"manifest", 119.0) and analyzer.expect("b1", b"manifest", 500.0)
+    assert not analyzer.expect("b1", b"another", 119.0)
+    assert analyzer.expect("b2", b"another", 300.0)
+    assert analyzer.keep_part("b1", 4, b"five") and analyzer.keep_part("b1", 1, b"two")
+    assert analyzer.keep_part("b1", 4, b"again") and analyzer.keep_part("b2", 1, b"of the other")
+    assert (analyzer.manifest("b1"), analyzer.arrived("b1"), analyzer.arrived("b2")) == (b"manifest", [1, 4], [1])
+    assert (analyzer.arrived_part("b1", 4), analyzer.arrived_part("b1", 1)) == (b"five", b"two")
+    with pytest.raises(StorageError, match="part 2 of the batch b1 is not here"):
+        analyzer.arrived_part("b1", 2)
+    assert analyzer.count(COUNTED)
+    assert (analyzer.manifest("b1"), analyzer.arrived("b1"), analyzer.arrived("b2")) == (None, [], [1])
+    assert not analyzer.keep_part("b1", 2, b"late")
+
+
+def test_parts_that_nobody_waits_for_any_more_are_forgotten(analyzer: AnalyzerStore) -> None:
+    for id, now in (("b1", 60.0), ("b2", 119.0), ("b3", 120.0)):
+        analyzer.expect(id, b"manifest", now)
+        analyzer.keep_part(id, 0, b"body")
+    assert analyzer.purge_parts(120.0) == 2 and analyzer.arrived("b2") == [] and analyzer.arrived("b3") == [0]
+    analyzer.forget_parts("b3")
+    assert analyzer.manifest("b3") is None and analyzer.purge_parts(1e9) == 0

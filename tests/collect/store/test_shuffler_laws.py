@@ -305,3 +305,26 @@ def test_what_was_stored_is_there_after_opening_again(lasting: str) -> None:
     assert (state(again, 1), list(again.parts("b1"))) == ("released", [b"first", b"second", b"third"])
     assert again.accept([report(0)]) == ["duplicate"]
     again.close()
+
+
+def test_tags_are_scanned_in_pages_of_one_round(store: ShufflerStore) -> None:
+    fill(store, range(7), round=1)
+    fill(store, range(3), round=2)
+    every, found = [tag for _, tag in store.tags(BUSES, [1])], list[bytes]()
+    while page := store.scan_tags(BUSES, 1, found[-1] if found else b"", 3):
+        assert len(page) <= 3
+        found += page
+    assert found == every == sorted(every) and store.scan_tags(BUSES, 9, b"", 3) == []
+
+
+def test_the_secret_of_a_batch_is_there_until_it_is_finished(store: ShufflerStore) -> None:
+    fill(store, [1])
+    store.begin_batch(replace(outgoing(1), secret=b"sealed"))
+    assert store.outgoing() == [replace(outgoing(1), secret=b"sealed")] and store.part_count("b1") == 0
+    store.add_part("b1", 0, b"first")
+    assert (store.part_count("b1"), store.part("b1", 0)) == (1, b"first")
+    with pytest.raises(StorageError):
+        store.part("b1", 1)
+    store.finish_batch("b1", b"header")
+    assert [batch.secret for batch in store.outgoing()] == [b""]
+    assert (store.part_count("b1"), store.part("b1", 0)) == (1, b"first")

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import event, text
 from tests.collect.store.samples import BUSES, digest, fill, outgoing, release, report
 
-from dovetail.collect.store.analyzer_store import open_analyzer_store
+from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
@@ -132,6 +132,28 @@ def test_a_killed_analyzer_has_counted_all_of_a_batch_or_nothing(lasting: str) -
         assert statement < MOST
     assert statement > 5
     assert store.batches(BUSES) == [batch]
+    store.close()
+
+
+def test_a_killed_analyzer_has_kept_a_part_whole_or_not_and_counted_with_all_parts_gone(lasting: str) -> None:
+    batch = BatchRecord("b1", BUSES, "00", (1,), 3, 3, 0.0, {})
+    steps: tuple[Callable[[DatabaseAnalyzerStore], object], ...] = (
+        lambda store: store.expect("b1", b"manifest", 0.0),
+        lambda store: store.keep_part("b1", 0, b"body"),
+        lambda store: store.keep_part("b1", 1, b"more"),
+        lambda store: store.count(CountedBatch(batch, (GroupTally("", 3, ((1, 3),)),))),
+    )
+    store = open_analyzer_store(lasting)
+    store.close()
+    for step in steps:
+        before, statement = contents(lasting), 0
+        while killed(store._database, statement, lambda: step(store)):  # noqa: B023
+            if (found := contents(lasting)) != before:  # killed after its commit
+                break
+            statement += 1
+            assert statement < MOST
+        assert (found := contents(lasting)) != before and statement > 0
+    assert (found["incoming"], found["incoming_part"], len(found["counted"])) == ([], [], 1)
     store.close()
 
 

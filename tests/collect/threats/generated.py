@@ -22,7 +22,8 @@ LIVES = {
     "report": "until its round is released, merged or dropped",
     "fresh": "digests of report ids of rounds that take reports; they pass to `spent` when the round ends",
     "spent": "for the retention period: a retry is acknowledged alike and counts nowhere",
-    "batch": "for the retention period; `header` is what was signed, empty while built and once delivered",
+    "batch": "for the retention period; `header` is what was signed, empty while built and once delivered; "
+    "`secret` draws the order of a batch in parts, sealed under its round's key, and is gone once the batch is built",
     "part": "the body, in released order, until the analyzer has counted it",
     "fault": "counters of refused messages; published in tens",
     "vault": "which vault goes with this database: a random name, not a secret",
@@ -36,6 +37,8 @@ LIVES = {
     "tally": "for ever: one row for each batch and public group",
     "cell": "for ever: counts, from which every estimate is made",
     "aside": "bad reports, still sealed, ordered by kind and bytes, for the retention period",
+    "incoming": "manifests of batches in parts until they are counted, for the retention period at most",
+    "incoming_part": "their parts, still sealed, as long",
     "placed": "reports by public roster slot, for ever; order-private campaigns only",
     "device": "for ever",
     "memory": "for ever: since when the device remembers, and its limits",

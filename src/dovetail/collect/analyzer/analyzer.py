@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from threading import Lock
@@ -12,6 +12,7 @@ from typing import IO, Literal, cast
 
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
+from dovetail.collect.analyzer.arriving_parts import ArrivingParts, Manifest
 from dovetail.collect.analyzer.batch_intake import IncomingBatch, VerifiedBatch, open_batch
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.metrics import AnalyzerMetrics
@@ -27,6 +28,7 @@ from dovetail_protocol.wire.message import Rejected
 IN_MEMORY = 1 << 24  # bytes of a batch; what is more is spooled, still sealed, to a file without a name
 _PIECE = 1 << 16
 _DAY = 86_400.0
+_LATER = 30.0  # seconds
 _LOG = Log("analyzer")
 
 State = Literal["counted"]
@@ -61,6 +63,7 @@ class Analyzer:
         self.campaigns, self.store, self.clock = campaigns, store, clock
         self.metrics = AnalyzerMetrics()
         self._keep_days, self._lock = keep_days, Lock()
+        self.parts, self._counting = ArrivingParts(campaigns, store), set[str]()
         self._processes = processes or UnsealingProcesses()
         known = slots or {}
         self._answers = {id: CampaignAnswers(each, store, known.get(id)) for id, each in campaigns.newest.items()}
@@ -73,6 +76,19 @@ class Analyzer:
             for piece in _pieces(source):
                 arrival.feed(piece)
             return self.count(arrival.finish())
+
+    def offer(self, manifest: Manifest) -> list[int]:
+        """The parts of a batch that are still to come; of none it has been counted, now or before."""
+        batch = manifest.header.batch
+        if self.store.has_counted(batch):
+            return []
+        arrived = self.parts.whole(manifest)
+        self._refuse_again(arrived)
+        missing = self.parts.missing(manifest, self.clock.now())
+        if not missing:
+            with self._counting_alone(batch):
+                self.count(arrived)
+        return missing
 
     def count(self, arrived: VerifiedBatch) -> State:
         """Open and keep a batch, once: a batch that is known already is acknowledged alike."""
@@ -117,10 +133,13 @@ class Analyzer:
         return Health()
 
     def purge(self) -> int:
-        """Forget what was set aside longer ago than `keep_days`; how many reports."""
-        gone = self.store.purge(self.clock.now() - self._keep_days * _DAY)
+        """Forget what was set aside longer ago than `keep_days`, and batches that never came whole; how much."""
+        before = self.clock.now() - self._keep_days * _DAY
+        gone, incomplete = self.store.purge(before), self.store.purge_parts(before)
         if gone:
             _LOG.info("reports set aside were purged", purged=gone)
+        if incomplete:
+            _LOG.warning("incomplete batches were purged", purged=incomplete)
         return gone
 
     def spool(self) -> IO[bytes]:
@@ -130,6 +149,17 @@ class Analyzer:
     def refusals(self) -> AbstractContextManager[None]:
         """A context that counts refused batches by kind."""
         return self.metrics.refusals()
+
+    @contextmanager
+    def _counting_alone(self, batch: str) -> Iterator[None]:
+        """Refusal while another request counts this batch: a shuffler that has lost patience asks again."""
+        if batch in self._counting:
+            raise Refusal("unavailable", "this batch is being counted; come back later.", retry_after=_LATER)
+        self._counting.add(batch)
+        try:
+            yield
+        finally:
+            self._counting.discard(batch)
 
     def _refuse_again(self, arrived: VerifiedBatch) -> None:
         """A round is released once: a second batch of its reports would let both be compared."""

@@ -18,9 +18,11 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.analyzer_config import AnalyzerConfig, assemble
 from dovetail.collect.analyzer.answers import export
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
-from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch
+from dovetail.collect.analyzer.arriving_parts import Manifest
+from dovetail.collect.analyzer.batch_intake import MOST_REPORTS, IncomingBatch, write_to
 from dovetail.collect.analyzer.page import live_page as page
 from dovetail.collect.analyzer.tokens import Token, TokenSource
+from dovetail.collect.batch import IN_PARTS, MOST_MANIFEST
 from dovetail.collect.http.application import Lifespan, strict_app
 from dovetail.collect.http.bodies import stream_limited
 from dovetail.collect.http.problems import Refusal
@@ -62,6 +64,8 @@ def analyzer_app(analyzer: Analyzer, *, tokens: TokenSource, public_page: bool =
 
     routes = [
         Route("/v1/batches", _batches(analyzer), methods=["POST"]),
+        Route("/v1/batches/{batch}", _offer(analyzer), methods=["PUT"]),
+        Route("/v1/batches/{batch}/parts/{part:number}", _part(analyzer), methods=["PUT"]),
         Route("/v1/campaigns", guard(_list(analyzer))),
         *(Route(f"{campaign}/{name}", guard(_ask(analyzer, find))) for name, find in asked.items()),
         *(
@@ -121,6 +125,36 @@ def _batches(analyzer: Analyzer) -> Endpoint:
         return JSONResponse({"batch": arrived.header.batch, "state": state})
 
     return receive
+
+
+def _offer(analyzer: Analyzer) -> Endpoint:
+    async def offer(request: Request) -> Response:
+        with analyzer.spool() as spool, analyzer.refusals():
+            arrival = IncomingBatch(analyzer.campaigns, spool, IN_PARTS)
+            async for piece in stream_limited(request, MOST_MANIFEST):
+                arrival.feed(piece)
+            manifest = Manifest.of(arrival)
+            if manifest.header.batch != request.path_params["batch"]:
+                raise Refusal("malformed", "the manifest is that of another batch.")
+            missing = await asyncio.to_thread(analyzer.offer, manifest)
+        told = {"state": "incomplete", "missing": missing} if missing else {"state": "counted"}
+        return JSONResponse({"batch": manifest.header.batch, **told})
+
+    return offer
+
+
+def _part(analyzer: Analyzer) -> Endpoint:
+    async def keep(request: Request) -> Response:
+        batch, number = request.path_params["batch"], request.path_params["part"]
+        length = await asyncio.to_thread(analyzer.parts.length, batch, number)
+        with analyzer.spool() as spool, analyzer.refusals():
+            async for piece in stream_limited(request, length):
+                write_to(spool, piece)
+            spool.seek(0)
+            await asyncio.to_thread(analyzer.parts.keep, batch, number, spool.read())
+        return JSONResponse({"batch": batch, "part": number, "state": "kept"})
+
+    return keep
 
 
 def _list(analyzer: Analyzer) -> Endpoint:

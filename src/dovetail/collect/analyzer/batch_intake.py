@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import pairwise
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.parallel_unseal import Piece, Unsealer
 from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, tallies_by_group, tally_reports
 from dovetail.collect.analyzer.unseal import OpenedReports
-from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
+from dovetail.collect.batch import LISTED, PREFIX, VERSION, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
 from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.clock import minute
@@ -37,17 +37,30 @@ AT_ONCE = 10_000  # reports in memory
 _SLOT = 4
 
 
+class Body(Protocol):
+    """A file, or what reads like one."""
+
+    def seek(self, offset: int, /) -> int: ...
+    def read(self, size: int, /) -> bytes:
+        """So many bytes, unless it ends."""
+
+
 class IncomingBatch:
-    """One batch as it arrives: `feed` takes its pieces, `finish` says that it is whole and right.
+    """One batch as it arrives, or its manifest: `feed` takes its pieces, `finish` says that it is whole and right.
 
     Until the shuffler's signature is verified nothing is written; afterwards only sealed reports are, to `spool`.
     """
 
-    def __init__(self, campaigns: AnalyzerCampaigns, spool: IO[bytes]) -> None:
-        self._campaigns, self._spool = campaigns, spool
+    def __init__(self, campaigns: AnalyzerCampaigns, spool: IO[bytes], version: int = VERSION) -> None:
+        self._campaigns, self._spool, self._version = campaigns, spool, version
         self._head, self._wanted = bytearray(), PREFIX
         self._digest, self._left = sha256(), 0
         self.header: Header | None = None
+
+    @property
+    def head(self) -> bytes:
+        """Everything before the body, as far as it has come."""
+        return bytes(self._head)
 
     def feed(self, piece: bytes) -> None:
         """The next piece, of any length; Rejected as soon as something is wrong."""
@@ -61,10 +74,7 @@ class IncomingBatch:
             raise Rejected("malformed", "the batch is longer than its header says.")
         self._left -= len(piece)
         self._digest.update(piece)
-        try:
-            self._spool.write(piece)
-        except OSError as error:
-            raise StorageError(f"the batch cannot be spooled ({error.strerror}); make room and try again.") from None
+        write_to(self._spool, piece)
 
     def finish(self) -> VerifiedBatch:
         """The batch, after its last piece."""
@@ -76,13 +86,21 @@ class IncomingBatch:
 
     def _read_head(self, head: bytes) -> None:
         if len(head) == PREFIX:
-            self._wanted = head_bytes(head)
+            self._wanted = head_bytes(head, self._version)
             return
         campaign = self._campaigns.find(Header.peek(head).digest)
         header = Header.read(head, campaign.shuffler_signing)
         check_header(header, campaign)
-        self._left = header.count * entry_bytes(campaign)
+        self._left = header.count * entry_bytes(campaign) if header.parts is None else header.parts * LISTED
         self.header = header
+
+
+def write_to(spool: IO[bytes], piece: bytes) -> None:
+    """Write what has arrived; StorageError where there is no room for it."""
+    try:
+        spool.write(piece)
+    except OSError as error:
+        raise StorageError(f"the batch cannot be spooled ({error.strerror}); make room and try again.") from None
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,7 @@ class VerifiedBatch:
 
     header: Header
     campaign: Campaign
-    spool: IO[bytes]
+    spool: Body
 
 
 def check_header(header: Header, campaign: Campaign) -> None:

@@ -2,17 +2,21 @@
 
 The analyzer counts a batch once, whatever is sent again: its id names it. A batch that it refuses is sent on all the
 same, for its files may be put right; operators see it, and its owner may drop it.
+
+A batch in parts goes by its signed manifest: the analyzer answers which parts it lacks, gets each of them by itself,
+and counts when none is missing. Whatever is interrupted goes on with the parts that are missing then.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 
+from dovetail.collect.batch import IN_PARTS, version_of
 from dovetail.collect.http.problems import STATUS, read_problem
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.rounds import batch_rule
@@ -48,9 +52,15 @@ class AnalyzerTransport(Protocol):
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
         """Return when the analyzer has counted the batch, now or before; `NotDelivered` otherwise."""
 
+    def offer(self, batch: str, manifest: bytes) -> Sequence[int]:
+        """The parts that the analyzer lacks; of none it has counted the batch, now or before."""
+
+    def send_part(self, batch: str, number: int, body: bytes) -> None:
+        """Return when the analyzer keeps this part; `NotDelivered` otherwise."""
+
 
 class HttpAnalyzerTransport:
-    """POST to the analyzer, streamed; trusts the system's certificates, or those of SSL_CERT_FILE."""
+    """POST to the analyzer, streamed, or PUT, part by part; trusts the system's certificates, or SSL_CERT_FILE's."""
 
     def __init__(self, analyzer: str, client: httpx.Client | None = None) -> None:
         self._place = f"{analyzer.rstrip('/')}/v1/batches"
@@ -59,19 +69,54 @@ class HttpAnalyzerTransport:
         )
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:
+        if self._ask("POST", self._place, chain([header], parts)) != {"batch": batch, "state": "counted"}:
+            raise NotDelivered(200, "unknown")
+
+    def offer(self, batch: str, manifest: bytes) -> Sequence[int]:
         try:
-            answer = self._client.post(
-                self._place,
-                content=chain([header], parts),
-                headers={"Content-Type": "application/octet-stream"},
+            told = self._ask("PUT", f"{self._place}/{batch}", manifest)
+        except NotDelivered as error:
+            if error.kind in ("not_found", "method"):  # it is of a version that knows no parts
+                raise NotDelivered(STATUS["version"], "version") from None
+            raise
+        if told == {"batch": batch, "state": "counted"}:
+            return []
+        missing = _missing(told, batch)
+        if not missing:
+            raise NotDelivered(200, "unknown")
+        return missing
+
+    def send_part(self, batch: str, number: int, body: bytes) -> None:
+        try:
+            told = self._ask("PUT", f"{self._place}/{batch}/parts/{number}", body)
+        except NotDelivered as error:
+            if error.kind == "not_found":  # it waits for this batch no more: the next offer says why
+                raise NotDelivered(STATUS["unavailable"], "unavailable") from None
+            raise
+        if told != {"batch": batch, "part": number, "state": "kept"}:
+            raise NotDelivered(200, "unknown")
+
+    def _ask(self, method: str, place: str, content: bytes | Iterator[bytes]) -> Any:
+        """The analyzer's document; whatever else comes is `NotDelivered`."""
+        try:
+            answer = self._client.request(
+                method, place, content=content, headers={"Content-Type": "application/octet-stream"}
             )
-            counted = answer.status_code == 200 and answer.json() == {"batch": batch, "state": "counted"}
+            if answer.status_code == 200:
+                return answer.json()
         except (httpx.HTTPError, ValueError) as error:
             kind = "untrusted" if "CERTIFICATE_VERIFY_FAILED" in str(error) else "unreachable"
             raise NotDelivered(kind=kind) from None
-        if not counted:
-            problem = read_problem(answer.content)
-            raise NotDelivered(answer.status_code, problem.kind if problem and problem.kind in STATUS else "unknown")
+        problem = read_problem(answer.content)
+        raise NotDelivered(answer.status_code, problem.kind if problem and problem.kind in STATUS else "unknown")
+
+
+def _missing(told: Any, batch: str) -> Sequence[int]:
+    """The numbers in the answer to an offer; none where it is no such answer."""
+    found = told.get("missing") if isinstance(told, dict) else None
+    if told != {"batch": batch, "state": "incomplete", "missing": found} or not isinstance(found, list):
+        return []
+    return found if all(type(number) is int and number >= 0 for number in found) else []
 
 
 class DeliveryQueue:
@@ -125,7 +170,10 @@ class DeliveryQueue:
     def send(self, batch: OutgoingBatch) -> bool:
         """Whether the analyzer has counted the batch."""
         try:
-            self._transport.send(batch.id, batch.header, self._store.parts(batch.id))
+            if version_of(batch.header) == IN_PARTS:
+                self._send_parts(batch)
+            else:
+                self._transport.send(batch.id, batch.header, self._store.parts(batch.id))
         except NotDelivered as error:
             _LOG.warning(
                 "batch not delivered", campaign=batch.campaign, batch=batch.id, status=error.status, kind=error.kind
@@ -137,6 +185,15 @@ class DeliveryQueue:
             return False
         _LOG.info("batch delivered", campaign=batch.campaign, batch=batch.id)
         return True
+
+    def _send_parts(self, batch: OutgoingBatch) -> None:
+        """The parts that the analyzer lacks, and word that it has counted them."""
+        missing = self._transport.offer(batch.id, batch.header)
+        for number in missing:
+            self._transport.send_part(batch.id, number, self._store.part(batch.id, number))
+            self._tries.pop(batch.id, None)  # it goes on: if this try fails, the next one comes soon
+        if missing and self._transport.offer(batch.id, batch.header):
+            raise NotDelivered(STATUS["unavailable"], "unavailable")
 
     def later(self, batch: str, now: float) -> None:
         """Try a batch again after a back-off."""

@@ -20,15 +20,15 @@ from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
 from dovetail.collect.shuffler.close_request import CloseChallenges, challenge_key, check_drop
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
-from dovetail.collect.shuffler.link_key_store import LinkKeyStore, RoundKey
+from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.shuffler.message_counters import MessageCounters
 from dovetail.collect.shuffler.report_intake import CheckedReport, Reply, ReportIntake
-from dovetail.collect.shuffler.rounds import batch_rule, round_keys, round_schedule, shuffled_batch
-from dovetail.collect.shuffler.rounds.leftovers import TidiedRounds, abandon_half_built, turning_alone
+from dovetail.collect.shuffler.rounds import batch_in_parts, batch_rule, round_keys, round_schedule
+from dovetail.collect.shuffler.rounds.leftovers import TidiedRounds, abandon_half_built, can_go_on, turning_alone
 from dovetail.collect.shuffler.rounds.round_cache import RoundCache
 from dovetail.collect.shuffler.rounds.round_faults import RoundFaults
 from dovetail.collect.shuffler.rounds.shuffled_batch import ClosedRound
-from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, ShufflerStore
+from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, RoundState, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.stages import Shuffler
@@ -39,10 +39,12 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class ShufflerSettings:
-    """What the operator decides: messages per device and minute, and days that digests of report ids are kept."""
+    """What the operator decides: messages per device and minute, days that digests of report ids are kept, and how
+    many reports a batch has at most that is sent in one piece, or a part of a larger one."""
 
     per_device_per_minute: float = 60.0
     retention_days: float = 90.0
+    part_reports: int | None = None
 
 
 class ShufflerRole:
@@ -189,7 +191,7 @@ class ShufflerRole:
         version = self._served(campaign)
         check_drop(version.campaign, number, signature)
         with self._lock, turning_alone(self.rounds.store):
-            abandon_half_built(self.rounds.store)
+            abandon_half_built(self.rounds.store, begun=True)
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
             if self._find_transition(version, number, "owner drops", now) is not None:
@@ -235,6 +237,8 @@ class ShufflerRole:
         self.faults.begin(campaign.id)
         self.rounds.refresh(campaign.id)
         self._tidy(version, now)
+        for number in self._in_state(campaign.id, "releasing"):  # whoever built it was killed, or stopped by an error
+            self._advance_alone(version, number, "restarted", now)
         for number, round in sorted(self.rounds.of(campaign.id).items()):
             if round.state in ("open", "held", "lost"):
                 with self.faults.isolate(campaign.id, number):
@@ -245,10 +249,10 @@ class ShufflerRole:
         for number, round in sorted(self.rounds.of(campaign.id).items()):
             if round.state == "open" and round_schedule.is_over(campaign, round, now):
                 self._advance_alone(version, number, "over", now)
-        held = [number for number in self._held_rounds(campaign.id) if not self.faults.faulty(campaign.id, number)]
+        held = [n for n in self._in_state(campaign.id, "held") if not self.faults.faulty(campaign.id, n)]
         for number in held[:-1] if campaign.batch.small == "merge" else ():
             self._advance_alone(version, number, "next closed", now)
-        for number in self._held_rounds(campaign.id):
+        for number in self._in_state(campaign.id, "held"):
             self._advance_alone(version, number, "counted", now)
 
     def _look_for_key(self, version: ServedVersion, round: RoundRecord, now: float) -> None:
@@ -268,8 +272,8 @@ class ShufflerRole:
             return error
         return None
 
-    def _held_rounds(self, campaign: str) -> list[int]:
-        return sorted(number for number, round in self.rounds.of(campaign).items() if round.state == "held")
+    def _in_state(self, campaign: str, state: RoundState) -> list[int]:
+        return sorted(number for number, round in self.rounds.of(campaign).items() if round.state == state)
 
     def _advance(
         self,
@@ -300,6 +304,8 @@ class ShufflerRole:
             facts |= {"unreadable"}
         if round is not None and self._outbox.refuses(round.batch):
             facts |= {"refused"}
+        if round is not None and can_go_on(round, self.rounds, self.faults):
+            facts |= {"begun"}
         return batch_rule.find_transition(state, event, facts)
 
     def _do(
@@ -323,7 +329,7 @@ class ShufflerRole:
             case "drop":
                 dropped = store.drop(campaign, number)
                 _LOG.warning("round dropped", campaign=campaign, round=number, dropped=dropped)
-            case "build":
+            case "build" | "build on":
                 self._build(version, number, now)
             case "release":
                 assert batch is not None
@@ -342,8 +348,11 @@ class ShufflerRole:
                 assert refused is not None
                 self._outbox.discard(refused)
                 _LOG.warning("refused batch dropped", campaign=campaign, round=number, batch=refused)
-            case "deliver" | "retry later" | "forget" | "abandon":
-                pass  # the outbox sends what waits, and forgets it; `start` abandons
+            case "abandon":
+                abandon_half_built(store, self.rounds.of(campaign)[number].batch)
+                self.rounds.refresh(campaign)
+            case "deliver" | "retry later" | "forget":
+                pass  # the outbox sends what waits, and forgets it
 
     def _hold(self, version: ServedVersion, number: int) -> None:
         campaign = version.campaign
@@ -355,20 +364,21 @@ class ShufflerRole:
 
     def _merge(self, version: ServedVersion, number: int) -> None:
         campaign = version.campaign.id
-        into = self._held_rounds(campaign)[-1]
-        key = self._key(campaign, into)
+        into = self._in_state(campaign, "held")[-1]
+        key = round_keys.require_key(self.rounds.link_keys, self.rounds.of(campaign)[into])
         superseded = self._closed_round(campaign, number).merge(into, key)
         _LOG.info("round merged", campaign=campaign, round=number, superseded=superseded)
 
     def _build(self, version: ServedVersion, number: int, now: float) -> None:
         campaign = version.campaign.id
         merged = [n for n, round in self.rounds.of(campaign).items() if round.into == number]
-        batch = shuffled_batch.build_batch(
+        batch = batch_in_parts.build_batch(
             self._closed_round(campaign, number),
             version,
             (*sorted(merged), number),
             id=self._rng.words(2).tobytes().hex(),
             shuffler=self._fitted.get(campaign),
+            part_reports=self._settings.part_reports,
             rng=self._rng,
         )
         if batch is not None:
@@ -385,10 +395,5 @@ class ShufflerRole:
                 self._tidied.add(id, number)
 
     def _closed_round(self, campaign: str, number: int) -> ClosedRound:
-        return ClosedRound(self.rounds.store, self.rounds.of(campaign)[number], self._key(campaign, number))
-
-    def _key(self, campaign: str, number: int) -> RoundKey:
-        key = round_keys.own_key(self.rounds.link_keys, self.rounds.of(campaign)[number])
-        if key is None:
-            raise round_keys.missing_key(campaign, number)
-        return key
+        round = self.rounds.of(campaign)[number]
+        return ClosedRound(self.rounds.store, round, round_keys.require_key(self.rounds.link_keys, round))

@@ -63,6 +63,12 @@ class RetentionSection(Section):
     days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 90.0
 
 
+class ReleaseSection(Section):
+    """Batches of more than `part_reports` reports are built and sent in parts; without it, all in one piece."""
+
+    part_reports: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+
 class ShufflerConfig(ServerConfig):
     """`shuffler.toml`; paths in it are relative to the file."""
 
@@ -75,6 +81,7 @@ class ShufflerConfig(ServerConfig):
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
     clock: ClockSection = ClockSection()
+    release: ReleaseSection = ReleaseSection()
 
 
 def load(path: Path) -> ShufflerConfig:
@@ -108,7 +115,9 @@ def assemble(
         transport=HttpAnalyzerTransport(config.analyzer),
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
-        settings=ShufflerSettings(config.limits.per_device_per_minute, config.retention.days),
+        settings=ShufflerSettings(
+            config.limits.per_device_per_minute, config.retention.days, config.release.part_reports
+        ),
         audit=audit,
         rng=system_entropy(),
     )

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.arriving_parts import Manifest
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
+from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
@@ -94,8 +96,10 @@ class Simulation:
         dies: Callable[[Role], bool],
         fate: Callable[[Role], MessageFate],
         stores: tuple[str, str] = ("sqlite://", "sqlite://"),
+        part_reports: int | None = None,
         rng: Entropy,
     ) -> None:
+        self._settings = ShufflerSettings(per_device_per_minute=1e9, part_reports=part_reports)
         self.world, self._dies, self._fate, self._rng = world, dies, fate, rng
         self.clock = FrozenClock((world.campaign.schedule.start or START).timestamp())
         assert world.shuffler.opening is not None
@@ -104,7 +108,7 @@ class Simulation:
         self.counted = open_analyzer_store(stores[1])
         self.crashes, self.messages = Counter[Role](), Counter[str]()
         self.network = FaultyNetwork(self, self.audit, lambda: fate("device"))
-        self.late: list[bytes] = []  # batches
+        self.late: list[Callable[[], Any]] = []  # batches and parts on their way
         self._roster = world.roster()
         self.restart_analyzer()
         self.shuffler: ShufflerRole | None = None
@@ -130,12 +134,34 @@ class Simulation:
         wire, fate = header + b"".join(parts), self._fate("shuffler")
         self.audit.record_batch(header, wire[len(header) :])
         if fate in ("delayed", "repeated"):
-            self.late.append(wire)
+            self.late.append(lambda: self.analyzer.receive(wire))
         if fate in ("delayed", "lost"):
             raise NotDelivered
-        self._receive(wire)
+        self._alive_analyzer(lambda: self.analyzer.receive(wire))
         if fate == "unanswered":
             raise NotDelivered
+
+    def offer(self, batch: str, manifest: bytes) -> list[int]:
+        """The same for a batch in parts: its manifest, which may come late and again like anything else."""
+        head = manifest[: head_bytes(manifest[:PREFIX], IN_PARTS)]
+        self.audit.record_batch(head, b"".join(self.store.parts(batch)))
+        return self._by_part(lambda: self.analyzer.offer(Manifest.read(manifest, self.analyzer.campaigns)))
+
+    def send_part(self, batch: str, number: int, body: bytes) -> None:
+        """A part of it."""
+        self._by_part(lambda: self.analyzer.parts.keep(batch, number, body))
+
+    def _by_part(self, work: Callable[[], Any]) -> Any:
+        """A part or a manifest on its way; a late one comes at once, and again when all that is late does."""
+        fate = self._fate("shuffler")
+        if fate in ("delayed", "repeated"):
+            self.late.append(work)
+        if fate in ("delayed", "lost"):
+            raise NotDelivered
+        told = self._alive_analyzer(work)
+        if fate == "unanswered":
+            raise NotDelivered
+        return told
 
     def deliver_late(self) -> None:
         """Everything that was held up or repeated on the way arrives; nobody waits for these answers any more."""
@@ -143,7 +169,7 @@ class Simulation:
         batches, self.late = self.late, []
         for batch in batches:
             with suppress(NotDelivered):
-                self._receive(batch)
+                self._alive_analyzer(batch)
 
     # time and death
 
@@ -190,11 +216,13 @@ class Simulation:
         self.crashes[role] += dies
         return dies
 
-    def _receive(self, batch: bytes) -> None:
+    def _alive_analyzer(self, work: Callable[[], Any]) -> Any:
         try:
-            self.analyzer.receive(batch)
+            return work()
         except Rejected:
             raise NotDelivered(400) from None
+        except Refusal:
+            raise NotDelivered(503, "unavailable") from None
         except Crash:
             self.restart_analyzer()
             raise NotDelivered from None
@@ -220,7 +248,7 @@ class Simulation:
             link_keys=self.dying(self.link_keys, "shuffler"),
             transport=self.dying(self, "shuffler"),
             roster=lambda: self._roster,
-            settings=ShufflerSettings(per_device_per_minute=1e9),
+            settings=self._settings,
             rng=self._rng,
         )
         self._believed = TrustedClock(self.clock, self.store, _LIMITS)

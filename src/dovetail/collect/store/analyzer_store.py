@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, insert, select
@@ -11,8 +11,19 @@ from sqlalchemy import Connection, Select, Table, delete, insert, select
 from dovetail.collect.store.engine import Database
 from dovetail.collect.store.interfaces import BatchRecord, CampaignId, CountedBatch, GroupTally
 from dovetail.collect.store.migrations import open_database
-from dovetail.collect.store.tables import ANALYZER_PROBE, ASIDE, CELL, COUNTED, COUNTED_ROUND, PLACED, REJECTED, TALLY
-from dovetail.core.errors import DataError
+from dovetail.collect.store.tables import (
+    ANALYZER_PROBE,
+    ASIDE,
+    CELL,
+    COUNTED,
+    COUNTED_ROUND,
+    INCOMING,
+    INCOMING_PART,
+    PLACED,
+    REJECTED,
+    TALLY,
+)
+from dovetail.core.errors import DataError, StorageError
 
 _PAGE = 1000  # rows read at a time
 
@@ -62,6 +73,7 @@ class DatabaseAnalyzerStore:
     def count(self, counted: CountedBatch) -> bool:
         def work(connection: Connection) -> bool:
             first = self._database.insert(COUNTED).values(_row(counted.batch)).on_conflict_do_nothing()
+            _delete_parts(connection, [counted.batch.id])
             if connection.scalar(first.returning(COUNTED.c.id)) is None:
                 return False
             self._claim_rounds(connection, counted.batch)
@@ -70,7 +82,59 @@ class DatabaseAnalyzerStore:
                     connection.execute(insert(table), rows)
             return True
 
+        in_parts = self.manifest(counted.batch.id) is not None
+        new = self._database.write(work)
+        if in_parts:
+            self._database.forget(INCOMING_PART)
+        return new
+
+    def expect(self, batch: str, manifest: bytes, now: float) -> bool:
+        row = {"batch": batch, "manifest": manifest, "since": int(now // 60) * 60}
+        first = self._database.insert(INCOMING).values(row).on_conflict_do_nothing()
+        self._database.write(lambda connection: connection.execute(first))
+        return self.manifest(batch) == manifest
+
+    def manifest(self, batch: str) -> bytes | None:
+        statement = select(INCOMING.c.manifest).where(INCOMING.c.batch == batch)
+        return self._database.read(lambda connection: connection.scalar(statement))
+
+    def arrived(self, batch: str) -> list[int]:
+        statement = select(INCOMING_PART.c.number).where(INCOMING_PART.c.batch == batch)
+        return self._database.read(lambda connection: sorted(connection.scalars(statement)))
+
+    def keep_part(self, batch: str, number: int, body: bytes) -> bool:
+        awaited = select(INCOMING.c.batch).where(INCOMING.c.batch == batch).with_for_update(read=True)
+        row = {"batch": batch, "number": number, "body": body}
+        store = self._database.insert(INCOMING_PART).values(row).on_conflict_do_nothing()
+
+        def work(connection: Connection) -> bool:
+            if connection.scalar(awaited) is None:
+                return False
+            connection.execute(store)
+            return True
+
         return self._database.write(work)
+
+    def arrived_part(self, batch: str, number: int) -> bytes:
+        here = (INCOMING_PART.c.batch == batch, INCOMING_PART.c.number == number)
+        body = self._database.read(lambda connection: connection.scalar(select(INCOMING_PART.c.body).where(*here)))
+        if body is None:
+            raise StorageError(f"part {number} of the batch {batch} is not here.")
+        return bytes(body)
+
+    def forget_parts(self, batch: str) -> None:
+        self._database.write(lambda connection: _delete_parts(connection, [batch]))
+        self._database.forget(INCOMING_PART)
+
+    def purge_parts(self, before: float) -> int:
+        old = select(INCOMING.c.batch).where(INCOMING.c.since < before)
+
+        def work(connection: Connection) -> int:
+            return _delete_parts(connection, connection.scalars(old).all())
+
+        gone = self._database.write(work)
+        self._database.forget(INCOMING_PART)
+        return gone
 
     def _claim_rounds(self, connection: Connection, batch: BatchRecord) -> None:
         rows = [{"campaign": batch.campaign, "number": number, "batch": batch.id} for number in batch.rounds]
@@ -148,6 +212,13 @@ class DatabaseAnalyzerStore:
                 return
             yield from rows
             last = rows[-1][0]
+
+
+def _delete_parts(connection: Connection, batches: Sequence[str]) -> int:
+    """Delete what has come of these batches; how many of them there were. Whoever adds a part has to wait."""
+    connection.execute(select(INCOMING.c.batch).where(INCOMING.c.batch.in_(batches)).with_for_update())
+    connection.execute(delete(INCOMING_PART).where(INCOMING_PART.c.batch.in_(batches)))
+    return connection.execute(delete(INCOMING).where(INCOMING.c.batch.in_(batches))).rowcount
 
 
 def _row(batch: BatchRecord) -> dict[str, Any]:

@@ -21,6 +21,7 @@ def begin(connection: Connection, batch: OutgoingBatch) -> bool:
     if not all(place in found for place in places):
         return False
     row = {"id": batch.id, "campaign": batch.campaign, "total": batch.count, "header": b"", "state": "building"}
+    row["secret"] = batch.secret or None
     connection.execute(insert(BATCH), [row])
     for place in places:
         change(connection, place, state="releasing", resume=found[place].state, batch=batch.id)
@@ -39,7 +40,7 @@ def finish(connection: Connection, batch: str, header: bytes) -> None:
     for place in _places(connection, campaign, batch):
         clear(connection, place)
         change(connection, place, state="released", resume=None)
-    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(header=header, state="waiting"))
+    connection.execute(update(BATCH).where(BATCH.c.id == batch).values(header=header, state="waiting", secret=None))
 
 
 def abandon(connection: Connection, batch: str) -> None:
@@ -86,15 +87,21 @@ def outgoing(connection: Connection) -> list[OutgoingBatch]:
             count=row.total,
             header=row.header,
             state=row.state,
+            secret=row.secret or b"",
         )
         for row in rows
     ]
 
 
-def part_count(connection: Connection, batch: str) -> int:
+def finished_parts(connection: Connection, batch: str) -> int:
     """How many parts the body of a finished batch has."""
     if _lock_batch(connection, batch, "waiting") is None:
         raise StorageError(f"the batch {batch} does not wait for delivery.")
+    return part_count(connection, batch)
+
+
+def part_count(connection: Connection, batch: str) -> int:
+    """How many parts of the body there are."""
     return connection.scalar(select(func.count()).where(PART.c.batch == batch)) or 0
 
 

@@ -65,7 +65,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class OutgoingBatch:
-    """A batch that waits for the analyzer: its signed header; the body comes from `parts`."""
+    """A batch that waits for the analyzer: its signed header, or manifest; the body comes from `parts`.
+
+    secret : what its order is drawn from, sealed under the round's key, where building can go on after a crash; it is
+        deleted with the reports.
+    """
 
     id: str  # hex, 32 characters
     campaign: CampaignId
@@ -73,6 +77,7 @@ class OutgoingBatch:
     count: int
     header: bytes  # header and signature as they are sent; empty while the batch is being built
     state: Literal["building", "waiting", "delivered"]
+    secret: bytes = field(default=b"", repr=False)
 
 
 class ShufflerStore(Protocol):
@@ -112,6 +117,9 @@ class ShufflerStore(Protocol):
     def tags(self, campaign: CampaignId, rounds: Sequence[int]) -> list[tuple[int, bytes]]:
         """(round, tag) of all reports of these rounds, by tag: an order that says nothing about arrival."""
 
+    def scan_tags(self, campaign: CampaignId, number: int, after: bytes, most: int) -> list[bytes]:
+        """The next tags of one round beyond `after`, so many at most, ascending."""
+
     def fetch(self, campaign: CampaignId, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
         """The sealed reports of these (round, tag), in the order asked for."""
 
@@ -140,8 +148,9 @@ class ShufflerStore(Protocol):
         """Part `number` (0, 1, ..) of the body of a batch under construction."""
 
     def finish_batch(self, batch: str, header: bytes) -> None:
-        """In one transaction: the batch waits for delivery, the reports of its rounds are deleted, the rounds are
-        "released". What a disk may still hold of them is sealed under keys that the caller now erases."""
+        """In one transaction: the batch waits for delivery, the reports of its rounds and the secret of its order are
+        deleted, the rounds are "released". What a disk may still hold of them is sealed under keys that the caller
+        now erases."""
 
     def abandon_batch(self, batch: str) -> None:
         """Undo `begin_batch` after a crash: parts deleted, rounds "open" again if they were. Nothing was sent.
@@ -152,6 +161,12 @@ class ShufflerStore(Protocol):
 
     def parts(self, batch: str) -> Iterator[bytes]:
         """The body of a batch, in its order, part by part, in bounded memory."""
+
+    def part_count(self, batch: str) -> int:
+        """How many parts of the body there are by now, of a batch in whatever state."""
+
+    def part(self, batch: str, number: int) -> bytes:
+        """One part of the body; StorageError if it is not there (any more)."""
 
     def mark_delivered(self, batch: str) -> None:
         """The analyzer has it: mark batch and rounds "delivered", delete the body."""
@@ -214,10 +229,32 @@ class AnalyzerStore(Protocol):
         """Whether this batch has been counted."""
 
     def count(self, counted: CountedBatch) -> bool:
-        """Keep what a batch leaves, in one transaction; False, and nothing done, if it was counted before.
+        """Keep what a batch leaves, in one transaction; False, and nothing kept, if it was counted before.
 
-        DataError, and nothing done, if another batch of one of its rounds was: a round is released once.
+        Its parts, if it came in parts, are deleted. DataError, and nothing done, if another batch of one of its
+        rounds was counted: a round is released once.
         """
+
+    def expect(self, batch: str, manifest: bytes, now: float) -> bool:
+        """Wait for the parts of this manifest; False, and nothing done, if the batch has come with another one."""
+
+    def manifest(self, batch: str) -> bytes | None:
+        """The manifest of a batch whose parts are waited for."""
+
+    def arrived(self, batch: str) -> list[int]:
+        """Numbers of the parts that are here."""
+
+    def keep_part(self, batch: str, number: int, body: bytes) -> bool:
+        """Keep a part; one that is here stays. False, and nothing done, if nobody waits for it (any more)."""
+
+    def arrived_part(self, batch: str, number: int) -> bytes:
+        """A part that is here; StorageError if it is not."""
+
+    def forget_parts(self, batch: str) -> None:
+        """Wait for this batch no more, and delete what has come of it."""
+
+    def purge_parts(self, before: float) -> int:
+        """The same for all batches that have been waited for since before this time; how many."""
 
     def batches(self, campaign: CampaignId) -> list[BatchRecord]:
         """Counted batches, by their first round."""

@@ -142,6 +142,11 @@ class DatabaseShufflerStore:
         statement = select(REPORT.c.number, REPORT.c.tag).where(wanted).order_by(REPORT.c.tag, REPORT.c.number)
         return self._database.read(lambda connection: [(n, tag) for n, tag in connection.execute(statement)])
 
+    def scan_tags(self, campaign: CampaignId, number: int, after: bytes, most: int) -> list[bytes]:
+        here = and_(REPORT.c.campaign == campaign, REPORT.c.number == number, REPORT.c.tag > after)
+        statement = select(REPORT.c.tag).where(here).order_by(REPORT.c.tag).limit(most)
+        return self._database.read(lambda connection: list(connection.scalars(statement)))
+
     def fetch(self, campaign: CampaignId, keys: Sequence[tuple[int, bytes]]) -> list[bytes]:
         tags = defaultdict(list)
         for number, tag in keys:
@@ -197,8 +202,14 @@ class DatabaseShufflerStore:
         return self._database.read(batch_transactions.outgoing)
 
     def parts(self, batch: str) -> Iterator[bytes]:
-        for number in range(self._database.read(partial(batch_transactions.part_count, batch=batch))):
-            yield self._database.read(partial(batch_transactions.part, batch=batch, number=number))
+        for number in range(self._database.read(partial(batch_transactions.finished_parts, batch=batch))):
+            yield self.part(batch, number)
+
+    def part_count(self, batch: str) -> int:
+        return self._database.read(partial(batch_transactions.part_count, batch=batch))
+
+    def part(self, batch: str, number: int) -> bytes:
+        return self._database.read(partial(batch_transactions.part, batch=batch, number=number))
 
     def mark_delivered(self, batch: str) -> None:
         self._database.write(lambda connection: batch_transactions.deliver(connection, batch))

@@ -99,6 +99,7 @@ BATCH = Table(
     _number("total"),
     _bytes("header"),
     _text("state"),
+    Column("secret", LargeBinary, nullable=True),  # of its order, sealed under the round's key, while it is built
     CheckConstraint("state IN ('building', 'waiting', 'delivered')", name="batch_state"),
     sqlite_with_rowid=False,
 )
@@ -207,5 +208,23 @@ ASIDE = Table(
 )
 
 PLACED = Table("placed", ANALYZER, _of_batch(), _number("slot", key=True), _bytes("report"), sqlite_with_rowid=False)
+
+INCOMING = Table(  # batches in parts, until they are counted
+    "incoming",
+    ANALYZER,
+    _text("batch", key=True),
+    _bytes("manifest"),
+    _number("since"),  # seconds since 1970, whole minutes
+    sqlite_with_rowid=False,
+)
+
+INCOMING_PART = Table(
+    "incoming_part",
+    ANALYZER,
+    Column("batch", Text, ForeignKey("incoming.batch"), primary_key=True),
+    _number("number", key=True),
+    _bytes("body"),
+    sqlite_with_rowid=False,
+)
 
 ANALYZER_PROBE = _only_row("analyzer_probe", ANALYZER, _bytes("body"))

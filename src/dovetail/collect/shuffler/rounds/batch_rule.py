@@ -42,6 +42,7 @@ RoundEffect = Literal[
     "merge",
     "drop",
     "build",
+    "build on",
     "abandon",
     "release",
     "erase",
@@ -76,6 +77,7 @@ BATCH_RULE = (
     Transition("held", "counted", "merges", ("hold",), "held"),
     Transition("held", "counted", "", ("drop", "erase"), "dropped"),
     Transition("releasing", "built", "", ("release", "erase", "deliver"), "released"),
+    Transition("releasing", "restarted", "begun", ("build on",), "releasing"),
     Transition("releasing", "restarted", "", ("abandon",), "held"),
     Transition("released", "restarted", "", ("erase", "deliver"), "released"),
     Transition("merged", "restarted", "", ("erase",), "merged"),
@@ -96,6 +98,7 @@ FACTS = {
     "waits": "small = wait, and the campaign has not expired",
     "merges": "small = merge, and a later round can still close",
     "unreadable": "its reports do not open under its key",
+    "begun": "its batch goes in parts, of which those that stand can be kept: order and key are there",
     "refused": "the analyzer has refused its batch when it last answered",
 }
 
@@ -106,6 +109,7 @@ EFFECTS: dict[RoundEffect, str] = {
     "merge": "the reports are sealed again under the next round's key; where a device has one there, that one stays",
     "drop": "the reports are deleted and their number is shown",
     "build": "a permutation and dummies, if any, are drawn, and the batch is put together in its order",
+    "build on": "the parts that are not there yet are built, in the order that the others have",
     "release": "the reports are deleted, and the batch waits to be sent: one transaction",
     "deliver": "the batch is sent to the analyzer",
     "retry later": "the batch is sent again after a jittered back-off",

@@ -7,8 +7,12 @@ from contextlib import contextmanager
 
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
+from dovetail.collect.shuffler.rounds.batch_in_parts import half_built
+from dovetail.collect.shuffler.rounds.round_cache import RoundCache
+from dovetail.collect.shuffler.rounds.round_faults import RoundFaults
+from dovetail.collect.shuffler.rounds.round_keys import has_key
 from dovetail.collect.shuffler.rounds.round_schedule import RoundsByNumber
-from dovetail.collect.store.interfaces import CampaignId, ShufflerStore
+from dovetail.collect.store.interfaces import CampaignId, RoundRecord, ShufflerStore
 
 _LOG = Log("shuffler")
 _PATIENCE = 10.0  # seconds that an owner's word waits for another process
@@ -24,12 +28,23 @@ def turning_alone(store: ShufflerStore) -> Iterator[None]:
         yield
 
 
-def abandon_half_built(store: ShufflerStore) -> None:
-    """What is half built while nobody else turns rounds was stopped: by an error, or with its process."""
+def abandon_half_built(store: ShufflerStore, only: str | None = None, *, begun: bool = False) -> None:
+    """What is half built while nobody else turns rounds was stopped: by an error, or with its process.
+
+    What can be built on stays, unless it is the `only` batch that is asked for, or `begun`.
+    """
     for batch in store.outgoing():
-        if batch.state == "building":
+        if batch.state == "building" and (begun or batch.id == only or not batch.secret):
             store.abandon_batch(batch.id)
             _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
+
+
+def can_go_on(round: RoundRecord, rounds: RoundCache, faults: RoundFaults) -> bool:
+    """Whether the batch of this round was left half built, in parts, and everything is there to build on."""
+    if round.state != "releasing" or half_built(rounds.store, round) is None:
+        return False
+    readable = not faults.unreadable(round.campaign, round.number)
+    return readable and has_key(rounds.link_keys, rounds.store, round)
 
 
 class TidiedRounds:

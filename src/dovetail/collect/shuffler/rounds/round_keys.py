@@ -60,6 +60,14 @@ def require_own_keys(link_keys: LinkKeyStore, rounds: Iterable[RoundRecord]) -> 
             continue  # damaged: that round is lost, and no other
 
 
+def require_key(link_keys: LinkKeyStore, round: RoundRecord) -> RoundKey:
+    """The key under which the reports of a round lie; StorageError without one."""
+    key = own_key(link_keys, round)
+    if key is None:
+        raise missing_key(round.campaign, round.number)
+    return key
+
+
 def missing_key(campaign: CampaignId, number: int) -> StorageError:
     """The vault has no key for a round that still has reports."""
     return StorageError(f"the key of round {number} of {campaign} is gone from the vault.")

@@ -7,9 +7,10 @@ store; what is kept in memory is one tag and a number for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,24 @@ def order_by_slot(slots: Places, shuffler: Shuffler, rng: Entropy) -> ReleasedOr
     return ReleasedOrder(places[fitted.permutation(rng)].astype(np.int64), present_slots)
 
 
+@dataclass(frozen=True)
+class Body:
+    """The body of a batch as it lies in the store: what the header says of it, and what follows the signature."""
+
+    sha256: str  # hex
+    parts: int | None = None
+    listed: bytes = b""
+
+
+def write_whole(store: ShufflerStore, batch: str, found: Iterator[bytes]) -> Body:
+    """Keep a body that is sent in one piece."""
+    digest = sha256()
+    for number, piece in enumerate(_pieces(found)):
+        digest.update(piece)
+        store.add_part(batch, number, piece)
+    return Body(digest.hexdigest())
+
+
 def build_batch(
     closed: ClosedRound,
     version: ServedVersion,
@@ -104,11 +123,13 @@ def build_batch(
     id: str,
     shuffler: Shuffler | None,
     rng: Entropy,
+    write: Callable[[ShufflerStore, str, Iterator[bytes]], Body] = write_whole,
 ) -> OutgoingBatch | None:
     """The batch of a closed round, ready to be released; None where it is too small, or another replica was first.
 
     rounds : all rounds whose reports may be in it, merged ones included.
     id : of the batch, new; after an error the store may hold a part of it, which is to be abandoned.
+    write : keeps the body, entry by entry.
     """
     campaign, messages = version.campaign, closed.tags()
     tags = [tag for tag in messages for _ in range(campaign.entries)]  # of each entry, which has a place of its own
@@ -124,27 +145,50 @@ def build_batch(
     if closed.now().count != len(messages):  # another replica has merged more reports into it since we read the tags
         closed.store.abandon_batch(id)
         return None
-    digest = sha256()
-    for number, body in enumerate(_parts(closed, tags, released, dummies)):
-        digest.update(body)
-        closed.store.add_part(id, number, body)
+    body = write(closed.store, id, entries(closed, tags, released, dummies))
     dropped = {"superseded": closed.round.superseded, "same slot": len(messages) - n}
-    some = {reason: count for reason, count in dropped.items() if count}
+    return sign_batch(batch, version, rounds, body, dropped, released.order.size, **dummies.stated(n))
+
+
+def sign_batch(
+    batch: OutgoingBatch,
+    version: ServedVersion,
+    rounds: tuple[int, ...],
+    body: Body,
+    dropped: dict[str, int],
+    count: int,
+    **stated: Any,
+) -> OutgoingBatch:
+    """The batch with its signed header, ready to be released."""
+    campaign, some = version.campaign, {reason: count for reason, count in dropped.items() if count}
     header = Header(
-        campaign.id, campaign.digest.hex(), id, rounds, released.order.size, digest.hexdigest(), some,
-        **dummies.stated(n),
-    )  # fmt: skip
-    return replace(batch, header=header.sign(version.signing))
+        campaign.id, campaign.digest.hex(), batch.id, rounds, count, body.sha256, some, parts=body.parts, **stated
+    )
+    return replace(batch, header=header.sign(version.signing) + body.listed)
 
 
-def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: BatchDummies) -> Iterator[bytes]:
-    """The body in released order, in parts of about `_PART` bytes."""
-    place, size, each = 0, 0, dummies.campaign.entries
-    part = list[bytes]()
-    for start in range(0, released.order.size, _CHUNK):
+def _pieces(found: Iterable[bytes]) -> Iterator[bytes]:
+    """Entries in pieces of about `_PART` bytes."""
+    part, size = list[bytes](), 0
+    for entry in found:
+        part.append(entry)
+        size += len(entry)
+        if size >= _PART:
+            yield b"".join(part)
+            part, size = [], 0
+    if part:
+        yield b"".join(part)
+
+
+def entries(
+    closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: BatchDummies, begin: int = 0
+) -> Iterator[bytes]:
+    """What the analyzer gets, in released order, from place `begin` on."""
+    each = dummies.campaign.entries
+    for start in range(begin, released.order.size, _CHUNK):
         chosen = released.order[start : start + _CHUNK].tolist()
         sealed = iter(closed.read_packed([tags[report] for report in chosen if report < len(tags)]))
-        for report in chosen:
+        for place, report in enumerate(chosen, start):
             if report < len(tags):
                 packed = next(sealed)
                 entry = packed[_KEY + _SLOT :]
@@ -153,10 +197,4 @@ def _parts(closed: ClosedRound, tags: Tags, released: ReleasedOrder, dummies: Ba
                 entry = dummies.seal(report - len(tags))
             if released.slots is not None:
                 entry = int(released.slots[place]).to_bytes(_SLOT, "big") + entry
-            part.append(entry)
-            place, size = place + 1, size + len(entry)
-            if size >= _PART:
-                yield b"".join(part)
-                part, size = [], 0
-    if part:
-        yield b"".join(part)
+            yield entry
