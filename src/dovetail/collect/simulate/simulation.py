@@ -145,7 +145,10 @@ class Simulation:
         """The same for a batch in parts: its manifest, which may come late and again like anything else."""
         head = manifest[: head_bytes(manifest[:PREFIX], IN_PARTS)]
         self.audit.record_batch(head, b"".join(self.store.parts(batch)))
-        return self._by_part(lambda: self.analyzer.offer(Manifest.read(manifest, self.analyzer.campaigns)))
+        missing: list[int] = self._by_part(
+            lambda: self.analyzer.offer(Manifest.read(manifest, self.analyzer.campaigns))
+        )
+        return missing
 
     def send_part(self, batch: str, number: int, body: bytes) -> None:
         """A part of it."""
