@@ -135,7 +135,8 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
     from dovetail.scale.engines.processes import Processes
     from dovetail.scale.engines.spark import Spark
     from dovetail.scale.job import Job
-    from dovetail.scale.passes.draw import Layout, PackReports, UnpackReports, report_bytes
+    from dovetail.scale.orders.uniform import Layout
+    from dovetail.scale.passes.draw import PackReports, UnpackReports, report_bytes
     from dovetail.scale.secrets import Secret
 
     data = {"path": str(place / "in"), "person": "id", "private": "answer", "categories": NAMES}
@@ -147,7 +148,7 @@ def draw(place: Path, job: str, spark: bool, workers: int) -> tuple[float, float
     layout, staging = Layout(source.n, job_of.parts(source.n, size)), place / job.replace(" ", "-")
     staging.mkdir()
     pack = PackReports(job_of.reader(numbers=True), secret, job_of.randomizer, layout)
-    unpack = UnpackReports(secret, job_of.randomizer, layout, job_of.categories, None, str(staging), "{}")
+    unpack = UnpackReports(secret, job_of.randomizer, layout, job_of.categories, (), str(staging), "{}")
     start, begin = tree()[0], perf_counter()
     engine.exchange(
         source, pack, unpack, parts=layout.parts + 1, rows=job_of.rows(size), staging=staging, progress=silent

@@ -1,6 +1,7 @@
 """A release in files is the one that an oracle draws in memory, whatever the batches, partitions and engines."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ from dovetail.pipeline.progress import silent
 from dovetail.scale.engines.engine import Engine, Exchanged, Source
 from dovetail.scale.engines.processes import Processes
 from dovetail.scale.job import Job
+from dovetail.scale.orders.noisy_places import NoisyPlaces
+from dovetail.scale.orders.uniform import Layout, sorted_order
 from dovetail.scale.passes.census import Census, PackPeople, UnpackPeople
-from dovetail.scale.passes.draw import Layout, PackReports, UnpackReports, sorted_order
+from dovetail.scale.passes.draw import PackReports, UnpackReports
+from dovetail.scale.passes.places import counted
 from dovetail.scale.secrets import Sealer, Secret
 
 KINDS = ["krr", "unary", "hadamard", "local_hashing", "subset_selection", "laplace"]
@@ -43,13 +47,17 @@ def draw(
     job, runs = Job(parse_config(settings), KEY), engine or Processes(1)
     source = runs.source(job.config.data)
     census = census_of(job, source, staging, runs)
-    layout, secret = Layout(census.n, parts, census.groups), Secret(SECRET)
+    layout, secret = job.layout(census, job.order(census), parts=parts), Secret(SECRET)
+    if isinstance(layout, NoisyPlaces):
+        layout = counted(
+            runs, source, layout, job.reader(numbers=True), secret, rows=rows, staging=staging, progress=silent
+        )
     (staging / "sanitized").mkdir()
     pack = PackReports(job.reader(numbers=True), secret, job.randomizer, layout)
     unpack = UnpackReports(
-        secret, job.randomizer, layout, job.categories, job.group, str(staging / "sanitized"), job.description()
+        secret, job.randomizer, layout, job.categories, job.columns, str(staging / "sanitized"), job.description()
     )
-    found = runs.exchange(source, pack, unpack, parts=parts + 1, rows=rows, staging=staging, progress=silent)
+    found = runs.exchange(source, pack, unpack, parts=layout.parts + 1, rows=rows, staging=staging, progress=silent)
     return job, census, found
 
 
@@ -61,13 +69,18 @@ def reports(staging: Path) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(file) for file in files(staging)])
 
 
-@pytest.mark.parametrize("shuffler", ["uniform", "within_groups"])
-@pytest.mark.parametrize("randomizer", tiered(KINDS, first=lambda kind: kind in ("krr", "unary", "laplace")))
+@pytest.mark.parametrize(
+    ("randomizer", "shuffler"),
+    tiered(
+        product(KINDS, ["uniform", "within_groups", "noisy_sort", "mallows", "planar"]),
+        first=lambda case: case[0] == "krr" or case in (("unary", "uniform"), ("laplace", "within_groups")),
+    ),
+)
 def test_every_randomizer_gives_the_reports_of_the_oracle(randomizer: str, shuffler: str, tmp_path: Path) -> None:
     people = table(100)
     settings = config(write_table(tmp_path / "in", people), randomizer=randomizer, shuffler=shuffler)
     job, census, found = draw(settings, tmp_path / "out")
-    assert reports(tmp_path / "out").equals(released(people, job.randomizer, grouped=shuffler == "within_groups"))
+    assert reports(tmp_path / "out").equals(released(people, job.randomizer, shuffle=job.config.shuffle))
     assert found.summaries[-1]["fingerprint"] == str(census.fingerprint)
 
 
@@ -82,7 +95,7 @@ def test_batches_and_partitions_change_nothing(parts: int, rows: int, text: bool
         file.read_bytes() for file in files(tmp_path / "two")
     ]
     assert len(files(tmp_path / "one")) == parts
-    assert reports(tmp_path / "one").equals(released(people, job.randomizer, grouped=True))
+    assert reports(tmp_path / "one").equals(released(people, job.randomizer, shuffle=job.config.shuffle))
 
 
 @pytest.mark.parametrize("sizes", [{}, {"a": 3, "b": 2}], ids=["everybody", "groups"])

@@ -238,7 +238,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"mode": "rehearsal"}, "a rehearsal needs the truth"),
     ({"data": {"person": None}}, "randomness is keyed by person"),
     ({"data": {"duplicates": "first"}}, "which row comes first"),
-    ({"shuffle": {"shuffler": "mallows", "alpha": 1.0}}, "'mallows' needs everybody's place in one memory"),
+    ({"shuffle": {"shuffler": "rase"}}, "'rase' needs everybody's place in one memory"),
     ({"shuffle": {"groups": {"labels": "region", "radius": 1.0}}}, "groups must be equal labels"),
     ({**ALONE, "randomize": None, "promise": TRUSTED}, 'dummies .trust = "shuffler"'),
     ({**ALONE, "randomize": None, "promise": {**TRUSTED, "trust": "users"}}, 'dummies .trust = "users"'),

@@ -19,7 +19,12 @@ from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.release_entry import LedgerEntry
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale.order import StagedOrder
+from dovetail.scale.orders import arrangement_of
+from dovetail.scale.orders.arrangement import Arrangement
+from dovetail.scale.orders.line import Fitted, fit_line
+from dovetail.scale.orders.uniform import Layout
 from dovetail.scale.passes.census import Census
+from dovetail.scale.passes.draw import report_bytes
 from dovetail.scale.passes.people import People
 from dovetail.scale.passes.rows import Reader
 from dovetail.scale.passes.tally import TallyFile
@@ -27,6 +32,8 @@ from dovetail.scale.passes.tally import TallyFile
 _ROWS = 1 << 20  # of a batch at most, so that a process stays small
 _BYTES = 1 << 25  # of reports in a batch, and of keys and reports in a partition
 _PEOPLE = 1 << 22  # of a partition of the census
+
+Order = StagedOrder | Fitted
 
 
 @dataclass(frozen=True)
@@ -55,19 +62,23 @@ class Job:
         return build_randomizer(self.config.randomize, self.config.data, self.categories)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The public columns that stand beside the reports; none where everybody is mixed."""
+        groups, public = self.config.shuffle.groups, self.config.data.public
+        if groups is None:
+            return ()
+        return tuple(public) if sorted(public) == sorted(groups.columns) else ()
+
+    @property
     def group(self) -> str | None:
-        """The public column whose groups are mixed apart; None where everybody is mixed."""
-        groups = self.config.shuffle.groups
-        return (
-            self.config.data.public[0] if groups is not None and self.config.data.public == [groups.labels] else None
-        )
+        """The one public column whose labels groups are made of."""
+        return self.columns[0] if len(self.columns) == 1 else None
 
     def reader(self, *, numbers: bool) -> Reader:
         """What encodes batches; `numbers` as `People` has it."""
-        data = self.config.data
-        if self.group is None:
-            data = data.model_copy(update={"public": []})
-        return Reader(data, People(self.key, numbers), self.group)
+        data = self.config.data.model_copy(update={"public": list(self.columns)})
+        measured = tuple(name for name in self.config.numbers if name in self.columns)
+        return Reader(data, People(self.key, numbers), self.columns, measured)
 
     def rows(self, report_bytes: int) -> int:
         """Rows of a batch."""
@@ -84,21 +95,35 @@ class Job:
 
     def tally(self, census: Census) -> TallyFile:
         """What counts the reports of a file."""
-        return TallyFile(self.randomizer, self.categories, self.group, tuple(census.groups))
+        return TallyFile(self.randomizer, self.categories, self.group, tuple(census.groups) if self.group else ())
 
-    def order(self, census: Census) -> StagedOrder:
-        """The order of the release."""
+    def order(self, census: Census) -> Order:
+        """The order of the release, fitted to the public labels where it is not uniform."""
+        kind, shuffle = arrangement_of(self.config.shuffle.shuffler), self.config.shuffle
+        if kind is not None:
+            return fit_line(shuffle, self.columns, census.groups)
         sizes = np.array(list(census.groups.values()) or [census.n], dtype=np.int64)
-        return StagedOrder(self.config.shuffle.shuffler, census.n, sizes, self.group is not None, self.group)
+        return StagedOrder(shuffle.shuffler, census.n, sizes, self.group is not None, self.group)
+
+    def layout(self, census: Census, order: Order, *, parts: int | None = None) -> Arrangement:
+        """What tasks need to know of the order, in partitions that fit into memory or in about so many."""
+        wanted = self.parts(census.n, report_bytes(self.randomizer)) if parts is None else parts
+        kind = arrangement_of(order.name)
+        if isinstance(order, Fitted) and kind is not None:
+            return kind.of(order, wanted)
+        return Layout(census.n, wanted, census.groups)
 
     def entry(self, census: Census, ledger: ReleaseLedger, number: int) -> LedgerEntry:
         """The entry of the ledger, but for its manifest."""
         table = f"table in files: {census.n} {census.fingerprint}".encode()
-        groups = self.group or "everybody"
+        section, kind = self.config.shuffle, arrangement_of(self.config.shuffle.shuffler)
+        groups, alpha = self.group or "everybody", 0.0
+        if kind is not None and section.groups is not None:  # budgets add for the same groups: in the same table
+            groups, alpha = f"{section.groups.model_dump_json()} {census.fingerprint}", section.alpha or 0.0
         return LedgerEntry(
             number, ledger.fingerprint(table), ledger.fingerprint(b"in files" + terms(self.config)),
-            self.randomizer.guarantee.epsilon, 0.0, ledger.fingerprint(f"in files {groups}".encode()),
-            census.n, self.config.shuffle.shuffler,
+            self.randomizer.guarantee.epsilon, alpha, ledger.fingerprint(f"in files {groups}".encode()),
+            census.n, section.shuffler,
         )  # fmt: skip
 
     def collection(self, census: Census) -> Collection:

@@ -9,16 +9,17 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.estimate import Estimate, Tally
-from dovetail.core.stages import NumericRandomizer, Shuffler
+from dovetail.core.stages import Labels, NumericRandomizer, Shuffler
 from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
-from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of, span_of
+from dovetail.pipeline.evaluate.estimates import LEVEL, mixing_of, shares_of, span_of
 from dovetail.pipeline.evaluate.evaluate import NO_ORDER, privacy_report
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.pipeline.release import ReleasedTable
 from dovetail.pipeline.release_entry import LedgerEntry
 from dovetail.report.document import Estimates, Evaluation, IntervalEstimates, Missing, PrivacyReport
-from dovetail.scale.job import Job
+from dovetail.scale.job import Job, Order
+from dovetail.scale.orders.line import Fitted
 from dovetail.scale.passes.census import Census
 from dovetail.scale.supported import estimator_of
 
@@ -35,6 +36,7 @@ IN_FILES = Missing("the reports lie in files, which are too large to be held: se
 def scale_report(
     job: Job,
     census: Census,
+    ordered: Order,
     tally: Tally,
     *,
     history: tuple[LedgerEntry, ...],
@@ -45,12 +47,14 @@ def scale_report(
 
     Parameters
     ----------
+    ordered : the order of the release
     tally : counts (g, width) of n (g,) released reports
     history : every release of some of these people, this one last
     engine : what drew it
     """
-    collection, order = job.collection(census), cast(Shuffler, job.order(census))
-    found = _estimates(job, census, tally)
+    collection = job.collection(census)
+    order = ordered.shuffler if isinstance(ordered, Fitted) else cast(Shuffler, ordered)
+    found = _estimates(job, census, ordered, tally)
     made = replace(collection, fit=lambda public: order)
     evaluation = Evaluation(
         shuffler=order.name,
@@ -78,7 +82,7 @@ def scale_report(
     return replace(report, assumptions=(*report.assumptions, *trust))
 
 
-def _estimates(job: Job, census: Census, tally: Tally) -> Estimates:
+def _estimates(job: Job, census: Census, order: Order, tally: Tally) -> Estimates:
     """Estimates over everybody and, where they were asked for, within each public group."""
     numeric, wanted = isinstance(job.randomizer, NumericRandomizer), job.config.estimate
     labels, span = list(job.categories or ["mean"]), span_of(job.randomizer)
@@ -92,7 +96,8 @@ def _estimates(job: Job, census: Census, tally: Tally) -> Estimates:
         kept = np.flatnonzero(sizes >= wanted.min_group_size)
         small = {"groups": int(sizes.size - kept.size), "people": int(sizes.sum() - sizes[kept].sum())}
         withheld = [{"by": job.group, **small}] if small["groups"] else []
-        within = _solve(job, tally, kept)
+        kept = kept[_in_order(job, names, kept)]
+        within = _solve(job, order, tally, kept)
         groups = [
             shares_of(within.group(row), labels, None, by=job.group, group=names[place], span=span)
             for row, place in enumerate(kept.tolist())
@@ -103,9 +108,27 @@ def _estimates(job: Job, census: Census, tally: Tally) -> Estimates:
     )  # fmt: skip
 
 
-def _solve(job: Job, tally: Tally, kept: Any) -> Estimate:
+def _in_order(job: Job, names: list[str], kept: Labels) -> Labels:
+    """The groups that are kept in the order of their names: of their numbers, where the names must be numbers."""
+    if job.group not in job.config.numbers:
+        return np.arange(kept.size)
+    return np.argsort(np.array([float(names[place]) for place in kept]), kind="stable")
+
+
+def _solve(job: Job, order: Order, tally: Tally, kept: Labels) -> Estimate:
+    """Estimates within the groups that are kept; where reports move between groups, widened by how many do."""
     if not kept.size:
         return estimator_of(job.randomizer, 1).solve(
             Tally(tally.counts.sum(axis=0)[None], np.array([np.sum(tally.n)]))
         )
-    return estimator_of(job.randomizer, kept.size).solve(Tally(tally.counts[kept], np.asarray(tally.n)[kept]))
+    counts, n = tally.counts[kept], np.asarray(tally.n)[kept]
+    if not isinstance(order, Fitted):
+        return estimator_of(job.randomizer, kept.size).solve(Tally(counts, n))
+    row = np.full(len(tally.counts), kept.size)
+    row[kept] = np.arange(kept.size)
+    if (row == kept.size).any():  # the groups that are too small, together
+        rest = row == kept.size
+        counts = np.concatenate([counts, tally.counts[rest].sum(axis=0, keepdims=True)])
+        n = np.append(n, np.asarray(tally.n)[rest].sum())
+    mixing = mixing_of(order.shuffler, np.repeat(row, order.line.sizes), str(job.group))
+    return estimator_of(job.randomizer, len(n)).solve(Tally(counts, n), mixing)

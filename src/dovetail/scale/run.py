@@ -22,9 +22,11 @@ from dovetail.report.render.html import render_html
 from dovetail.scale.engines.engine import Engine, Source
 from dovetail.scale.engines.processes import Processes, default_workers, need_workers
 from dovetail.scale.engines.spark import Spark, session_of, start
-from dovetail.scale.job import Job
+from dovetail.scale.job import Job, Order
+from dovetail.scale.orders.noisy_places import NoisyPlaces
 from dovetail.scale.passes.census import PEOPLE, Census, PackPeople, UnpackPeople
-from dovetail.scale.passes.draw import Layout, PackReports, UnpackReports, report_bytes
+from dovetail.scale.passes.draw import PackReports, UnpackReports, report_bytes
+from dovetail.scale.passes.places import counted
 from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_manifest, verify
 from dovetail.scale.publish.publication import Staging, staged
 from dovetail.scale.report import scale_report
@@ -137,7 +139,8 @@ class _Run:
         need_space(self.staging.folder.parent, source.n * (2 * 16 + 8 + 2 * size))
         refuse_large(self.job.randomizer, n=source.n, groups=1)
         census, numbers = self._census(source)
-        refuse_large(self.job.randomizer, n=census.n, groups=len(census.groups))
+        apart = len(census.groups) if self.job.group else 1
+        refuse_large(self.job.randomizer, n=census.n, groups=apart, labels=len(census.groups))
         self.job.collection(census)  # refuses what does not fit so many people
         entries = self.ledger.entries()
         entry = self.job.entry(census, self.ledger, max((one.number for one in entries), default=0) + 1)
@@ -203,14 +206,20 @@ class _Run:
         if read_manifest(self.staging.target) is not None:
             raise OutputError(f"{self.staging.target}: holds another release; name another place with --out.")
         job, staging, size = self.job, self.staging, report_bytes(self.job.randomizer)
+        order, secret = self._fitted(census), Secret.fresh()
+        layout = job.layout(census, order)
         self.progress("note in the ledger", 0, 1)
         staging.note(self.ledger, entry)
-        layout, secret = Layout(census.n, job.parts(census.n, size), census.groups), Secret.fresh()
+        if isinstance(layout, NoisyPlaces):
+            layout = counted(
+                self.engine, source, layout, job.reader(numbers=numbers), secret, rows=job.rows(0),
+                staging=staging.folder, progress=partial(self._tell, "count the places"),
+            )  # fmt: skip
         found = self.engine.exchange(
             source,
             PackReports(job.reader(numbers=numbers), secret, job.randomizer, layout),
             UnpackReports(
-                secret, job.randomizer, layout, job.categories, job.group, str(staging.parts), job.description()
+                secret, job.randomizer, layout, job.categories, job.columns, str(staging.parts), job.description()
             ),
             parts=layout.parts + 1, rows=job.rows(size), staging=staging.folder, progress=self.progress,
         )  # fmt: skip
@@ -225,7 +234,7 @@ class _Run:
         if int(np.sum(tally.n)) != census.n:
             raise OutputError("the files hold other reports than were drawn; nothing was released.")
         entry = replace(entry, manifest=manifest.digest)
-        report = scale_report(job, census, tally, history=(*related, entry), reproduced=False, engine=engine)
+        report = scale_report(job, census, order, tally, history=(*related, entry), reproduced=False, engine=engine)
         report = replace(report, files=_FILES)
         document = report.document()
         text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
@@ -239,6 +248,10 @@ class _Run:
         staging.publish(self.ledger)
         self.progress("publish", 1, 1)
         return report
+
+    def _fitted(self, census: Census) -> Order:
+        self.progress("fit the order", 0, 1)
+        return self.job.order(census)
 
     def _again(self, census: Census, exact: list[LedgerEntry], related: list[LedgerEntry]) -> PrivacyReport:
         """The report of the recorded release, whose files are what they were."""
@@ -254,7 +267,10 @@ class _Run:
         verify(manifest, target)
         tally = self.engine.count(manifest.files(target), self.job.tally(census), progress=self.progress)
         history = (*(one for one in related if one != entry), entry)
-        report = scale_report(self.job, census, tally, history=history, reproduced=True, engine=manifest.engine)
+        order = self._fitted(census)
+        report = scale_report(
+            self.job, census, order, tally, history=history, reproduced=True, engine=manifest.engine
+        )
         return replace(report, files=_FILES)
 
 

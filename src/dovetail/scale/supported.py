@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.files.report_columns import Analyst
+from dovetail.scale.orders import arrangement_of
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 
@@ -19,9 +22,10 @@ _IN_MEMORY = "leave out --engine, or draw a sample of the table"
 
 def refuse_unsupported(config: RunConfig) -> None:
     """UnsupportedError with the reason, for what no engine draws."""
-    data, shuffle = config.data, config.shuffle
-    kinds = {Uniform.name, WithinGroups.name}
-    label = None if shuffle.groups is None else shuffle.groups.labels
+    data, shuffle, groups = config.data, config.shuffle, config.shuffle.groups
+    fitted = arrangement_of(shuffle.shuffler) is not None
+    label = None if groups is None else groups.labels
+    columns = [] if groups is None else groups.columns
     reasons = {
         "a rehearsal needs the truth beside the reports, which are never together here": config.mode != "release",
         "a stream of rounds has an order of its own": data.time is not None,
@@ -31,12 +35,21 @@ def refuse_unsupported(config: RunConfig) -> None:
         '`duplicates` must be "refuse": which row comes first depends on the order of the files': (
             data.duplicates != "refuse"
         ),
-        f"shuffler {shuffle.shuffler!r} needs everybody's place in one memory; uniform and within_groups do not": (
-            shuffle.shuffler not in kinds
+        f"shuffler {shuffle.shuffler!r} needs everybody's place in one memory; others do not": (
+            not fitted and shuffle.shuffler not in {Uniform.name, WithinGroups.name}
         ),
         "groups must be equal labels of one column": (
-            shuffle.shuffler == WithinGroups.name
-            and (label is None or bool(shuffle.groups and shuffle.groups.radius))
+            shuffle.shuffler == WithinGroups.name and (label is None or bool(groups and groups.radius))
+        ),
+        "the `nearest` people differ from person to person, and tasks know labels alone; use `radius`": (
+            fitted and groups is not None and groups.nearest is not None
+        ),
+        "alpha = inf leaves every report with its sender": fitted and shuffle.alpha == math.inf,
+        f"only the columns of groups can stand beside the reports, so [data] `public` must be {columns!r}": (
+            fitted and sorted(data.public) != sorted(columns)
+        ),
+        "estimates by group are of groups of `labels`, so [estimate] `by` must be []": (
+            fitted and label is None and bool(config.estimate.by)
         ),
         f"only the column of groups can stand beside the reports, so [data] `public` must be [{label!r}]": (
             shuffle.shuffler == WithinGroups.name and data.public != [label]
@@ -54,11 +67,11 @@ def refuse_unsupported(config: RunConfig) -> None:
             raise UnsupportedError(f"--engine: {reason}; {_IN_MEMORY}.")
 
 
-def refuse_large(randomizer: Analyst, *, n: int, groups: int) -> None:
-    """UnsupportedError for tallies that no worker could hold or finish."""
-    if groups > MOST_GROUPS:
+def refuse_large(randomizer: Analyst, *, n: int, groups: int, labels: int = 0) -> None:
+    """UnsupportedError for tallies that no worker could hold or finish; `labels` are public and not counted apart."""
+    if max(groups, labels) > MOST_GROUPS:
         raise UnsupportedError(
-            f"--engine: {groups:,} public groups are more than {MOST_GROUPS:,}; use a coarser column."
+            f"--engine: {max(groups, labels):,} public groups are more than {MOST_GROUPS:,}; use a coarser column."
         )
     if not isinstance(randomizer, FrequencyRandomizer):
         return

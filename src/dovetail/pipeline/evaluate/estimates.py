@@ -101,7 +101,7 @@ def _by_column(
     place = np.full(sizes.size, kept.size, dtype=np.int64)
     place[kept] = np.arange(kept.size)
     places = place[codes]
-    mixing = _mixing(shuffler, places, column.name)
+    mixing = mixing_of(shuffler, places, column.name)
     if isinstance(randomizer, NumericRandomizer):
         estimate = estimate_group_means(randomizer, reports, places, mixing=mixing)
     else:
@@ -116,7 +116,7 @@ def _by_column(
     return entries, withheld
 
 
-def _mixing(shuffler: Shuffler, places: Labels, name: str) -> NDArray[np.float64] | None:
+def mixing_of(shuffler: Shuffler, places: Labels, name: str) -> NDArray[np.float64] | None:
     """How reports moved between groups; None where all of them stayed."""
     if isinstance(shuffler, Identity):
         return None

@@ -124,7 +124,8 @@ class Census:
             With a count, for the first thing that is wrong with the table.
         """
         *parts, totals = summaries
-        names = {"person": reader.data.person, "private": reader.data.private, "group": reader.group}
+        columns = " or ".join(repr(name) for name in reader.columns)
+        names = {"person": reader.data.person, "private": reader.data.private, "group": columns}
         for sentence, count in totals["wrong"].items():
             raise DataError(f"{sentence.format(n=count, **names)}; correct the table: nothing was released.")
         twice = sum(part["twice"] for part in parts)

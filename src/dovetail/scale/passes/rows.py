@@ -22,8 +22,10 @@ MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, MISSING_GROUP = (
     "private column {private!r}: {n:,} values are not among the declared categories",
     "private column {private!r}: {n:,} values are no numbers",
     "private column {private!r}: {n:,} values lie outside the declared range",
-    "public column {group!r}: {n:,} values are missing",
+    "public column {group}: {n:,} values are missing",
 )
+
+BETWEEN = "\x1f"  # the columns of a label
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,32 +59,35 @@ class Reader:
     ----------
     data : DataSection
     people : People
-    group : column that groups are made of, or None
+    columns : public columns that groups are made of
+    numbers : those of them that must be numbers
     """
 
     data: DataSection
     people: People
-    group: str | None
+    columns: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     def read(self, frame: pl.DataFrame) -> tuple[Rows, Counter[str]]:
         """The rows that are in order, and how often which sentence is true of the others."""
         assert self.data.person is not None
         try:
-            frame = columns_of(frame, self.data)
+            frame = columns_of(frame, self.data, numbers=self.numbers)
         except DataError:
-            raise DataError(f"column {self.data.private!r} is not spelled as [data] says; check it first.") from None
+            names = " or ".join(repr(name) for name in (self.data.private, *self.numbers))
+            raise DataError(f"column {names} is not spelled as [data] says; check it first.") from None
         wrong: Counter[str] = Counter()
         values, good = self._values(frame[self.data.private], wrong)
         named = frame[self.data.person].is_not_null().to_numpy()
         wrong[MISSING_PERSON] += int((~named).sum())
         good = good & named
-        if self.group is not None:
-            grouped = frame[self.group].is_not_null().to_numpy()
+        if self.columns:
+            grouped = frame.select(pl.all_horizontal(pl.col(self.columns).is_not_null())).to_series().to_numpy()
             wrong[MISSING_GROUP] += int((~grouped).sum())
             good &= grouped
         if not good.all():  # the job will end: what is left is counted only
             frame, values = frame.filter(pl.Series(good)), values[good]
-        groups = None if self.group is None else frame[self.group].cast(pl.String)
+        groups = self._labels(frame) if self.columns else None
         people = frame[self.data.person]
         return Rows(people, self.people.ids(people), values, groups), +wrong
 
@@ -108,6 +113,11 @@ class Reader:
             blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes.astype(np.int64)]
         quarters = encrypt_blocks(key, blocks).view(np.uint32).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
         return sum(int(total) << (32 * place) for place, total in enumerate(quarters)) % (1 << 128)
+
+    def _labels(self, frame: pl.DataFrame) -> pl.Series:
+        """One text for each public label; a point is the texts of its coordinates."""
+        texts = [frame[name].cast(pl.String) for name in self.columns]
+        return texts[0] if len(texts) == 1 else pl.select(pl.concat_str(texts, separator=BETWEEN)).to_series()
 
     def _values(self, column: pl.Series, wrong: Counter[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         text = column.cast(pl.String) if not self.data.numeric else column
