@@ -66,6 +66,13 @@ def test_a_release_is_whole_recorded_and_reproduced(place: Path) -> None:
     assert manifest is not None and manifest.digest == ReleaseLedger(place / "ledger").entries()[0].manifest
 
 
+def test_a_uniform_release_keeps_no_places_whatever_groups_are_named(place: Path) -> None:
+    settings = config(place / "in", shuffler="within_groups")
+    settings["shuffle"]["shuffler"], settings["estimate"] = "uniform", {"by": []}
+    document = run(settings, out=place / "out", ledger=place / "ledger", workers=1).document()
+    assert reports(place).columns == ["report"] and document["central"]["n"] == 600
+
+
 def test_two_releases_are_drawn_afresh_and_add(place: Path) -> None:
     release(place)
     with pytest.raises(UnsupportedError, match=r"released before \(1 times, epsilon 2 in all\) under"):

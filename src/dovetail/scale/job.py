@@ -28,6 +28,7 @@ from dovetail.scale.passes.draw import report_bytes
 from dovetail.scale.passes.people import People
 from dovetail.scale.passes.rows import Reader
 from dovetail.scale.passes.tally import TallyFile
+from dovetail.shuffle.uniform import Uniform
 
 _ROWS = 1 << 20  # of a batch at most, so that a process stays small
 _BYTES = 1 << 25  # of reports in a batch, and of keys and reports in a partition
@@ -65,7 +66,7 @@ class Job:
     def columns(self) -> tuple[str, ...]:
         """The public columns that stand beside the reports; none where everybody is mixed."""
         groups, public = self.config.shuffle.groups, self.config.data.public
-        if groups is None:
+        if self.config.shuffle.shuffler == Uniform.name or groups is None:
             return ()
         return tuple(public) if sorted(public) == sorted(groups.columns) else ()
 
