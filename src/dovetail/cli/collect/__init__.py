@@ -27,6 +27,7 @@ from dovetail.cli.collect.operate import (
     schema,
     sign,
     token,
+    unseal,
 )
 
 app = typer.Typer(
@@ -37,17 +38,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="""The collection service: devices send sealed reports, a shuffler mixes them, an analyzer estimates.
 
-    In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster (who
-    may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by hand),
-    query and status (what came out). For operators: token (who may ask), drop (give up a lost round), clock (go on
-    after a jump), schema (the way back to an older version), rotate (new keys), hand-over (another owner), audit
-    (what was done); docs/runbook.md says when. Without any of that: simulate (all roles in one process, with
-    everything that goes wrong) and demo (real servers on this machine, and devices that report to them). Verbs that
-    print facts take --json. docs/collect.md walks through all of it.
+    In order: keys (one file per role), new (write a campaign), check (explain it), sign (by its owner), roster
+    (who may send), shuffler and analyzer (the two servers), submit (one value from one device), close (a round by
+    hand), query and status (what came out). For operators: token (who may ask), drop (give up a lost round),
+    clock (go on after a jump), schema (the way back to an older version), rotate (new keys), hand-over (another
+    owner), unseal (many reports in files, on processes or Spark), audit (what was done); docs/runbook.md says
+    when. Without any of that: simulate (all roles in one process, with everything that goes wrong) and demo (real
+    servers on this machine, and devices that report to them). Verbs that print facts take --json. docs/collect.md
+    walks through all of it.
     """,
 )
 _BEGIN = (keys, new, check, sign, roster, shuffler, analyzer, submit, close, query, status)
-_OPERATE = (token, drop, clock, schema, rotate, hand_over, audit)
+_OPERATE = (token, drop, clock, schema, rotate, hand_over, unseal, audit)
 for verb in (*_BEGIN, *_OPERATE, simulate, demo):
     verb.register(app)
 
