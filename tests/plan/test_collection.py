@@ -11,8 +11,9 @@ from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.leak.vulnerability import vulnerability
-from dovetail.plan.families import families
-from dovetail.plan.planner import CollectionPlan, plan_collection
+from dovetail.plan.calibrated_randomizer import calibrate, recommend
+from dovetail.plan.families import families, select_families
+from dovetail.plan.planner import CollectionPlan, plan_collection, recommend_collection
 from dovetail.plan.requirements import Requirements
 from dovetail.plan.search import largest_epsilon0, predict_error95, smallest_epsilon0
 
@@ -132,6 +133,24 @@ def test_the_recommended_randomizer_is_the_best_to_within_a_twentieth(k: int, ta
         if cost(other) <= cost(plan) / 1.05:
             assert other.report_bits >= plan.report_bits
     assert {row.randomizer for row in plan.alternatives} == set(NAMES) - {plan.randomizer.name}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        pytest.param({"n": 2_000, "error": 0.05}, marks=EXHAUST),
+        pytest.param({"n": 300, "epsilon": 2.0}, marks=EXHAUST),
+        pytest.param({"n": 300, "error": 0.2, "epsilon": 1.0}, marks=EXHAUST),
+        {"n": 300, "epsilon0": 3.0},
+    ],
+)
+@pytest.mark.parametrize("k", [2, 7])
+def test_ruling_out_kinds_early_changes_no_recommendation(k: int, wish: dict[str, Any]) -> None:
+    found = recommend_collection(question="frequency", k=k, **wish)
+    every = [calibrate(family, found.requirements) for family in select_families(found.requirements)]
+    best = recommend([one for one in every if not isinstance(one, str)], found.requirements)
+    assert (found.randomizer, found.epsilon) == (best.randomizer, best.epsilon)
+    assert len(found.calibrated) < len(every)
 
 
 @pytest.mark.exhaust

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -14,9 +14,8 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.plan.accuracy import Accuracy, predict_accuracy
-from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate, recommend
-from dovetail.plan.families import families, select_families
-from dovetail.plan.infeasible import infeasible_accuracy, infeasible_combination
+from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate
+from dovetail.plan.families import families
 from dovetail.plan.people import (
     FIRST_GUESS,
     Progress,
@@ -28,12 +27,11 @@ from dovetail.plan.people import (
     smallest_group_of,
 )
 from dovetail.plan.plan_display import show_plan
+from dovetail.plan.recommendation import Calibrated, Recommendation, recommend_randomizer
 from dovetail.plan.requirements import PopulationShape, Requirements
 from dovetail.plan.risk import Risk, assess_risk
 from dovetail.plan.search import SEARCH_POINTS, guaranteed_epsilon, smallest_n
 from dovetail.plan.shuffles import name_of_shuffle
-
-Calibrated = Mapping[str, CalibratedRandomizer | str]
 
 TRADEOFF_FACTORS = tuple(1.25**step for step in range(-6, 6))  # epsilon0 of the trade-off, in units of the answer's
 
@@ -76,7 +74,7 @@ class CollectionPlan:
     report_bits : int
         Size of one report.
     calibrated : mapping of str
-        By name, the kinds that were considered, or why they cannot meet the requirements.
+        By name, the kinds that came near the best, or why they cannot meet the requirements.
 
     Raises
     ------
@@ -242,17 +240,35 @@ def plan_collection(
     ------
     Variances: the sources of the randomizers; central guarantee: `amplify`; vulnerability: `vulnerability`.
     """
-    wishes = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
-    asked = {
+    asked: dict[str, Any] = {
         "question": question, "k": k, "lower": lower, "upper": upper, "grid": grid, "randomizer": randomizer,
-        "shares": shares,
+        "shares": shares, "n": n, "delta": delta, "honest": honest, "groups": groups,
+        "smallest_group": smallest_group, "error": error, "epsilon": epsilon, "epsilon0": epsilon0,
     }  # fmt: skip
+    return complete_plan(recommend_collection(progress=progress, **asked), progress)
+
+
+def recommend_collection(
+    *,
+    n: int | None = None,
+    delta: float | None = None,
+    honest: float | None = None,
+    groups: int | None = None,
+    smallest_group: int | None = None,
+    error: float | None = None,
+    epsilon: float | None = None,
+    epsilon0: float | None = None,
+    progress: Progress = silent,
+    **asked: Any,
+) -> Recommendation:
+    """What `plan_collection` recommends, in a third of its time: `complete_plan` works out the rest."""
+    wishes = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
     shuffled = {"groups": groups, "smallest_group": smallest_group}
     if n is None:
         requirements = _with_least_people(wishes, asked, shuffled, honest=honest, delta=delta, progress=progress)
     else:
         requirements = _requirements(n, {**asked, **wishes}, shuffled, honest=honest, delta=delta)
-    return _planned(requirements, least=requirements.n if n is None else None, progress=progress)
+    return recommend_randomizer(requirements, least=requirements.n if n is None else None, progress=progress)
 
 
 def _requirements(
@@ -295,16 +311,14 @@ def _with_least_people(
     )
 
 
-def _planned(requirements: Requirements, *, least: int | None, progress: Progress) -> CollectionPlan:
-    """The plan; `least` is the smallest n where it was searched already."""
-    admitted, calibrated = select_families(requirements), dict[str, CalibratedRandomizer | str]()
-    for done, family in enumerate(admitted):
-        progress("calibrate every randomizer", done, len(admitted))
-        calibrated[family.name] = calibrate(family, requirements)
+def complete_plan(recommendation: Recommendation, progress: Progress = silent) -> CollectionPlan:
+    """The plan that follows from a recommendation: its guarantee, what leaks, and from which n on it holds."""
     progress("say what that promises and what it leaks", 0, 1)
-    best = _best(calibrated, requirements)
+    requirements, best, least = recommendation.requirements, recommendation.chosen, recommendation.least
     smallest, reason = (least, "") if least is not None else _smallest_n(best.family.name, requirements)
-    risk = assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n))
+    progress("say what that promises and what it leaks", 0, 1)
+    central = best.central
+    progress("say what that promises and what it leaks", 0, 1)
     return CollectionPlan(
         requirements=requirements,
         randomizer=best.randomizer,
@@ -313,28 +327,13 @@ def _planned(requirements: Requirements, *, least: int | None, progress: Progres
         in_smallest_group=None
         if requirements.smallest_group is None
         else predict_accuracy(best.randomizer, n=requirements.smallest_group, shares=requirements.shares),
-        central=best.central,
-        risk=risk,
+        central=central,
+        risk=assess_risk(best.randomizer, n=requirements.honest_with_anyone(requirements.n)),
         smallest_n=smallest,
         smallest_n_reason=reason,
         report_bits=best.report_bits,
-        calibrated=calibrated,
+        calibrated=recommendation.calibrated,
     )
-
-
-def _best(calibrated: Calibrated, requirements: Requirements) -> CalibratedRandomizer:
-    """The recommended randomizer among those that the requirements admit; ParameterError where none meets them."""
-    admitted = select_families(requirements)
-    feasible = [one for family in admitted if not isinstance(one := calibrated[family.name], str)]
-    if not feasible:
-        raise infeasible_accuracy(admitted, [str(calibrated[family.name]) for family in admitted], requirements)
-    best = recommend(feasible, requirements)
-    if requirements.error is None or requirements.epsilon is None or best.epsilon <= requirements.epsilon:
-        return best
-    best = min(feasible, key=lambda one: one.epsilon)
-    if best.epsilon > requirements.epsilon:
-        raise infeasible_combination(best, admitted, requirements)
-    return best
 
 
 def _smallest_n(name: str, requirements: Requirements) -> tuple[int | None, str]:

@@ -20,11 +20,13 @@ from dovetail_protocol.wire.message import planned_bytes
 LARGEST_EPSILON = 20.0  # beyond it counts are all but exact
 
 
-class Trusting:
+class TrustingPlan:
     """What every plan says that trusts somebody with dummies."""
 
+    n: int
     dummies: Dummies | UserDummies
     central: CentralDP
+    accuracy: Accuracy
 
     @property
     def message_bytes(self) -> int:
@@ -38,7 +40,7 @@ class Trusting:
 
 
 @dataclass(frozen=True)
-class DummiesPlan(Trusting):
+class DummiesPlan(TrustingPlan):
     """What the shuffler adds, what that promises against whom, and how accurate every share is.
 
     Parameters

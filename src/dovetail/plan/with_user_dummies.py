@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 from dovetail.account.closed_form.user_dummies import (
     MOST_EPSILON,
@@ -18,15 +18,20 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta, honest_people
-from dovetail.plan.with_dummies import Trusting
+from dovetail.plan.with_dummies import DummiesPlan, TrustingPlan, plan_with_dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail_protocol.symbols import size
 from dovetail_protocol.wire.message import planned_bytes
 from dovetail_protocol.wire.sent_dummies import CAP
 
+NEEDS = {
+    "shuffler": ("question", "n", "k", "delta", "error", "epsilon", "trust"),
+    "users": ("question", "n", "k", "delta", "error", "epsilon", "trust", "honest"),
+}
+
 
 @dataclass(frozen=True)
-class UserDummiesPlan(Trusting):
+class UserDummiesPlan(TrustingPlan):
     """How often people send dummies, what that promises against whom, and how accurate every share is.
 
     Parameters
@@ -142,3 +147,26 @@ def plan_with_user_dummies(
         best = planned(most).accuracy.error95
         raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", bound)
     return planned(least)
+
+
+def plan_trusting(
+    *, trust: Literal["shuffler", "users"], question: str = "frequency", **asked: Any
+) -> DummiesPlan | UserDummiesPlan:
+    """The plan of whoever is trusted with the noise; `asked` as `plan_with_dummies` or `plan_with_user_dummies` say.
+
+    Raises
+    ------
+    ParameterError
+        Also for a question about a mean, without `n` or `k`, and for what does not go with dummies.
+    """
+    if trust not in NEEDS:
+        raise refuse("trust", '"local", "shuffler" or "users"', trust)
+    if question != "frequency":
+        raise ParameterError(f'`trust` = "{trust}" plans shares: the question must be frequency, got {question}.')
+    for name, value in asked.items():
+        if name not in NEEDS[trust] and value is not None:
+            raise ParameterError(f'`{name}` does not go with `trust` = "{trust}".')
+    for name in ("n", "k"):
+        if asked.get(name) is None:
+            raise ParameterError(f'`{name}` must be given with `trust` = "{trust}".')
+    return plan_with_dummies(**asked) if trust == "shuffler" else plan_with_user_dummies(**asked)

@@ -1,1 +1,1 @@
-"""What a plan means: why it recommends what it does, and what is left when people lie or stay away."""
+"""What a plan means: why it recommends what it does, what it would take instead, and what lies and absence leave."""

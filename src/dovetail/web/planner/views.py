@@ -10,7 +10,7 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.plan.explain.participation import ParticipationPoint, absent_curve, dishonest_curve
 from dovetail.plan.explain.why import why_recommended
-from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
+from dovetail.plan.explain.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.planner import CollectionPlan
 from dovetail.report.number_format import ABSENT, percent, percent_up
 from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
