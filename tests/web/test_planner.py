@@ -6,18 +6,21 @@ import tomllib
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE, until
 from tests.web.pages import Browser, opened
 
 from dovetail.cli.main import invoke
 from dovetail.core.display.losses import upward
 from dovetail.plan.explain.participation import absent_curve, dishonest_curve
 from dovetail.plan.planner import CollectionPlan, plan_collection
-from dovetail.web.planner.ahead import likely
-from dovetail.web.planner.answers import Kept
-from dovetail.web.planner.question import Question
+from dovetail.plan.recommendation import Recommendation
+from dovetail.web.planner.ahead import Ahead, likely
+from dovetail.web.planner.answers import Kept, Plans
+from dovetail.web.planner.question import START, Question
 
 SHARES = {"question": "frequency", "n": "20000", "k": "3", "error": "0.05", "honest": "0.8"}
 MEAN = {"question": "mean", "n": "3000", "lower": "0", "upper": "100", "epsilon0": "1.5", "randomizer": "laplace"}
@@ -52,6 +55,42 @@ def test_the_numbers_are_those_of_the_command_line(
         assert wanted in page
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"trust": "shuffler", "question": "frequency", "n": "3000", "k": "5", "epsilon": "1"},
+        {"trust": "users", "question": "frequency", "n": "3000", "k": "5", "error": "0.02", "honest": "0.8"},
+    ],
+    ids=["shuffler", "users"],
+)
+def test_who_makes_the_noise_is_said_and_exported_as_on_the_command_line(
+    client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = by_hand(asked, capsys, "--out", str(tmp_path / "plan.toml"))
+    del told["files"]
+    assert client.get("/plan/plan.json", params=asked).json() == told
+    assert client.get("/plan/survey.toml", params=asked).text == (tmp_path / "plan.toml").read_text()
+    for path in ("/plan/answer", "/plan/sheet", "/"):
+        page = unescape(client.get(path, params=asked).text)
+        assert all(line in page for line in told["trust_statement"]) and upward(told["epsilon"]) in page
+    exec(compile(client.get("/plan/plan.py", params=asked).text, "plan.py", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[1:] == told["trust_statement"]
+    assert "`trust` must be" in unescape(client.get("/participation", params=asked).text)
+
+
+@pytest.mark.exhaust
+def test_what_is_shown_first_is_a_bound_says_so_and_recommends_as_the_plan(client: Browser) -> None:
+    for asked in ({"n": "3100"}, {"n": "7300", "honest": "0.6"}, {"n": "2300", "error": "", "epsilon": "0.7"}):
+        question = {**SHARES, "honest": "", **asked}
+        first = unescape(client.get("/plan/answer", params=question).text)
+        told = client.get("/plan/plan.json", params=question).json()
+        found = Plans().first(**Question.of(question).arguments())
+        assert isinstance(found, Recommendation) and found.epsilon >= told["epsilon"] * (1.0 - 1e-12)
+        assert found.epsilon <= told["epsilon"] * 1.0005 and found.error95 == told["error95"]
+        assert "central ε, at most" in first and upward(found.epsilon) in first and "upper bound" in first
+        assert found.randomizer.label in first and found.randomizer.name == told["randomizer"]
+
+
 @pytest.mark.exhaust
 def test_the_python_plans_the_same(client: Browser, capsys: pytest.CaptureFixture[str]) -> None:
     code = client.get("/plan/plan.py", params=MEAN).text
@@ -83,11 +122,13 @@ def test_the_sheet_is_a_page_of_its_own(client: Browser) -> None:
 @pytest.mark.exhaust
 def test_impossible_wishes_say_what_it_would_take_and_each_way_is_enough(client: Browser) -> None:
     asked = {"question": "frequency", "n": "500", "k": "3", "error": "0.02", "epsilon": "0.2"}
-    page = client.get("/plan/answer", params=asked).text
+    first = client.get("/plan/answer", params=asked).text
+    assert "cannot be met together" in first and "/plan/exact?" in first
+    page = client.get("/plan/exact", params=asked).text
     ways = [unescape(way) for way in re.findall(r'class="button" href="(/\?[^"]+)"', page)]
     assert "What would it take?" in page and len(ways) == 3
     for way in ways[:2]:  # the third asks for people, and takes longer
-        assert "recommended" in client.get(way.replace("/?", "/plan/answer?")).text
+        assert "recommended" in client.get(way.replace("/?", "/plan/exact?")).text
 
 
 @pytest.mark.parametrize(
@@ -162,3 +203,42 @@ def test_what_was_changed_is_worked_out_ahead_in_both_directions() -> None:
     assert [one.texts["error"] for one in likely(second, first)] == ["0.06", "0.08", "0.04", "0.03"]
     assert likely(first, first) == [] == likely(first, Question(MEAN))
     assert {one.texts["n"] for one in likely(Question({}), first)} == {"16000", "25000", "20000"}
+
+
+def test_what_is_worked_out_ahead_waits_while_a_person_asks_something_else() -> None:
+    begun, asked, done = Event(), Event(), list[str]()
+
+    class Slow(Plans):
+        def whole(self, **asking: Any) -> Any:
+            begun.set()
+            asked.wait(PATIENCE)
+            self.between()
+            done.append("ahead")
+
+    plans = Slow()
+    ahead = Ahead(plans)
+    ahead.start()
+    begun.wait(PATIENCE)
+    with ahead.while_asking(Question(SHARES)):
+        asked.set()
+        plans.between()  # who asks does not wait
+        done.append("person")
+    until(lambda: len(done) == 2)
+    ahead.stop()
+    assert done == ["person", "ahead"]
+
+
+def test_what_is_worked_out_ahead_goes_on_where_a_person_waits_for_it() -> None:
+    done = Event()
+
+    class Slow(Plans):
+        def whole(self, **asking: Any) -> Any:
+            self.between()
+            done.set()
+
+    plans = Slow()
+    ahead = Ahead(plans)
+    with ahead.while_asking(Question(START)):
+        ahead.start()
+        assert done.wait(PATIENCE)
+    ahead.stop()

@@ -19,14 +19,14 @@ from dovetail.web.access.guard import ENTRY, HEADERS, Guard
 from dovetail.web.access.session import Session
 from dovetail.web.pages import Pages, static_routes
 from dovetail.web.planner.ahead import Ahead
-from dovetail.web.planner.answers import plans
+from dovetail.web.planner.answers import Plans
 from dovetail.web.planner.routes import Planner
 from dovetail.web.reader.routes import Reader
 
 
 def web_app(session: Session, *, ahead: bool = True) -> Starlette:
     """The app of one session; `ahead` works out neighbouring plans while nobody waits."""
-    pages, kept = Pages(session), plans()
+    pages, kept = Pages(session), Plans()
     beside, reader = Ahead(kept), Reader(pages, session.folder)
 
     @asynccontextmanager

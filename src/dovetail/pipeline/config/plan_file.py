@@ -11,12 +11,9 @@ from dovetail.core.errors import OutputError
 from dovetail.plan.planner import CollectionPlan
 from dovetail.plan.with_dummies import DummiesPlan
 from dovetail.plan.with_user_dummies import UserDummiesPlan
+from dovetail.report.sections.trusting_rows import TRUSTED
 
 _FILL_IN = "FILL IN"
-_TRUSTED = {
-    "shuffler": "the shuffler adds the noise; with the analyst it reads every answer",
-    "users": "people add the noise together; shuffler and analyst together read every answer",
-}
 MOST_LISTED = 20  # categories that are written out to be replaced
 
 
@@ -47,7 +44,7 @@ def dummies_toml(plan: DummiesPlan | UserDummiesPlan) -> str:
     data["categories"].comment(f"exactly {plan.dummies.k:,} values, known beforehand and not read off the table")
     document.add("data", data)
     promise = _table(trust=plan.central.trust, epsilon=plan.asked, delta=plan.central.delta)
-    promise["trust"].comment(_TRUSTED[plan.central.trust])
+    promise["trust"].comment(TRUSTED[plan.central.trust])
     if isinstance(plan, UserDummiesPlan):
         promise.add("honest", tomlkit.item(plan.central.honest_n))
         promise["honest"].comment(f"of {plan.n:,} people: so many answers and dummies have to arrive")

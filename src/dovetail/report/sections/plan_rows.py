@@ -8,6 +8,7 @@ from dovetail.core.display.losses import error_in_words, guess_in_words, upward
 
 if TYPE_CHECKING:
     from dovetail.plan.planner import CollectionPlan
+    from dovetail.plan.recommendation import Recommendation
 
 
 def plan_rows(plan: CollectionPlan) -> dict[str, str]:
@@ -53,7 +54,7 @@ def _shuffle(plan: CollectionPlan) -> str:
     return f"{plan.shuffler}: the smallest group has {people:,} people"
 
 
-def plan_error(plan: CollectionPlan, value: float) -> str:
+def plan_error(plan: CollectionPlan | Recommendation, value: float) -> str:
     """An error of this plan's estimates with its unit."""
     return error_in_words(value, share=plan.requirements.question == "frequency")
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from enum import Enum
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from dovetail.account.clones.binomial_tail import without_compiled_loops
 from dovetail.core.errors import DovetailError
-from dovetail.plan.planner import CollectionPlan, plan_collection
+from dovetail.plan.planner import CollectionPlan, complete_plan, recommend_collection
+from dovetail.plan.recommendation import WHAT_IT_TAKES, Recommendation
+from dovetail.plan.with_dummies import DummiesPlan
+from dovetail.plan.with_user_dummies import UserDummiesPlan, plan_trusting
 from dovetail.report.sections.plan_document import plan_document
 
 Answer = TypeVar("Answer")
@@ -62,14 +66,72 @@ class Kept(Generic[Answer]):
             return error
 
 
-def plans() -> Kept[CollectionPlan]:
-    """Plans by their question."""
-    return Kept(_plan)
+class Refused(Enum):
+    """What is known of wishes that cannot be met, before it is known what would do instead."""
+
+    SOON = "soon"
 
 
-def _plan(**asked: Any) -> CollectionPlan:
-    """A plan summed as `dovetail plan` sums, to the last digit."""
-    with without_compiled_loops():
-        plan = plan_collection(**asked)
-        plan_document(plan)  # keeps the trade-off and the alternatives
-    return plan
+class _Unmet(Exception):
+    """Stops a search that goes on to say what would do instead."""
+
+
+Planned = CollectionPlan | DummiesPlan | UserDummiesPlan
+First = Recommendation | DummiesPlan | UserDummiesPlan | Refused
+
+
+class Plans:
+    """Answers in the order in which they are known: what is recommended, the plan, and what it costs to be better.
+
+    Summed as `dovetail plan` sums, to the last digit.
+    """
+
+    def __init__(self) -> None:
+        self._first, self._plans = Kept(self._recommend), Kept(self._complete)
+        self.between: Callable[[], None] = lambda: None  # called between steps of a computation
+
+    def first(self, **asked: Any) -> First:
+        """What is recommended, with an upper bound on its epsilon."""
+        return self._first(**asked)
+
+    def plan(self, **asked: Any) -> Planned:
+        """The plan."""
+        return self._plans(**asked)
+
+    def whole(self, **asked: Any) -> Planned:
+        """The plan that knows its trade-off and the other mechanisms."""
+        plan = self._plans(**asked)
+        if isinstance(plan, CollectionPlan):
+            with without_compiled_loops():
+                plan_document(plan)
+        return plan
+
+    def knows(self, **asked: Any) -> bool:
+        """Whether the plan costs nothing."""
+        return self._plans.knows(**asked)
+
+    def _recommend(self, **asked: Any) -> First:
+        if "trust" in asked:
+            return plan_trusting(**asked)
+        try:
+            with without_compiled_loops():
+                return recommend_collection(**asked, progress=self._until_unmet)
+        except _Unmet:
+            return Refused.SOON
+
+    def _complete(self, **asked: Any) -> Planned:
+        found = self._first(**asked)
+        if isinstance(found, DummiesPlan | UserDummiesPlan):
+            return found
+        with without_compiled_loops():
+            if isinstance(found, Refused):
+                found = recommend_collection(**asked, progress=self._step)
+            return complete_plan(found, self._step)
+
+    def _until_unmet(self, step: str, done: int, total: int) -> None:
+        self.between()
+        if step == WHAT_IT_TAKES:
+            raise _Unmet
+
+    def _step(self, step: str, done: int, total: int) -> None:
+        self.between()

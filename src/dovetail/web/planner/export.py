@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dovetail.pipeline.config.plan_file import plan_toml
+from dovetail.pipeline.config.plan_file import dummies_toml, plan_toml
 from dovetail.plan.planner import CollectionPlan
 from dovetail.report.document import to_jsonable
 from dovetail.report.sections.plan_document import plan_document
+from dovetail.web.planner.answers import Planned
 
 
-def toml_of(plan: CollectionPlan, asked: dict[str, Any]) -> str:
+def toml_of(plan: Planned, asked: dict[str, Any]) -> str:
     """What `dovetail plan --out` writes."""
-    return plan_toml(plan)
+    return plan_toml(plan) if isinstance(plan, CollectionPlan) else dummies_toml(plan)
 
 
-def json_of(plan: CollectionPlan, asked: dict[str, Any]) -> str:
+def json_of(plan: Planned, asked: dict[str, Any]) -> str:
     """What `dovetail plan --json` prints, less the list of files."""
-    document = {"schema_version": 1, **plan_document(plan)}
+    document = plan_document(plan) if isinstance(plan, CollectionPlan) else plan.document()
+    document = {"schema_version": 1, **document}
     return json.dumps(to_jsonable(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def python_of(plan: CollectionPlan, asked: dict[str, Any]) -> str:
+def python_of(plan: Planned, asked: dict[str, Any]) -> str:
     """A program that plans the same and makes the randomizer."""
+    if not isinstance(plan, CollectionPlan):
+        return _python_with_dummies(asked)
     given = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
     kind = type(plan.randomizer).__name__
     settings = ", ".join(f"{name}={value!r}" for name, value in vars(plan.randomizer).items() if value is not None)
@@ -32,6 +36,15 @@ def python_of(plan: CollectionPlan, asked: dict[str, Any]) -> str:
         f"randomizer = plan.randomizer  # dt.{kind}({settings})\n"
         "print(plan.randomizer.name, plan.epsilon0, plan.epsilon, plan.error95)\n"
         "for line in plan.central.lines():\n    print(line)\n"
+    )
+
+
+def _python_with_dummies(asked: dict[str, Any]) -> str:
+    given = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
+    return (
+        f"from dovetail.plan.with_user_dummies import plan_trusting\n\nplan = plan_trusting(\n{given})\n"
+        "print(plan.dummies, plan.central.epsilon, plan.accuracy.error95)\n"
+        "for line in plan.trust_statement:\n    print(line)\n"
     )
 
 

@@ -13,9 +13,14 @@ from dovetail.core.errors import ParameterError
 
 WHOLE = ("n", "k", "groups", "smallest_group")
 REAL = ("error", "epsilon", "epsilon0", "delta", "honest", "lower", "upper", "grid")
-WORDS = ("question", "randomizer", "shares")
+WORDS = ("question", "randomizer", "shares", "trust")
 FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:])
-ONLY = {"frequency": ("k", "shares"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
+ONLY = {"frequency": ("k", "shares", "trust"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
+USUAL = {"shares": "any", "trust": "local"}  # what is not said
+NOT_WITH = {  # fields that a plan with dummies does not have
+    "shuffler": ("epsilon0", "groups", "smallest_group", "randomizer", "shares", "honest"),
+    "users": ("epsilon0", "groups", "smallest_group", "randomizer", "shares"),
+}
 START = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
 LONGEST = 40  # letters of a field
 _GROUPED = re.compile(r"[0-9]{1,3}([, _\u202f\u00a0][0-9]{3})+")
@@ -35,7 +40,11 @@ class Question:
         texts["question"] = texts["question"] or "frequency"
         mine = texts["question"]
         others = [name for kind, names in ONLY.items() if kind != mine for name in names]
-        kept = {name: text for name, text in texts.items() if text not in ("", "any") and name not in others}
+        if "trust" not in others:
+            others += NOT_WITH.get(texts["trust"], ())
+        kept = {
+            name: text for name, text in texts.items() if name not in others and text not in ("", USUAL.get(name))
+        }
         return cls(kept if any(name in given for name in FIELDS) else dict(START))
 
     @property
@@ -48,7 +57,7 @@ class Question:
         return Question({**self.texts, name: f"{value:.15g}"})
 
     def arguments(self) -> dict[str, Any]:
-        """What `plan_collection` takes.
+        """What `plan_collection` takes, or `plan_trusting`.
 
         Raises
         ------

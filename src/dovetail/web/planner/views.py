@@ -8,13 +8,19 @@ from typing import Any
 from dovetail.core.display.losses import upward
 from dovetail.core.errors import DovetailError
 from dovetail.core.registries import RANDOMIZERS
+from dovetail.plan.explain.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.explain.participation import ParticipationPoint, absent_curve, dishonest_curve
 from dovetail.plan.explain.why import why_recommended
-from dovetail.plan.explain.infeasible import InfeasibleError, round_up_to_three_digits
-from dovetail.plan.planner import CollectionPlan
+from dovetail.plan.planner import CollectionPlan, delta_notes
+from dovetail.plan.recommendation import Recommendation
+from dovetail.plan.requirements import Requirements
+from dovetail.plan.with_dummies import DummiesPlan
+from dovetail.plan.with_user_dummies import UserDummiesPlan
 from dovetail.report.number_format import ABSENT, percent, percent_up
 from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
+from dovetail.report.sections.trusting_rows import TRUSTED, trusting_error, trusting_rows
 from dovetail.report.sections.verdict import grade
+from dovetail.web.planner.answers import Planned
 from dovetail.web.planner.export import command_of
 from dovetail.web.planner.figures import error_chart, price_chart, share_chart
 from dovetail.web.planner.question import Question
@@ -50,10 +56,9 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
         "epsilon": upward(plan.epsilon),
         "epsilon0": upward(plan.epsilon0),
         "delta": upward(plan.central.delta),
-        "grade": grade(plan.epsilon) if plan.central.delta * plan.requirements.n < 1.0 else "weak",
+        "grade": _grade(plan.epsilon, plan.central.delta, plan.requirements.n),
         "error": plan_error(plan, plan.error95),
-        "what": "one share" if plan.requirements.question == "frequency" else "the mean",
-        "kind": _kind(plan),
+        "kind": _kind(plan.requirements),
         "guarantee": [rows[name] for name in _GUARANTEE],
         "guess": rows["best guess"][0].upper() + rows["best guess"][1:],
         "rows": [(name, text) for name, text in rows.items() if name not in _SHOWN and not name.startswith("note")],
@@ -62,6 +67,52 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
         "method": plan.central.method,
         "command": command_of(asked),
     }
+
+
+def first_view(question: Question, found: Recommendation) -> dict[str, Any]:
+    """What is known first; its epsilon is an upper bound and says so."""
+    return {
+        "query": question.query,
+        "n": f"{found.requirements.n:,}",
+        "solved": found.least is not None,
+        "label": found.randomizer.label,
+        "epsilon": upward(found.epsilon),
+        "epsilon0": upward(found.epsilon0),
+        "error": plan_error(found, found.error95),
+        "grade": _grade(found.epsilon, found.requirements.delta, found.requirements.n),
+        "kind": _kind(found.requirements),
+    }
+
+
+def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> dict[str, Any]:
+    """The same as `answer_view` of a plan whose noise is made by the shuffler, or by people together."""
+    asked, trust, error = question.arguments(), plan.central.trust, trusting_error(plan)
+    words = TRUSTED[trust]
+    return {
+        "query": question.query,
+        "n": f"{plan.n:,}",
+        "solved": False,
+        "label": f"Dummies of {'the shuffler' if trust == 'shuffler' else 'people'}",
+        "why": words[0].upper() + words[1:] + ".",
+        "epsilon": upward(plan.central.epsilon),
+        "epsilon0": "none",
+        "delta": upward(plan.central.delta),
+        "grade": _grade(plan.central.epsilon, plan.central.delta, plan.n),
+        "error": error,
+        "kind": f"the shares of {plan.dummies.k:,} answers",
+        "guarantee": list(plan.trust_statement),
+        "guess": "",
+        "rows": [(name, text) for name, text in trusting_rows(plan).items() if name not in ("trust", "but")],
+        "notes": tuple(delta_notes(plan.central.delta, plan.n)),
+        "source": plan.central.source,
+        "method": plan.central.method,
+        "command": command_of(asked),
+    }
+
+
+def view_of(question: Question, plan: Planned) -> dict[str, Any]:
+    """Either of the two."""
+    return answer_view(question, plan) if isinstance(plan, CollectionPlan) else trusting_view(question, plan)
 
 
 def more_view(plan: CollectionPlan) -> dict[str, Any]:
@@ -145,8 +196,11 @@ def _point(plan: CollectionPlan, point: ParticipationPoint) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _kind(plan: CollectionPlan) -> str:
-    asked = plan.requirements
+def _grade(epsilon: float, delta: float, n: int) -> str:
+    return grade(epsilon) if delta * n < 1.0 else "weak"
+
+
+def _kind(asked: Requirements) -> str:
     if asked.question == "frequency":
         return f"the shares of {asked.k:,} answers"
     return f"the mean of a number from {asked.lower:g} to {asked.upper:g}"

@@ -30,7 +30,8 @@ function settled() {
   if (wrong && wrong.form) wrong.setAttribute("aria-invalid", "true");
   const told = document.querySelector("#answer [data-said]");
   const said = document.getElementById("said");
-  if (said) said.textContent = told ? told.dataset.said : "";
+  const words = told ? told.dataset.said : "";
+  if (said && said.textContent !== words) said.textContent = words;
 }
 
 async function send(box, file) {
