@@ -14,6 +14,7 @@ from tests.report.documents import rehearsal, release
 from tests.waiting import until
 from tests.web.pages import Browser, opened, ours
 
+from dovetail.cli.main import invoke
 from dovetail.collect.http import bodies, limits
 from dovetail.core.errors import ConfigError, DataError
 from dovetail.web.access.session import Session
@@ -258,6 +259,40 @@ def test_two_reports_are_compared_line_by_line() -> None:
     assert ("mode", '"release"') in {(fact.name, fact.after) for fact in found.settings}
     assert all(fact.changed for fact in found.settings)
     assert not any(fact.changed for fact in (*compare(before, before).facts, *compare(before, before).estimates))
+
+
+RUNS = {
+    "plain": '[randomize]\nrandomizer = "krr"\nepsilon = 1.0',
+    "dummies": '[promise]\ntrust = "shuffler"\nepsilon = 1.0\ndelta = 1e-6',
+    "people": '[promise]\ntrust = "users"\nepsilon = 1.0\ndelta = 1e-6',
+    "strings": '[strings]\nlevels = 2\nepsilon = 1.0\ndelta = 1e-6\ntrust = "shuffler"',
+}
+
+
+@pytest.mark.exhaust
+def test_every_kind_of_run_can_be_opened_and_compared_also_once_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents: dict[str, Any] = {}
+    rows = "".join(f"p{i},{'yes' if i % 4 else 'no'}\n" for i in range(600))
+    (tmp_path / "t.csv").write_text(f"id,word\n{rows}")
+    for kind, what in RUNS.items():
+        categories = "" if kind == "strings" else 'categories = ["no", "yes"]\n'
+        for mode in ("rehearsal", "release"):
+            monkeypatch.setenv("DOVETAIL_LEDGER", str(tmp_path / f"ledger-{kind}-{mode}"))
+            data = f'[data]\npath = "t.csv"\nperson = "id"\nprivate = "word"\nmissing = "refuse"\n{categories}'
+            (tmp_path / "run.toml").write_text(f'schema_version = 1\nmode = "{mode}"\n{data}{what}\n')
+            assert invoke(["run", str(tmp_path / "run.toml"), "--out", str(tmp_path / f"{kind}-{mode}")]) == 0
+            name = f"{kind} {mode}"
+            documents[name] = read_report((tmp_path / f"{kind}-{mode}" / "report.json").read_bytes(), name)
+    for document in documents.values():
+        facts = {fact.name: fact for fact in compare(documents["plain rehearsal"], document).facts}
+        assert facts["people"].before == facts["people"].after == "600"
+    found = compare(documents["plain release"], documents["dummies release"])
+    facts = {fact.name: fact for fact in found.facts}
+    assert (facts["noise made by"].before, facts["noise made by"].after) == ("every person alone", "the shuffler")
+    assert (facts["local ε"].before, facts["local ε"].after) == ("1", "∞")
+    assert {fact.name for fact in compare(documents["strings release"], documents["strings release"]).estimates}
 
 
 @pytest.mark.parametrize(

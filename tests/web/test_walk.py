@@ -151,7 +151,7 @@ def test_a_plan_needs_no_script(browser: Any, cookies: Any, link: str) -> None:
 
 PAGES = (
     "/", "/?question=mean&n=900&lower=0&upper=9&epsilon=0.5&honest=0.8", "/?n=500&k=9&error=0.01&epsilon=0.1",
-    "/participation", "/plan/sheet", "/read", "/compare",
+    "/?n=3000&k=5&epsilon=1&trust=users", "/participation", "/plan/sheet", "/read", "/compare",
 )  # fmt: skip
 
 

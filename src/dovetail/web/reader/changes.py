@@ -13,6 +13,7 @@ from dovetail.report.sections.sentences import summarize_metrics
 from dovetail.report.sections.verdict import verdict
 
 MOST_ESTIMATES = 60
+_NOISE = {"local": "every person alone", "shuffler": "the shuffler", "users": "people together"}
 
 
 class Fact(NamedTuple):
@@ -87,6 +88,7 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "local ε", ABSENT if missing_reason(local) is not None else upward(local["epsilon"])
     known = missing_reason(central) is None
     yield "central ε", upward(central["epsilon"]) if known else f"{ABSENT} ({missing_reason(central)})"
+    yield "noise made by", _NOISE.get(str(central.get("trust")), ABSENT) if known else ABSENT
     yield "δ", upward(central["delta"]) if known else ABSENT
     yield "honest people", f"{central['honest_n']:,}" if known else ABSENT
     order = document["order"]
