@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
 import re
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,14 +18,21 @@ from typing import Any
 COLUMNS = "88"
 
 
+def _scratch(name: str) -> str:
+    """A folder that goes when this process ends."""
+    made = tempfile.mkdtemp(prefix=f"dovetail-{name}-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
 @dataclass
 class Session:
     """The names and the folder that the blocks of a page share."""
 
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dovetail-page-")))
+    folder: Path = field(default_factory=lambda: Path(_scratch("page")))
     names: dict[str, Any] = field(default_factory=dict)
     # people of one page are not those of another, though their numbers are the same
-    ledger: str = field(default_factory=lambda: tempfile.mkdtemp(prefix="dovetail-ledger-"))
+    ledger: str = field(default_factory=lambda: _scratch("ledger"))
 
     def python(self, code: str) -> str:
         """What the code prints."""
