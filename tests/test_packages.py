@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.packaging.constraints import MORE
 from tests.packaging.distributions import BOTH, ROOT, foreign, missing
 from tests.packaging.interpreters import SUPPORTED, version_of
+from tests.packaging.versions import EXTRAS
 
 WHEEL = ["dovetail/__init__.py", "dovetail/py.typed", "d-1.dist-info/METADATA", "d-1.dist-info/licenses/LICENSE"]
 METADATA = [tomllib.loads((one.folder / "pyproject.toml").read_text())["project"] for one in BOTH]
@@ -46,7 +48,7 @@ def test_the_constraints_pin_every_dependency_and_name_no_place() -> None:
     assert all(re.match(r"[a-z0-9._-]+==[\w.]+( ; |$)", line) for line in text.splitlines())
     pinned = {line.partition("==")[0] for line in text.splitlines()}
     wanted = [need for project in METADATA for need in project["dependencies"]]
-    kept = ("demo", "studies", "serve", "certified", "interop", "data", "test", "check", "docs", "mqtt")
+    kept = (*EXTRAS, *MORE)
     wanted += [
         need for project in METADATA for extra in kept for need in project["optional-dependencies"].get(extra, [])
     ]
