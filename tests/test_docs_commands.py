@@ -1,9 +1,14 @@
-"""The command lines of the pages that are no tutorials are run as they stand, on small made-up files."""
+"""The command lines of the pages that are no tutorials are run as they stand, on small made-up files.
+
+Where chromium and axe-core are at hand, no page that they write breaks a rule of axe-core.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.browser import AXE, PHONE, violations
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -126,3 +132,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Pat
         shell = session.Session(folder, ledger=str(folder / "ledger"))
         for line in group:
             shell.command(line)
+        if shutil.which("chromium") and AXE in os.environ:
+            for made in folder.glob("*.html"):
+                for dark, width in ((False, None), (True, PHONE)):
+                    assert violations(made.read_text(), folder, dark=dark, width=width) == [], made.name

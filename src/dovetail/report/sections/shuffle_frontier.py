@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
 from dovetail.report.charts.reference_line import ReferenceLine
-from dovetail.report.number_format import upward
+from dovetail.report.number_format import ABSENT, upward
 from dovetail.report.render.result_page import Number, Picture, ResultPage, Section
 from dovetail.report.sections.tables import Table
 
@@ -109,7 +109,7 @@ def _of(document: Document, shuffler: str) -> Document:
 
 def _row(point: Document) -> tuple[str, ...]:
     return (
-        "" if point["asked"] is None else _alpha(point["asked"]),
+        ABSENT if point["asked"] is None else _alpha(point["asked"]),
         str(point["shuffler"]).replace("_", " ").replace("identity", "none"),
         _alpha(point["alpha"]),
         _percent(point["told_apart"]),
