@@ -29,10 +29,10 @@ from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import ATTACKS, RANDOMIZERS
 from dovetail.core.stages import Reports, Shuffler
-from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.build import fit_beside
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
+from dovetail.pipeline.evaluate.attack_experiment import AttackExperiment
 from dovetail.pipeline.evaluate.attacks import bound_of
 from dovetail.pipeline.files.released_rows import rows_of_people, shared_columns
 from dovetail.pipeline.files.report_columns import described_columns, from_columns

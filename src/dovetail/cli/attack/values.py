@@ -43,9 +43,9 @@ from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
 from dovetail.core.registries import ATTACKS, SHUFFLERS
-from dovetail.pipeline.attack_experiment import AttackExperiment
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
+from dovetail.pipeline.evaluate.attack_experiment import AttackExperiment
 from dovetail.pipeline.evaluate.attacks import bound_of
 from dovetail.report.document import Missing, to_jsonable
 from dovetail.report.number_format import missing_reason, percent, percent_up
