@@ -13,6 +13,8 @@ from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_co
 from dovetail.pipeline.files.publish import check_target
 from dovetail.pipeline.files.write_report import write_report
 from dovetail.pipeline.progress import Progress, silent
+from dovetail.pipeline.questions.config import QuestionsConfig, questions_of
+from dovetail.pipeline.questions.run_questions import run_questions
 from dovetail.pipeline.rehearse import rehearse
 from dovetail.pipeline.release import release
 from dovetail.pipeline.release_ledger import ReleaseLedger
@@ -23,7 +25,7 @@ from dovetail.report.document import PrivacyReport
 
 
 def run(
-    config: str | Path | dict[str, Any] | RunConfig,
+    config: str | Path | dict[str, Any] | RunConfig | QuestionsConfig,
     *,
     table: Any = None,
     out: str | Path | None = None,
@@ -36,7 +38,7 @@ def run(
 
     Parameters
     ----------
-    config : path of a TOML file, dictionary or RunConfig
+    config : path of a TOML file, dictionary, RunConfig or QuestionsConfig
     table : data frame, optional
         Anything that speaks Arrow (polars, pandas, duckdb, pyarrow), instead of the configured path.
     out : folder, optional
@@ -75,7 +77,7 @@ def run(
     >>> report.evaluation.local.epsilon
     1.0
     """
-    settings = settings_of(config)
+    settings = questions_of(config) or settings_of(config)
     if new_release and settings.mode != "release":
         raise ConfigError("`new_release` is for releases; a rehearsal is drawn afresh unless it names a `seed`.")
     target = None if out is None else Path(out)
@@ -84,7 +86,9 @@ def run(
         check_target(target, force=force)
         keep_apart(target, private)
     rng = fresh(settings)
-    if settings.strings is not None:
+    if isinstance(settings, QuestionsConfig):
+        report = run_questions(settings, rng, private, table=table, new_release=new_release, progress=progress)
+    elif settings.strings is not None:
         report = run_strings(settings, rng, private, table=table, new_release=new_release, progress=progress)
     elif settings.memoize is not None:
         rows, rounds = permanent_rows(settings, table)
@@ -125,7 +129,7 @@ def _compared(settings: RunConfig, collection: Collection) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def settings_of(config: str | Path | dict[str, Any] | RunConfig) -> RunConfig:
+def settings_of(config: object) -> RunConfig:
     """A configuration however it is given."""
     if isinstance(config, RunConfig):
         return config

@@ -29,6 +29,7 @@ class Missing:
 NO_TRUTH = Missing("an attack is measured against the truth, which a release does not look at")
 NO_COPYING = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
 IN_MEMORY = Missing("one process drew it in memory, from the operating system's entropy")
+ONE_QUESTION = Missing("one private column: its estimates are those of the report")
 NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
 
 
@@ -205,6 +206,8 @@ class PrivacyReport:
         Of every shuffler side by side, in rehearsals that ask for it.
     rounds, windows : dict or Missing
         Of a stream: the series of estimates with what it cost, and the answers to window queries.
+    questions : list of dict or Missing
+        Of several private columns: each with the keys of a report about it alone.
     sanitized : data frame or Missing
         The shuffled reports of a release; a rehearsal has none to give away.
     engine : dict or Missing
@@ -244,6 +247,7 @@ class PrivacyReport:
     sanitized_description: dict[str, Any] = field(repr=False)
     rounds: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
     windows: dict[str, Any] | Missing = field(default=NO_ROUNDS, repr=False)
+    questions: list[dict[str, Any]] | Missing = field(default=ONE_QUESTION, repr=False)
     files: dict[str, Any] = field(default_factory=dict)
     engine: dict[str, Any] | Missing = field(default=IN_MEMORY, repr=False)
 
@@ -282,6 +286,7 @@ class PrivacyReport:
             **_evaluation(self.evaluation),
             "rounds": self.rounds,
             "windows": self.windows,
+            "questions": self.questions,
             "comparison": [_evaluation(evaluation) for evaluation in self.comparison],
             "assumptions": list(self.assumptions),
             "steps": list(self.steps),

@@ -9,14 +9,16 @@ from dovetail.core.display.display import Display, Grid
 from dovetail.core.display.figure import Mark, draw_figure, draw_marks, height_of
 from dovetail.report.number_format import Document, display_name, missing_reason, percent
 from dovetail.report.sections.attacks import attack_rows
+from dovetail.report.sections.questions import question_documents, question_parts
 from dovetail.report.sections.rounds import series_table
 from dovetail.report.sections.sentences import banner, is_stream, summarize_metrics
 from dovetail.report.sections.summary import summary
-from dovetail.report.sections.tables import estimate_table, shows_truth
+from dovetail.report.sections.tables import Table, estimate_table, shows_truth
 
 if TYPE_CHECKING:
     import polars as pl
 
+QUESTION = "question"  # what estimates of several columns are by
 _COLUMNS = ("value", "standard_error", "population_error")
 
 
@@ -25,7 +27,7 @@ def show_report(report: Any) -> Display:
     document = report.document()
     metrics = summarize_metrics(document)
     headlines = "; ".join(f"{one.name.lower()} {one.headline}" for one in metrics if one.headline)
-    table = series_table(document) if is_stream(document) else estimate_table(document)
+    table = series_table(document) if is_stream(document) else _learned(document)
     return Display(
         brief=f"PrivacyReport of a {document['mode']}: {document['title']}, {document['collection']['n']:,} people\n"
         f"{headlines or 'nothing is promised'}",
@@ -35,6 +37,16 @@ def show_report(report: Any) -> Display:
         grid=Grid(table.columns, table.rows),
         warnings=(mark,) if (mark := banner(document)) else (),
     )
+
+
+def _learned(document: Document) -> Table:
+    """The estimates for everybody, question by question."""
+    parts = [part for part in question_parts(document) if part.table.rows]
+    if not question_documents(document):
+        return estimate_table(document)
+    columns = parts[0].table.columns[1:] if parts else ()
+    rows = tuple((part.name, *row) for part in parts for row in part.table.rows)
+    return Table(("question", "answer", *columns), rows)
 
 
 def report_frame(report: Any) -> pl.DataFrame:
@@ -74,8 +86,7 @@ def draw_report(report: Any) -> Any:
 
 
 def _rows(document: Document, *, truth: bool) -> Iterator[dict[str, Any]]:
-    overall, groups = document["estimates"]["overall"], document["estimates"]["groups"]
-    for block in [overall, *(groups if missing_reason(groups) is None else ())]:
+    for block in _blocks(document):
         for place, label in enumerate(block["labels"]):
             low, high = block["interval"][place]
             numbers = {name: float(block[name][place]) for name in _COLUMNS}
@@ -86,10 +97,21 @@ def _rows(document: Document, *, truth: bool) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+def _blocks(document: Document) -> list[Document]:
+    """Estimates for everybody, then by group; of several questions the name of each stands as its group."""
+    several = question_documents(document)
+    if several:
+        known = [one for one in several if missing_reason(one["estimates"]) is None]
+        return [{**one["estimates"]["overall"], "by": QUESTION, "group": one["column"]} for one in known]
+    overall, groups = document["estimates"]["overall"], document["estimates"]["groups"]
+    return [overall, *(groups if missing_reason(groups) is None else ())]
+
+
 def _estimates(document: Document) -> Iterator[Mark]:
     for row in _rows(document, truth=shows_truth(document)):
-        if row["by"] is None:
-            yield Mark(row["label"], row["value"], row["low"], row["high"], row.get("truth"))
+        if row["by"] in (None, QUESTION):
+            name = row["label"] if row["by"] is None else f"{row['group']}: {row['label']}"
+            yield Mark(name, row["value"], row["low"], row["high"], row.get("truth"))
 
 
 def _guesses(document: Document) -> Iterator[Mark]:

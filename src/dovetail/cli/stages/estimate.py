@@ -89,6 +89,7 @@ def _estimate(
         ("dummies", "dummies of the shuffler"),
         ("user_dummies", "dummies of people"),
         ("classes", "reports of different epsilons"),
+        ("questions", "answers to several questions"),
     ):
         if made.get(key):
             raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -40,6 +40,13 @@ Points = NDArray[np.float64]  # (n, d)
 # what [data] says about the file itself: the ledger knows tables by what is read from them, and no report repeats
 # spellings, which can tell who wrote what
 UNPUBLISHED = {"path", "table", "duplicates", "unconfirmed", *FileFormat.model_fields, *Spellings.model_fields}
+
+
+class Seeded(Protocol):
+    """A configuration that may name a seed."""
+
+    @property
+    def seed(self) -> int | None: ...
 
 
 def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) -> Collection:
@@ -160,7 +167,7 @@ def public_points(section: GroupsSection | None, survey: Survey) -> Points | Non
     return survey.numbers(section.points)
 
 
-def fresh(config: RunConfig) -> Entropy:
+def fresh(config: Seeded) -> Entropy:
     """The door to randomness that this run goes through."""
     return system_entropy() if config.seed is None else simulation(config.seed)
 

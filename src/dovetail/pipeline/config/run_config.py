@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from dovetail.core.checks import nearest
+from dovetail.core.errors import ConfigError
 from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
 from dovetail.pipeline.config.memoize_section import MemoizeSection
 from dovetail.pipeline.config.parse import parse_section, read_toml
@@ -200,4 +201,6 @@ def _beside(config: Path, path: str | None) -> str | None:
 
 def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:
     """Check a configuration given as a dictionary."""
+    if "questions" in raw:
+        raise ConfigError(f"{name}: [[questions]] is for `dovetail run` on a table of one file, without --engine.")
     return parse_section(RunConfig, raw, name=name)

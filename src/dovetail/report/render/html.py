@@ -17,6 +17,7 @@ from dovetail.report.number_format import Document, Unit, display_name, missing_
 from dovetail.report.sections import sentences as words
 from dovetail.report.sections import tables
 from dovetail.report.sections.attacks import attack_rows, attack_table, learnability_table
+from dovetail.report.sections.questions import QuestionPart, question_documents, question_parts
 from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.sections.summary import summary
 from dovetail.report.sections.verdict import SCALE, verdict
@@ -52,18 +53,23 @@ def render_html(document: Document) -> str:
             scale=SCALE,
             banner=words.banner(document),
             mode_sentence=words.mode_sentence(document),
-            estimates=tables.estimate_table(document),
+            estimates=None if question_documents(document) else tables.estimate_table(document),
             groups=tables.group_table(document),
             attacks=attack_table(document),
             learned=learnability_table(document),
             comparison=tables.comparison_table(document),
             stream=_stream_tables(document),
             charts=charts(document),
+            questions=[(part, _question_chart(part)) for part in question_parts(document)],
             config=json.dumps(document["config"], indent=2, ensure_ascii=False, default=str),
             longest_chart=LONGEST_CHART,
             longest_table=LONGEST_TABLE,
         )
     )
+
+
+def _question_chart(part: QuestionPart) -> CaptionedChart | None:
+    return _overall(part.document) if part.table.rows else None
 
 
 def _stream_tables(document: Document) -> dict[str, tables.Table]:

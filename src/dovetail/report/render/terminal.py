@@ -12,6 +12,7 @@ from rich.text import Text
 from dovetail.report.charts.svg import printable
 from dovetail.report.number_format import ABSENT, Document, display_name, missing_reason
 from dovetail.report.sections.attacks import attack_table, learnability_table
+from dovetail.report.sections.questions import question_parts
 from dovetail.report.sections.rounds import budget_table, series_table, window_table
 from dovetail.report.sections.sentences import banner, is_stream, mode_sentence, summarize_metrics
 from dovetail.report.sections.summary import summary
@@ -42,12 +43,17 @@ def print_report(document: Document, console: Console) -> None:
     console.print(_words(" ".join(summary(document))))
     console.print()
     console.print(_metric_grid(document))
-    _print_table("What was learned", estimate_table(document), console)
+    several = question_parts(document)
+    for part in several:
+        _print_table(part.name, part.table, console)
+        _print_list(f"What {part.name} tells", part.lines, console)
+    if not several:
+        _print_table("What was learned", estimate_table(document), console)
     if is_stream(document):
         _print_table("Round by round", series_table(document), console)
         _print_table("Windows", window_table(document), console)
         _print_table("What the rounds cost", budget_table(document), console)
-    else:
+    elif not several:
         _print_table("Groups", group_table(document), console)
         _print_table("What attackers got", attack_table(document), console)
         _print_table("What the order tells about groups", learnability_table(document), console)

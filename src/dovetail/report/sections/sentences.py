@@ -46,12 +46,12 @@ def _absent(name: str, question: str, block: Any) -> MetricSummary:
 
 
 def _local(document: Document) -> MetricSummary:
-    what = "all reports of one device" if is_stream(document) else "one report"
+    what = single_report(document)
     name, question, block = "Local privacy", f"What can {what} give away, whoever reads it?", document["local"]
     if missing_reason(block) is not None:
         return _absent(name, question, block)
     slack = f" (slack δ = {upward(block['delta'])})" if block.get("delta") else ""
-    what = "one report" if not is_stream(document) else "all reports of one device, over all rounds,"
+    what = what if not is_stream(document) else f"{what}, over all rounds,"
     meaning = (
         f"Reading {what} shifts the odds between any two answers of its owner by a factor of at most "
         f"{odds(block['epsilon'])}{slack}, even if everybody else cheats."
@@ -60,6 +60,13 @@ def _local(document: Document) -> MetricSummary:
     )
     lines = _round_lines(document, "local_of_a_round", "ε")
     return MetricSummary(name, question, f"ε = {upward(block['epsilon'])}", meaning, lines, (), *_fine_print(block))
+
+
+def single_report(document: Document) -> str:
+    """What one person sends in all, which the local promise is about."""
+    if is_stream(document):
+        return "all reports of one device"
+    return "all reports of one person" if document["collection"].get("ask") == "all" else "one report"
 
 
 def is_stream(document: Document) -> bool:
@@ -88,6 +95,8 @@ def _central(document: Document) -> MetricSummary:
         what = (
             "shuffled batches of all rounds together shift the odds about one device's values"
             if is_stream(document)
+            else "shuffled batches of all questions together shift the odds about one person"
+            if document["collection"].get("ask") == "all"
             else "shuffled batch shifts the odds about one person"
         )
         meaning = (

@@ -12,12 +12,14 @@ from dovetail.report.number_format import (
     percent,
     upward,
 )
+from dovetail.report.sections.questions import question_documents, setting
 from dovetail.report.sections.sentences import (
     adversary_of_dummies,
     amplifies,
     has_dummies,
     honesty_assumption,
     is_stream,
+    single_report,
 )
 
 
@@ -27,6 +29,9 @@ def summary(document: Document) -> tuple[str, ...]:
 
 
 def _setting(document: Document) -> Iterator[str]:
+    if document["collection"]["kind"] == "questions":
+        yield from setting(document)
+        return
     collection, randomizer = document["collection"], document["randomizer"]
     kind = (
         f"a number between {collection['lower']:g} and {collection['upper']:g}"
@@ -69,7 +74,7 @@ def _promises(document: Document) -> Iterator[str]:
                 else "; under the assumptions below, shuffling adds next to nothing to that promise"
             )
         once = document["rounds"]["local_of_a_round"] if is_stream(document) else local
-        yield f"One report shifts the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
+        yield f"{_sent(document)} the odds about its owner by a factor of at most {odds(once['epsilon'])}{batch}."
     elif has_dummies(central):
         yield (
             f"The batch shifts the odds about one person by a factor of at most {odds(central['epsilon'])}, against "
@@ -83,7 +88,19 @@ def _promises(document: Document) -> Iterator[str]:
         )
 
 
+def _sent(document: Document) -> str:
+    what = single_report(document)
+    return "All reports of one person together shift" if what.endswith("person") else "One report shifts"
+
+
 def _learned(document: Document) -> Iterator[str]:
+    for one in question_documents(document):
+        if missing_reason(one["estimates"]) is None:
+            yield from (f"{one['column']}: {line[0].lower()}{line[1:]}" for line in _estimated(one))
+    yield from _estimated(document)
+
+
+def _estimated(document: Document) -> Iterator[str]:
     overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
     if missing_reason(overall) is None:
         unit, place = Unit.of(measure), _headline(document)

@@ -69,6 +69,11 @@ def estimate_table(document: Document) -> Table:
 def _whose_interval(document: Document) -> str:
     if document.get("config", {}).get("strings") is not None:
         return "The interval holds the noise and the drawing of the last group, which is asked for all bytes."
+    if document["collection"].get("n", 0) > document.get("answers", math.inf):
+        return (
+            "The interval is for everybody who was asked: the noise and who drew this question are its sources of "
+            "error (noise error: the standard error of both). With sampling: the standard error for a population."
+        )
     return (
         "The interval is for exactly these people: the noise is its only source of error (noise error: standard "
         "error). With sampling: the standard error for a population they are drawn from."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dovetail.report.number_format import Document, display_name, missing_reason, odds, upward
+from dovetail.report.sections.questions import riskiest
 from dovetail.report.sections.sentences import (
     adversary_of_dummies,
     amplifies,
@@ -15,7 +16,7 @@ from dovetail.report.sections.sentences import (
     guess_sentence,
     has_dummies,
     honesty_assumption,
-    is_stream,
+    single_report,
 )
 
 STRONG, REASONABLE = 1.0, 10.0  # largest epsilon of each grade
@@ -61,7 +62,7 @@ def grade(epsilon: float) -> str:
 
 def _promised(document: Document) -> VerdictLine:
     central, local = document["central"], _local(document)
-    alone = f"ε = {upward(local)} for {_single(document)}, whoever cheats"
+    alone = f"ε = {upward(local)} for {single_report(document)}, whoever cheats"
     if has_dummies(central):
         return _promised_by_dummies(document, local)
     lead = "A release with these settings would promise " if document["mode"] == "rehearsal" else ""
@@ -94,10 +95,6 @@ def _local(document: Document) -> float:
     return math.inf if missing_reason(document["local"]) is not None else float(document["local"]["epsilon"])
 
 
-def _single(document: Document) -> str:
-    return "all reports of one device" if is_stream(document) else "one report"
-
-
 def _leaks(document: Document) -> VerdictLine:
     order, alpha = document["order"], math.inf
     if missing_reason(order) is None:
@@ -114,6 +111,7 @@ def _leaks(document: Document) -> VerdictLine:
 
 
 def _risk(document: Document) -> VerdictLine:
+    document = riskiest(document)
     leakage, attack = document["leakage"], document["attack"]
     texts, gain = list[str](), 0.0
     if missing_reason(leakage) is None and missing_reason(leakage["at_hand"]) is None:

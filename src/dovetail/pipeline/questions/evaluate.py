@@ -1,0 +1,123 @@
+"""What each question brings and tells: its estimate for everybody, and how well its answers can be guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.core.estimate import Estimate
+from dovetail.core.guarantee import LocalDP
+from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.estimate.frequency import estimate_frequencies
+from dovetail.estimate.mean import estimate_mean
+from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of, span_of
+from dovetail.pipeline.evaluate.leakage import bayes_leakage
+from dovetail.report.document import BayesLeakage, Estimates, GuessAtHand, Missing
+from dovetail.shuffle.uniform import Uniform
+
+FEWEST = 2  # answers, from which a spread can be estimated
+UNIFORM = "a uniform shuffle keeps no order, so no report belongs to a group"
+ONE_OF_SEVERAL = Missing("one of several questions: `plan` compares randomizers for one")
+NOT_ATTACKED = Missing(
+    "the attacks guess from public columns beside the reports, and answers to several questions have none"
+)
+DRAWN = "{source}; of {n:,} people {m:,} answered, whoever is guessed at with probability {m:,}/{n:,}"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One question of a collection, from its released reports."""
+
+    part: Collection
+    reports: int
+    local: LocalDP
+    estimates: Estimates | Missing
+    leakage: BayesLeakage | Missing
+
+
+def evaluate_question(part: Collection, reports: Reports, *, known: bool, provenance: str) -> Answered:
+    """Estimate and leakage of a question that m of the n people have answered, drawn by chance or all of them."""
+    randomizer, m = part.randomizer, len(reports)
+    local = randomizer.guarantee.drawn_from(provenance)
+    if m < FEWEST:
+        why = Missing(f"{m} of {part.n:,} people drew this question: too few to estimate anything")
+        return Answered(part, m, local, why, why)
+    if isinstance(randomizer, NumericRandomizer):
+        estimate, measure, labels = estimate_mean(randomizer, reports), "mean", ["mean"]
+    else:
+        estimate, measure, labels = estimate_frequencies(randomizer, reports), "share", part.categories or []
+    truth = _truth(part) if known else None
+    everybody = shares_of(of_everybody(estimate, part.n), labels, truth, span=span_of(randomizer))
+    found = Estimates(measure, LEVEL, everybody, Missing(UNIFORM), withheld=[], better=ONE_OF_SEVERAL)
+    if isinstance(randomizer, NumericRandomizer):
+        found = replace(found, estimator=Missing("means of several questions have the unbiased estimator"))
+    shares = np.asarray(everybody.possible if truth is None else truth)
+    return Answered(part, m, local, found, _leakage(part, m, shares, known=known))
+
+
+def of_everybody(estimate: Estimate, n: int) -> Estimate:
+    r"""An estimate from m of n people drawn by chance alone, as one for all n.
+
+    .. math:: \mathrm{se}^2 + \frac{n - m}{n - 1}\, (\mathrm{pe}^2 - \mathrm{se}^2)
+
+    Who draws a question is a uniform sample without replacement of the m who drew it, whatever m is: the estimate is
+    unbiased for everybody given m, and the drawing adds the variance of the values, over m, in so far as people are
+    left out (Cochran 1977, Sampling Techniques, Theorem 2.2). The error for a population, pe, has it already.
+    """
+    left = (n - estimate.n) / max(n - 1, 1)
+    drawing = estimate.population_error**2 - estimate.standard_error**2
+    spread = estimate.spread
+    if spread is not None:
+        share = left / estimate.n
+        spread = replace(spread, slope=spread.slope + share, curvature=spread.curvature + share)
+    error = np.sqrt(estimate.standard_error**2 + left * drawing)
+    return replace(estimate, standard_error=error, spread=spread)
+
+
+def _truth(part: Collection) -> list[float]:
+    values = part.survey.values
+    if part.categories is None:
+        return [float(values.mean())]
+    return [float(share) for share in np.bincount(values, minlength=len(part.categories)) / values.size]
+
+
+def _leakage(part: Collection, m: int, shares: np.ndarray, *, known: bool) -> BayesLeakage | Missing:
+    """Vulnerability of the answer to this question, to somebody who knows of no link between questions."""
+    absent = 0 if part.honest is None else part.n - part.honest
+    found = bayes_leakage(
+        part.randomizer, Uniform(m), honest=max(1, m - absent), shares=shares,
+        law="empirical" if known else "estimated",
+    )  # fmt: skip
+    return found if isinstance(found, Missing) or m == part.n else of_those_who_drew(found, m, part.n)
+
+
+def of_those_who_drew(found: BayesLeakage, m: int, n: int) -> BayesLeakage:
+    r"""The vulnerability of a person of whom it is not known whether she is one of the m who answered.
+
+    .. math:: V = \pi + \frac{m}{n} (V_m - \pi)
+
+    Exact for equally likely values, an upper end for others: the maximum of a mixture is at most that of its parts.
+    """
+
+    def mixed(value: float | Missing, prior: float) -> float | Missing:
+        return value if isinstance(value, Missing) else prior + m / n * (value - prior)
+
+    hand = found.at_hand
+    if isinstance(hand, GuessAtHand):
+        own = mixed(hand.randomized, hand.prior)
+        assert not isinstance(own, Missing)
+        both = mixed(hand.randomized_shuffled, hand.prior)
+        hand = replace(hand, randomized=own, randomized_shuffled=both, method="bracket")
+    alone = mixed(found.randomized, found.prior)
+    assert not isinstance(alone, Missing)
+    return replace(
+        found,
+        randomized=alone,
+        shuffled=mixed(found.shuffled, found.prior),
+        randomized_shuffled=mixed(found.randomized_shuffled, found.prior),
+        curve=Missing("drawn for questions that everybody answers"),
+        at_hand=hand,
+        source=DRAWN.format(source=found.source, n=n, m=m),
+    )
