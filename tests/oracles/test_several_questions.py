@@ -16,6 +16,7 @@ from dovetail.account.amplify import amplify, list_bounds
 from dovetail.account.blanket.privacy_blanket import ShuffledLaw
 from dovetail.account.compose import compose
 from dovetail.account.composition.questions import JointReport, OneQuestion, SampledBlock, SeveralQuestions
+from dovetail.account.composition.questions_guarantee import Ask, questions_guarantee
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.mechanism_law import (
@@ -37,6 +38,8 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
+
+Values = tuple[int, ...]
 
 BINARY, TRIPLE = KRRChannel(2, 3, 1), KRRChannel(3, 4, 1)
 SKEWED = DenseChannel([[0.6, 0.4], [0.3, 0.7]])
@@ -244,3 +247,47 @@ def test_only_k_ary_response_is_sampled_by_blocks() -> None:
             SampledBlock(parts, blocks=2)
     with pytest.raises(ParameterError, match="`blocks` must be"):
         SampledBlock((KRR(2, 1.0),), blocks=0)
+
+
+def of_separate_shuffles(parts: Sequence[KRR], others: tuple[Values, ...], a: Values, c: Values, e: float) -> float:
+    """Exactly: everything that is released are the numbers of ones among the reports on each question."""
+    laws = []
+    for own in (a, c):
+        counts = np.ones(1)
+        for q, part in enumerate(parts):
+            law = np.ones(1)
+            for person in (own, *others):
+                law = np.convolve(law, part.channel().matrix()[person[q]])
+            counts = np.multiply.outer(counts, law)
+        laws.append(counts)
+    return float(np.maximum(laws[0] - e * laws[1], 0.0).sum())
+
+
+@pytest.mark.parametrize("ask", ["all", "joint", "one"])
+@pytest.mark.parametrize(("n", "delta"), [(3, 0.1), pytest.param(5, 0.03, marks=EXHAUST)])
+def test_the_guarantee_of_a_run_holds_for_every_collection_of_two_questions(ask: Ask, n: int, delta: float) -> None:
+    parts, weights = (KRR(2, 1.0), KRR(2, 0.5)), (3, 1)
+    promised = questions_guarantee(parts, ask=ask, n=n, delta=delta, weights=weights if ask == "one" else ())
+    assert promised.honest < promised.colluding == (1.0 if ask == "one" else 1.5)
+    tuples = list(product(range(2), repeat=2))
+    rows = whole_channel(JointReport(parts) if ask == "joint" else OneQuestion(parts, (0.75, 0.25)))
+    exact = 0.0
+    for others in combinations_with_replacement(range(4), n - 1):
+        for a, c in permutations(range(4), 2):
+            if ask == "all":
+                known = tuple(tuples[one] for one in others)
+                one = of_separate_shuffles(parts, known, tuples[a], tuples[c], math.exp(promised.honest))
+            else:
+                one = exact_delta(rows, others, a, c, math.exp(promised.honest))
+            exact = max(exact, one)
+    assert exact <= delta * (1 + 1e-9), (promised.honest, exact)
+    assert exact >= 0.2 * delta  # not by far
+
+
+def test_questions_are_asked_in_three_ways() -> None:
+    with pytest.raises(ParameterError, match="`ask` must be 'all', 'joint' or 'one', got 'both'"):
+        questions_guarantee([KRR(2, 1.0), KRR(2, 1.0)], ask="both", n=10, delta=1e-6)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="`weights` must be"):
+        questions_guarantee([KRR(2, 1.0), KRR(2, 1.0)], ask="one", n=10, delta=1e-6, weights=(1, 0))
+    honest = questions_guarantee([KRR(2, 1.0), KRR(3, 0.5)], ask="one", n=2000, delta=1e-6, honest=1000)
+    assert (honest.n, honest.honest_n) == (2000, 1000) and honest.all < honest.honest

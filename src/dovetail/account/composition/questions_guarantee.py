@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from dovetail.account.amplify import amplify
-from dovetail.account.compose import compose
+from dovetail.account.compose import compose, compose_upper
 from dovetail.account.composition.questions import JointReport, OneQuestion
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.core.bracket import Bracket
@@ -97,7 +97,8 @@ def _shuffled_apart(parts: Sequence[Randomizer], *, n: int, delta: float, honest
     people = whole("n", n, least=1)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
     found = compose([ShuffledRound.of(part, trusted) for part in parts], delta=delta)
-    every = found if trusted == people else compose([ShuffledRound.of(part, people) for part in parts], delta=delta)
+    whole_batches = [ShuffledRound.of(part, people) for part in parts]
+    every = found if trusted == people else compose_upper(whole_batches, delta=delta)
     assert found.epsilon is not None and every.epsilon is not None  # pure local privacy: at most the sum
     local = local_guarantee(parts, ask="all")
     return CentralDP(

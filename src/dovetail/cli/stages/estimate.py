@@ -89,7 +89,6 @@ def _estimate(
         ("dummies", "dummies of the shuffler"),
         ("user_dummies", "dummies of people"),
         ("classes", "reports of different epsilons"),
-        ("questions", "answers to several questions"),
     ):
         if made.get(key):
             raise DataError(f"{reports}: holds {what}; its estimates are those of the report beside it.")
@@ -116,6 +115,10 @@ def _estimate(
 def _made(reports: Path, told: dict[str, Any]) -> dict[str, Any]:
     """How the reports were made: by the file, or by options that do not contradict it."""
     made = description_of(reports)
+    if "questions" in made:
+        raise DataError(
+            f"{reports}: holds answers to several questions; their estimates are in the report beside it."
+        )
     for name, value in told.items():
         if name in made and made[name] != value:
             raise ParameterError(
