@@ -81,6 +81,7 @@ def run_sections(root: Path) -> str:
     """The configuration of `dovetail run`, section by section."""
     from dovetail.pipeline.config import sections
     from dovetail.pipeline.config.run_config import RunConfig
+    from dovetail.pipeline.questions.config import QuestionsHead, SharedData
 
     models = {
         "The file itself": RunConfig,
@@ -91,6 +92,8 @@ def run_sections(root: Path) -> str:
         "[promise]": sections.PromiseSection,
         "[estimate]": sections.EstimateSection,
         "[attack]": sections.AttackSection,
+        "A file with [[questions]]": QuestionsHead,
+        "[data] beside [[questions]]": SharedData,
     }
     return "\n".join(section(model, name) for name, model in models.items())
 

@@ -27,6 +27,7 @@ VERBS = [
     "check",
     "plan-shuffle",
     "plan-strings",
+    "plan-questions",
     "compare",
     "randomize",
     "shuffle",

@@ -214,7 +214,7 @@ def complete(line: str) -> list[str]:
     ("line", "known"),
     [
         ("dovetail ", lambda: [*VERBS, "False"]),  # False: nothing of numpy was loaded
-        ("dovetail pl", lambda: ["plan", "plan-shuffle", "plan-strings", "False"]),
+        ("dovetail pl", lambda: ["plan", "plan-shuffle", "plan-strings", "plan-questions", "False"]),
         ("dovetail --sh", lambda: ["--show-completion", "False"]),
         ("dovetail randomize --randomizer ", lambda: [*RANDOMIZERS.names(), "True"]),
     ],

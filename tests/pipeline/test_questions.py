@@ -1,7 +1,7 @@
 """Several questions in one run: what is asked, released, estimated and promised, and what is refused."""
 
 import json
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ from dovetail.leak.vulnerability import vulnerability
 from dovetail.pipeline.questions.collection import QuestionsCollection, draw_questions
 from dovetail.pipeline.questions.config import parse_questions
 from dovetail.pipeline.questions.evaluate import evaluate_question, of_everybody
+from dovetail.pipeline.questions.plan import mean_inverse, plan_questions, predicted
 from dovetail.pipeline.run import run
+from dovetail.plan.accuracy import predict_accuracy
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.window import Window
 from dovetail.report.document import BayesLeakage
@@ -318,3 +320,64 @@ def test_the_command_line_runs_and_refuses_several_questions(tmp_path: Path, mon
     ):
         refused = runner.invoke(app, command)
         assert isinstance(refused.exception, DovetailError) and "questions" in str(refused.exception)
+
+
+def test_a_plan_says_of_every_way_to_ask_what_run_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cheap(parts: Any, *, ask: str, n: int, delta: float, honest: int | None, weights: Any = ()) -> CentralDP:
+        said = 1.0 + 0.1 * len(ask) + 0.01 * (honest or 0) / n + 0.001 * sum(weights)
+        return amplify(said, n=n, delta=delta)
+
+    for module in ("collection", "plan"):
+        monkeypatch.setattr(f"dovetail.pipeline.questions.{module}.questions_guarantee", cheap)
+    weights = [{**SECRET, "weight": 3}, HOURS]
+    ways = plan_questions(parse_questions(asked("one", *weights, promise={"honest": 500})), 600)
+    assert [(way.ask, way.messages) for way in ways] == [("all", 2), ("joint", 1), ("one", 1)]
+    for way in ways:
+        given = asked(way.ask, *(weights if way.ask == "one" else (SECRET, HOURS)), promise={"honest": 500})
+        report = run(given, table=survey())
+        assert isinstance(report.evaluation.central, CentralDP)
+        assert report.evaluation.central.epsilon == way.central.epsilon
+        for one, planned in zip(report.document()["questions"], way.questions, strict=True):
+            made, error = one["estimates"]["overall"], one["estimates"]["overall"]["standard_error"][-1]
+            assert abs(made["n"] - planned.expected) <= 6 * (600 * 3 / 16) ** 0.5  # false alarm below 1e-8
+            assert 0.4 * planned.accuracy.standard_error < error < 1.25 * planned.accuracy.standard_error
+
+
+def test_the_planned_error_of_a_drawn_question_is_the_mean_over_numbers_of_answers() -> None:
+    krr, n, share = KRR(2, 1.0), 6, 0.25
+    alone = predict_accuracy(krr, n=1)
+    noise, total, planned = alone.standard_error**2, 0.0, 0.0
+    for drawn in product((False, True), repeat=n):
+        if (m := sum(drawn)) > 0:
+            chance = share**m * (1 - share) ** (n - m)
+            total += chance
+            planned += chance * (noise + (n - m) / (n - 1) * 0.25) / m
+    found = predicted(krr, n, share)
+    assert found.standard_error**2 == pytest.approx(planned / total, rel=1e-9)
+    assert predicted(krr, n, 1.0) == predict_accuracy(krr, n=n)
+    assert mean_inverse(10**12, 0.5) == pytest.approx(2e-12, rel=1e-9)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_command_line_plans_several_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    some = amplify(1.0, n=10_000, delta=1e-6)
+    monkeypatch.setattr("dovetail.pipeline.questions.plan.questions_guarantee", lambda *_, **__: some)
+    text = (
+        'schema_version = 1\nmode = "rehearsal"\nask = "one"\n[data]\npath = "no.csv"\n'
+        '[[questions]]\ncolumn = "secret"\ncategories = ["no", "yes"]\nepsilon = 1.0\n'
+        '[[questions]]\ncolumn = "hours"\nlower = 0\nupper = 10\nrandomizer = "window"\nepsilon = 1.0\n'
+    )
+    Path("asked.toml").write_text(text)
+    runner = CliRunner()
+    told = json.loads(runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4", "--json"]).output)
+    assert told["ask"] == "one" and told["ways"]["one"]["questions"][1]["answers"] == 5000.0
+    shown = runner.invoke(app, ["plan-questions", "asked.toml", "--n", "1e4"]).output
+    assert "± secret" in shown and "one each, drawn" in shown
+    Path("open.toml").write_text(text.replace('categories = ["no", "yes"]\n', ""))
+    Path("single.toml").write_text('schema_version = 1\nmode = "rehearsal"\n[data]\nprivate = "x"\n')
+    for name, words in (("open", "a plan needs its `categories`"), ("single", r"has no [[questions]]")):
+        refused = runner.invoke(app, ["plan-questions", f"{name}.toml", "--n", "1e4"])
+        assert isinstance(refused.exception, ConfigError) and words in str(refused.exception)
+    with pytest.raises(ConfigError, match=r"`promise\.honest` must be at most n = 10"):
+        plan_questions(parse_questions(asked("all", promise={"honest": 11})), 10)

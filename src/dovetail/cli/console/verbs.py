@@ -41,6 +41,10 @@ VERBS = {
         "dovetail.cli.planning.plan_strings",
         "Which strings a search without a list of candidates finds: how many people must hold one.",
     ),
+    "plan-questions": (
+        "dovetail.cli.planning.plan_questions",
+        "Several columns of the same people: what each way to ask them promises a person, and how accurate it is.",
+    ),
     "compare": (
         "dovetail.cli.planning.compare",
         "Mechanisms of equal accuracy, side by side: what each leaks to three adversaries.",
