@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
-from tests.statistics import expect_caught, expect_mean
+from tests.statistics import expect_broken, expect_caught, expect_law, expect_mean
 
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
-from dovetail.estimate.mean_with_dummies import mean_grid, mean_with_dummies, round_to_grid
+from dovetail.estimate.mean_with_dummies import (
+    mean_grid,
+    mean_with_dummies,
+    mean_with_user_dummies,
+    round_to_grid,
+)
+from dovetail.randomize.sampling.open_numbers import OpenNumbers
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 DUMMIES = Dummies(9, 1.0, 1e-6)
 VALUES = np.linspace(-3.0, 3.7, 400)
@@ -59,3 +66,28 @@ def test_what_is_no_range_and_no_batch_is_refused() -> None:
         round_to_grid([7.0], **RANGE, points=9, rng=simulation(1))
     with pytest.raises(DataError):
         mean_with_dummies(DUMMIES, [0] * 3, **RANGE, n=10_000)
+
+
+def test_a_mean_behind_dummies_of_people_has_at_most_the_stated_error(rng: Entropy) -> None:
+    dummies, found = UserDummies(9, 0.9), []
+    for _ in range(1500):
+        sent = round_to_grid(VALUES, **RANGE, points=9, rng=rng)
+        found.append(mean_with_user_dummies(dummies, dummies.add(sent, rng), **RANGE, n=VALUES.size))
+    values, stated = np.array([[float(one.value)] for one in found]), float(found[0].standard_error)
+    expect_mean(values, [VALUES.mean()], against=[0.5 * stated])
+    expect_caught(expect_mean, values, [VALUES.mean() + stated], [0.5 * stated])
+    spread = float(values.std(ddof=1))
+    noise = (0.9 * 10 / (12 * 8) / VALUES.size) ** 0.5 * 10.0  # rate times the mean square of the grid
+    assert 0.88 * noise < spread < 1.12 * stated and stated < 1.1 * noise
+    with pytest.raises(DataError, match="a batch of 400 people"):
+        mean_with_user_dummies(dummies, [0] * 400, **RANGE, n=400)
+
+
+def test_the_law_of_rounding_is_that_of_its_sampler(rng: Entropy) -> None:
+    grid = OpenNumbers(0.0, 1.0, 5)
+    sent = grid.randomize(np.full(4000, 0.3), rng)
+    law = np.exp(grid.log_density(np.arange(5), np.full(5, 0.3)))
+    assert law.sum() == pytest.approx(1.0) and grid.decode(np.arange(5)) @ law == pytest.approx(0.3)
+    expect_law(np.bincount(sent, minlength=5), law)
+    expect_broken(np.bincount(sent, minlength=5), [0.0, 0.9, 0.1, 0.0, 0.0])
+    assert grid.guarantee.epsilon == float("inf") and grid.examples()[0].report_bits == 3

@@ -74,7 +74,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dovetail.pipeline.questions.collection.questions_guarantee", some)
 
 
-@pytest.mark.parametrize("ask", [pytest.param("all", marks=EXHAUST), "joint", "one"])
+@pytest.mark.parametrize("ask", [pytest.param("all", marks=EXHAUST), pytest.param("joint", marks=EXHAUST), "one"])
 def test_a_person_has_one_budget_and_one_guarantee(ask: str) -> None:
     weighted = [{**SECRET, "weight": 3}, HOURS] if ask == "one" else [SECRET, HOURS]
     report = run(asked(ask, *weighted, promise={"honest": 500}), table=survey())
@@ -219,7 +219,7 @@ def test_a_question_that_hardly_anybody_draws_has_no_estimate() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("ask", ["all", "joint", "one"])
+@pytest.mark.parametrize("ask", ["all", pytest.param("joint", marks=EXHAUST), pytest.param("one", marks=EXHAUST)])
 def test_a_release_is_drawn_once_and_read_back(ask: str, tmp_path: Path) -> None:
     given = released(ask, SECRET, HOURS, {**TOWN, "randomizer": "unary"})
     first, again = (run(given, table=survey(), ledger=tmp_path) for _ in range(2))

@@ -1,11 +1,13 @@
 """A configuration that trusts the shuffler with the noise: what is released, promised and refused."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from tests.tiers import EXHAUST
 from typer.testing import CliRunner
 
 import dovetail as dt
@@ -13,7 +15,8 @@ from dovetail.cli.main import app
 from dovetail.core.errors import ConfigError, ParameterError, UnsupportedError
 from dovetail.pipeline.run import run
 from dovetail.plan.with_dummies import plan_with_dummies
-from dovetail.plan.with_user_dummies import plan_with_user_dummies
+from dovetail.plan.with_user_dummies import plan_mean_with_dummies, plan_with_user_dummies
+from dovetail.report.render.html import render_html
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 
@@ -65,13 +68,30 @@ def test_local_noise_may_lie_underneath_in_a_rehearsal() -> None:
         ({"promise": {"trust": "users"}}, "give both or neither"),
         ({"promise": {"trust": "users", "epsilon": 1.0, "honest": 40}}, r"\[promise\] `honest` must be at least 12"),
         ({"promise": USERS, "randomize": {"randomizer": "krr", "epsilon": 1.0}}, "people send their answers as they"),
-        ({"promise": USERS, "data": {"private": "answer", "lower": 0.0, "upper": 1.0}}, "is for categories"),
+        (
+            {"promise": USERS, "data": {"private": "id", "lower": 0.0, "upper": 999.0, "grid": 400.0}},
+            "`grid` must be a",
+        ),
         ({"promise": USERS, "mode": "rehearsal", "attack": {}}, r'does not go with \[promise\] trust = "users"'),
         ({"promise": {"trust": "shuffler"}}, "give both or neither"),
         ({"promise": {"epsilon": 1.0}}, "give both or neither"),
         ({"promise": {"trust": "local"}}, r"\[randomize\] is missing"),
         ({"promise": {"trust": "shuffler", "epsilon": 1e-4}}, r"\[promise\] `epsilon` must be larger"),
-        ({"data": {"private": "answer", "lower": 0.0, "upper": 1.0}}, "is for categories"),
+        (
+            {
+                "data": {"private": "id", "lower": 0.0, "upper": 1.0},
+                "randomize": {"randomizer": "krr", "epsilon": 1.0},
+            },
+            r"goes without \[randomize\] for numbers",
+        ),
+        (
+            {"data": {"private": "answer", "person": "id", "lower": 0.0, "upper": 1.0, "time": "t"}},
+            r"\[data\] time does not go with",
+        ),
+        (
+            {"data": {"private": "id", "lower": 0.0, "upper": 1.0}, "estimate": {"estimator": "best"}},
+            r"\[estimate\] estimator does not go with",
+        ),
         ({"randomize": {"randomizer": "unary", "epsilon": 1.0}}, "as a second layer"),
         ({"mode": "rehearsal", "shuffle": {"shuffler": "identity"}}, "does not go with"),
         ({"mode": "rehearsal", "attack": {}}, r"\[attack\] does not go with"),
@@ -155,3 +175,84 @@ def test_local_noise_does_not_lie_under_dummies_of_people() -> None:
             TABLE, private="answer", categories=["no", "yes", "maybe"], randomizer=dt.KRR(k=3, epsilon=1.0),
             dummies=UserDummies(3, 0.25),
         )  # fmt: skip
+
+
+NUMBERS = pl.DataFrame({"id": range(3000), "hours": [3.0, 4.5, 9.0] * 1000})
+MEAN: dict[str, Any] = {
+    "schema_version": 1, "mode": "rehearsal", "seed": 1,
+    "data": {"private": "hours", "person": "id", "lower": 0.0, "upper": 10.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("trust", "honest", "grid"),
+    [
+        ("shuffler", None, None),
+        ("shuffler", None, 0.5),
+        ("users", 2500, None),
+        pytest.param("users", 2500, 0.5, marks=EXHAUST),
+    ],
+)
+def test_means_have_the_promise_and_the_error_of_their_plan(
+    trust: str, honest: int | None, grid: float | None, tmp_path: Path
+) -> None:
+    out = tmp_path / "plan.toml"
+    words = ["plan", "--question", "mean", "--lower", "0", "--upper", "10", "--n", "3000", "--epsilon", "1"]
+    words += ["--delta", "1e-6", "--trust", trust, "--out", str(out), "--json"]
+    words += [] if grid is None else ["--grid", str(grid)]
+    words += [] if honest is None else ["--honest", str(honest)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    plan, written = json.loads(done.stdout), tomllib.loads(out.read_text())
+    assert written["data"]["grid"] == plan["grid"] == (plan["grid"] if grid is None else grid)
+    promise = {"trust": trust, "epsilon": 1.0, "delta": 1e-6} | ({} if honest is None else {"honest": honest})
+    data = {**MEAN["data"], **({} if grid is None else {"grid": grid})}
+    report = run({**MEAN, "data": data, "promise": promise}, table=NUMBERS)
+    again = run({**MEAN, "data": {**data, "grid": plan["grid"]}, "promise": written["promise"]}, table=NUMBERS)
+    for one in (report, again):
+        found = one.evaluation.estimates
+        assert one.evaluation.central.epsilon == plan["epsilon"] <= 1.0
+        assert found.measure == "mean" and found.overall.truth == [5.5]
+        assert found.overall.standard_error == pytest.approx([plan["standard_error"]])
+        assert abs(found.overall.value[0] - 5.5) < 6.2 * plan["standard_error"]  # false alarm below 1e-9
+    assert report.randomizer["parameters"]["points"] == plan["k"]
+    page = render_html(report.document())
+    assert "the mean is then estimated" in page and "no local promise" in page
+
+
+@pytest.mark.parametrize("trust", ["shuffler", pytest.param("users", marks=EXHAUST)])
+def test_a_release_of_a_mean_is_rounded_and_drawn_once(trust: str, tmp_path: Path) -> None:
+    promise = {"trust": trust, "epsilon": 1.0, "delta": 1e-6}
+    asked = {**MEAN, "mode": "release", "promise": promise}
+    del asked["seed"]
+    first, again = (run(asked, table=NUMBERS, ledger=tmp_path) for _ in range(2))
+    assert first.sanitized.equals(again.sanitized) and first.release["releases"] == 1
+    assert 3000 < first.sanitized.height <= 6000 and first.sanitized.columns == ["report"]
+    assert first.evaluation.estimates.overall.truth is None
+    assert first.evaluation.local.epsilon == float("inf")
+    second = run(asked, table=NUMBERS, ledger=tmp_path, new_release=True)
+    assert second.document()["central"]["value"] is None
+
+
+@pytest.mark.parametrize("trust", ["shuffler", pytest.param("users", marks=EXHAUST)])
+def test_a_mean_is_planned_for_an_error(trust: Any) -> None:
+    asked = {"n": 20_000, "lower": 0.0, "upper": 1.0, "delta": 1e-6}
+    plan = plan_mean_with_dummies(trust=trust, error=0.002, **asked)
+    assert plan.accuracy.error95 <= 0.002
+    assert plan_mean_with_dummies(trust=trust, epsilon=0.97 * plan.asked, **asked).accuracy.error95 > 0.002
+    with pytest.raises(ParameterError, match="`error` must be at least"):
+        plan_mean_with_dummies(trust=trust, error=1e-7, **asked)
+
+
+def test_a_mean_is_not_planned_without_its_range_and_a_wish() -> None:
+    for trust in ("shuffler", "users"):
+        refused = CliRunner().invoke(app, ["plan", "--question", "mean", "--n", "100", "--trust", trust])
+        assert isinstance(refused.exception, ParameterError) and "--lower and --upper" in str(refused.exception)
+    with pytest.raises(ParameterError, match="give `epsilon` or `error`"):
+        plan_mean_with_dummies(trust="users", n=100, lower=0.0, upper=1.0)
+
+
+def test_the_mean_of_people_with_dummies_has_the_error_of_the_theory_note() -> None:
+    for trust, error, points in (("shuffler", 6.6e-5, 43), ("users", 1.18e-4, 25)):
+        plan = plan_mean_with_dummies(trust=trust, n=100_000, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-6)
+        assert plan.accuracy.standard_error == pytest.approx(error, rel=0.01) and abs(plan.dummies.k - points) <= 1

@@ -21,6 +21,7 @@ from .local import (
 from .mean_with_dummies import (
     mean_grid as mean_grid,
     mean_with_dummies as mean_with_dummies,
+    mean_with_user_dummies as mean_with_user_dummies,
     round_to_grid as round_to_grid,
 )
 from .median import estimate_median as estimate_median

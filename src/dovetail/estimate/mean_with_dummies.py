@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import refuse, whole
-from dovetail.core.entropy import Entropy, entropy_or_system
-from dovetail.core.errors import DataError
+from dovetail.core.checks import whole
+from dovetail.core.entropy import Entropy
 from dovetail.core.estimate import Estimate
+from dovetail.randomize.sampling.open_numbers import MOST_POINTS, OpenNumbers
 from dovetail.shuffle.dummies.dummies import Dummies
-
-_MOST_POINTS = 1 << 16
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 
 def mean_grid(n: int, *, variance: float) -> int:
@@ -35,7 +34,7 @@ def mean_grid(n: int, *, variance: float) -> int:
     43
     """
     people = whole("n", n, least=1)
-    d = np.arange(2, _MOST_POINTS + 1, dtype=np.float64)
+    d = np.arange(2, MOST_POINTS + 1, dtype=np.float64)
     error = 1.0 / (4.0 * (d - 1.0) ** 2 * people) + variance / people**2 * d * (d + 1.0) / (12.0 * (d - 1.0))
     return int(d[error.argmin()])
 
@@ -60,14 +59,7 @@ def round_to_grid(
     >>> round_to_grid([0.0, 5.0, 10.0], lower=0.0, upper=10.0, points=3)
     array([0, 1, 2])
     """
-    low, high, size = _range(lower, upper, points)
-    given = np.asarray(values, dtype=np.float64)
-    if given.ndim != 1 or not given.size or not ((given >= low) & (given <= high)).all():
-        raise DataError(f"`values` must be numbers (n,) in [{low:g}, {high:g}].")
-    place = (given - low) / (high - low) * (size - 1)
-    below = np.minimum(np.floor(place).astype(np.int64), size - 2)
-    uniform = (entropy_or_system(rng).words(given.size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return below + (uniform < place - below)
+    return OpenNumbers(float(lower), float(upper), points).randomize(values, rng)
 
 
 def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper: float, n: int) -> Estimate:
@@ -110,21 +102,69 @@ def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper
     ------
     docs/theory/accuracy.md, section B, Theorem B1: counts of symbols; the mean is post-processing of them.
     """
-    low, high, size = _range(lower, upper, dummies.k)
-    people = whole("n", n, least=1)
+    grid, people = OpenNumbers(float(lower), float(upper), dummies.k), whole("n", n, least=1)
     counts = dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
-    middle, step = 0.5 * (low + high), (high - low) / (size - 1)
-    away = low + step * np.arange(size) - middle
-    value = middle + float(away @ counts) / people
-    noise = dummies.variance * float(away @ away) / people**2 + step**2 / (4.0 * people)
-    spread = max(0.0, float(away**2 @ counts) / people - (value - middle) ** 2)
-    error: Any = np.sqrt([noise, noise + spread / people])
-    return Estimate(np.asarray(value), error[0], people, error[1])
+    return _mean(grid, counts, people, noise=dummies.variance / people**2)
 
 
-def _range(lower: float, upper: float, points: int) -> tuple[float, float, int]:
-    low, high = float(lower), float(upper)
-    if not -np.inf < low < high < np.inf:
-        raise refuse("upper", f"finite and larger than `lower` = {low:g}", upper)
-    return low, high, whole("points", points, least=2, most=_MOST_POINTS)
+def mean_with_user_dummies(
+    dummies: UserDummies, batch: ArrayLike, *, lower: float, upper: float, n: int, honest: int | None = None
+) -> Estimate:
+    r"""The mean of n people's numbers, from messages of people who send dummies themselves.
+
+    .. math:: \hat\mu = c + \frac1n \sum_j (v_j - c)\, h_j, \qquad
+              \mathrm{se}^2 = \frac{\mathrm{rate}}{n\, d} \sum_j (v_j - c)^2 + \frac{(v_1 - v_0)^2}{4 n}
+
+    d points v_j of an even grid on the range, c its middle, around which uniform dummies have mean 0. Unbiased. The
+    promise is that of the counts, `user_dummies_guarantee`. A malicious person shifts the sum by at most the cap, two
+    ranges.
+
+    Parameters
+    ----------
+    dummies : UserDummies
+        Of the grid points.
+    batch : int array
+        Messages in any order.
+    lower, upper : float
+        The declared range.
+    n : int
+        People behind the batch, one number each.
+    honest : int, optional
+        Of them, who send dummies; default all.
+
+    Raises
+    ------
+    ParameterError
+        For an empty range.
+    DataError
+        For a batch that n people with these dummies cannot have sent.
+
+    Examples
+    --------
+    >>> from dovetail.core.entropy import simulation
+    >>> dummies, rng = UserDummies(21, 0.05), simulation(1)
+    >>> sent = round_to_grid([30.0] * 5000 + [40.0] * 5000, lower=0.0, upper=100.0, points=21, rng=rng)
+    >>> found = mean_with_user_dummies(dummies, dummies.add(sent, rng), lower=0.0, upper=100.0, n=10_000)
+    >>> abs(float(found.value) - 35.0) < 0.3 and float(found.standard_error) < 0.08
+    True
+
+    Source
+    ------
+    docs/theory/accuracy.md, section C: sums by user dummies on a grid.
+    """
+    grid, people = OpenNumbers(float(lower), float(upper), dummies.k), whole("n", n, least=1)
+    counts = dummies.counts(batch, people)
+    dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
+    return _mean(grid, counts, people, noise=dummies.rate / dummies.k / people)
+
+
+def _mean(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, noise: float) -> Estimate:
+    """From unbiased counts of grid points; `noise` is their variance over n^2, uncorrelated but for the total."""
+    middle = 0.5 * (grid.lower + grid.upper)
+    away = grid.lower + grid.step * np.arange(grid.points) - middle
+    value = middle + float(away @ counts) / n
+    total = noise * float(away @ away) + grid.noise_variance / n
+    spread = max(0.0, float(away**2 @ counts) / n - (value - middle) ** 2)
+    error: Any = np.sqrt([total, total + spread / n])
+    return Estimate(np.asarray(value), error[0], n, error[1])

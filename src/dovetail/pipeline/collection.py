@@ -23,6 +23,7 @@ from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import DataSection, GroupsSection
 from dovetail.pipeline.files.table import Survey, as_text, read_survey
 from dovetail.randomize.sampling.open_answers import OpenAnswers
+from dovetail.randomize.sampling.open_numbers import OpenNumbers
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail.shuffle.groups.groups import Groups
@@ -114,7 +115,7 @@ class Collection:
             whole("honest", self.honest, least=1, most=self.survey.n)
         if self.dummies is not None and not getattr(self.randomizer, "names_values", False):
             raise ParameterError("`dummies` need reports that are symbols: use dt.KRR, or no local noise.")
-        if isinstance(self.dummies, UserDummies) and not isinstance(self.randomizer, OpenAnswers):
+        if isinstance(self.dummies, UserDummies) and not isinstance(self.randomizer, OpenAnswers | OpenNumbers):
             raise ParameterError("`dummies` that people send go without local noise: nothing is promised of both.")
 
     @classmethod

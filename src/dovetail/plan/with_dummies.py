@@ -27,11 +27,22 @@ class TrustingPlan:
     dummies: Dummies | UserDummies
     central: CentralDP
     accuracy: Accuracy
+    span: tuple[float, float] | None
 
     @property
     def message_bytes(self) -> int:
         """Of one message on its way to the shuffler, whatever it says."""
         return planned_bytes(size(self.dummies.k))
+
+    @property
+    def grid(self) -> float | None:
+        """Width of a step, for the mean of a number."""
+        return None if self.span is None else (self.span[1] - self.span[0]) / (self.dummies.k - 1)
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What a JSON document says of a number's grid."""
+        return {} if self.span is None else {"lower": self.span[0], "upper": self.span[1], "grid": self.grid}
 
     @property
     def trust_statement(self) -> tuple[str, ...]:
@@ -50,13 +61,16 @@ class DummiesPlan(TrustingPlan):
     central : CentralDP
         With `trust` "shuffler".
     accuracy : Accuracy
-        Of one share, the same for frequent and rare values.
+        Of one share, the same for frequent and rare values; or of the mean.
+    span : lower and upper, optional
+        Of a number, whose mean is planned; symbols are then the points of an even grid.
     """
 
     n: int
     dummies: Dummies
     central: CentralDP
     accuracy: Accuracy
+    span: tuple[float, float] | None = None
 
     @property
     def asked(self) -> float:
@@ -88,6 +102,7 @@ class DummiesPlan(TrustingPlan):
             "messages": self.messages,
             "message_bytes": self.message_bytes,
             "report_bits": max(1, (self.dummies.k - 1).bit_length()),
+            **self.measured,
         }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
 
+from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.account.closed_form.user_dummies import (
     MOST_EPSILON,
     MOST_PEOPLE,
@@ -13,13 +14,17 @@ from dovetail.account.closed_form.user_dummies import (
     user_dummies_for,
     user_dummies_guarantee,
 )
+from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.estimate.mean_with_dummies import mean_grid
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta, honest_people
 from dovetail.plan.with_dummies import DummiesPlan, TrustingPlan, plan_with_dummies
+from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
+from dovetail_protocol.checks import number_range
 from dovetail_protocol.symbols import size
 from dovetail_protocol.wire.message import planned_bytes
 from dovetail_protocol.wire.sent_dummies import CAP
@@ -28,6 +33,12 @@ NEEDS = {
     "shuffler": ("question", "n", "k", "delta", "error", "epsilon", "trust"),
     "users": ("question", "n", "k", "delta", "error", "epsilon", "trust", "honest"),
 }
+
+
+def needs(trust: str, question: str) -> set[str]:
+    """The names of what a plan of this question takes."""
+    known = set(NEEDS[trust])
+    return known - {"k"} | {"lower", "upper", "grid"} if question == "mean" else known
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,9 @@ class UserDummiesPlan(TrustingPlan):
     central : CentralDP
         With `trust` "users".
     accuracy : Accuracy
-        Of one share, the same for frequent and rare values.
+        Of one share, the same for frequent and rare values; or of the mean.
+    span : lower and upper, optional
+        Of a number, whose mean is planned; symbols are then the points of an even grid.
     """
 
     n: int
@@ -51,6 +64,7 @@ class UserDummiesPlan(TrustingPlan):
     dummies: UserDummies
     central: CentralDP
     accuracy: Accuracy
+    span: tuple[float, float] | None = None
 
     @property
     def messages(self) -> float:
@@ -85,6 +99,7 @@ class UserDummiesPlan(TrustingPlan):
             "messages": self.n * self.messages,
             "message_bytes": self.message_bytes,
             "report_bits": max(1, (self.dummies.k - 1).bit_length()),
+            **self.measured,
         }
 
 
@@ -149,6 +164,124 @@ def plan_with_user_dummies(
     return planned(least)
 
 
+def plan_mean_with_dummies(
+    *,
+    trust: Literal["shuffler", "users"],
+    n: int,
+    lower: float,
+    upper: float,
+    grid: float | None = None,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    error: float | None = None,
+    honest: float | None = None,
+) -> DummiesPlan | UserDummiesPlan:
+    r"""Plan the mean of a number with dummies of the points of a grid, for a wanted epsilon or a wanted error.
+
+    .. math:: \mathrm{se}^2 = V \sum_j \Bigl(v_j - \frac{v_0 + v_{d-1}}2\Bigr)^2 + \frac{(v_1 - v_0)^2}{4 n}, \qquad
+              V = \frac{\mathrm{Var}\, Z}{n^2} \ \text{or}\ \frac{\mathrm{rate}}{n d}
+
+    Parameters
+    ----------
+    trust : "shuffler" or "users"
+        Who adds the dummies.
+    grid : float, optional
+        Width of a step; default that of the least error.
+    epsilon : float, above 0, at most 20, nats
+    error : float, above 0, in units of the number
+        What the mean may be off with probability 95 %; then the least epsilon is sought, up to `epsilon` or 20.
+    honest : int, or float below 1
+        For "users": people who are counted on, or their share; default all.
+
+    Raises
+    ------
+    ParameterError
+        For parameters outside their ranges, for too few honest people, and for an error that no epsilon reaches.
+
+    Examples
+    --------
+    >>> plan = plan_mean_with_dummies(trust="shuffler", n=100_000, lower=0.0, upper=1.0, epsilon=1.0, delta=1e-6)
+    >>> plan.dummies.k, f"{plan.accuracy.standard_error:.1e}"
+    (43, '6.6e-05')
+    """
+    people = whole("n", n, least=1, most=MOST_PEOPLE)
+    low, high, step = number_range(lower, upper, grid)
+    slack, trusted = default_delta(people) if delta is None else share("delta", delta), honest_people(honest, people)
+
+    def drawn(wanted: float) -> tuple[Dummies | UserDummies, float]:
+        asked = {"epsilon": wanted, "delta": slack}
+        dummies = mean_dummies(trust, n=people, honest=trusted, span=(low, high), grid=step, **asked)
+        noise = dummies.variance / people**2 if isinstance(dummies, Dummies) else dummies.rate / dummies.k / people
+        return dummies, sqrt(_squared_error(dummies.k, people, noise)) * (high - low)
+
+    def excess(wanted: float) -> float:
+        try:
+            return log_ratio(Z95 * drawn(wanted)[1], target)
+        except ParameterError:  # more dummies than a symbol, or a person, can have
+            return 1.0
+
+    def planned(wanted: float) -> DummiesPlan | UserDummiesPlan:
+        dummies, off = drawn(wanted)
+        accuracy = Accuracy(off, Z95 * off, Z95 * sqrt(off**2 + (high - low) ** 2 / (4.0 * people)))
+        if isinstance(dummies, Dummies):
+            return DummiesPlan(people, dummies, dummies_guarantee(dummies, n=people), accuracy, (low, high))
+        central = user_dummies_guarantee(dummies, n=people, delta=slack, honest=trusted)
+        return UserDummiesPlan(people, wanted, dummies, central, accuracy, (low, high))
+
+    if error is None:
+        if epsilon is None:
+            raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what the mean may be off.")
+        return planned(privacy_budget("epsilon", epsilon, most=MOST_EPSILON))
+    target = positive("error", error)
+    most = MOST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
+    if excess(most) > 0.0:
+        best = Z95 * drawn(most)[1]
+        raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", target)
+    return planned(bracket_root(excess, min(1.0, most), steepness=1.0, most=most, tolerance=1e-3)[1])
+
+
+def mean_dummies(
+    trust: str, *, n: int, honest: int, span: tuple[float, float], grid: float | None, epsilon: float, delta: float
+) -> Dummies | UserDummies:
+    """Dummies of the points of a grid on [lower, upper], for the mean of n numbers; what `run` draws, too.
+
+    Without a `grid` it is the one of least error, from public numbers alone.
+    """
+    low, high, step = number_range(*span, grid)
+    if trust == "shuffler":
+        best_grid = mean_grid(n, variance=Dummies(2, epsilon, delta).variance) if step is None else 0
+        return Dummies(best_grid if step is None else _points(low, high, step), epsilon, delta)
+    if step is not None:
+        return user_dummies_for(k=_points(low, high, step), epsilon=epsilon, delta=delta, honest=honest)
+    best = user_dummies_for(k=2, epsilon=epsilon, delta=delta, honest=honest)
+    for _ in range(3):  # the number of dummies of a point hardly depends on how many points there are
+        each = best.rate / best.k
+        points = _points_of_users(n, each)
+        try:
+            found = user_dummies_for(k=points, epsilon=epsilon, delta=delta, honest=honest)
+        except ParameterError:  # two messages a person are not enough for so many points
+            break
+        if _squared_error(found.k, n, found.rate / found.k / n) >= _squared_error(best.k, n, each / n):
+            break
+        best = found
+    return best
+
+
+def _points_of_users(n: int, each: float) -> int:
+    """Points of the grid of least error, where people send a dummy of each with this probability."""
+    return min(range(2, max(3, min(4096, int(1.0 / each)))), key=lambda d: _squared_error(d, n, each / n))
+
+
+def _squared_error(points: int, n: int, noise: float) -> float:
+    """Of a mean on [0, 1], where counts have this variance over n^2; rounding at its worst."""
+    d = float(points)
+    return noise * d * (d + 1.0) / (12.0 * (d - 1.0)) + 1.0 / (4.0 * (d - 1.0) ** 2 * n)
+
+
+def _points(lower: float, upper: float, step: float) -> int:
+    return round((upper - lower) / step) + 1
+
+
 def plan_trusting(
     *, trust: Literal["shuffler", "users"], question: str = "frequency", **asked: Any
 ) -> DummiesPlan | UserDummiesPlan:
@@ -157,16 +290,16 @@ def plan_trusting(
     Raises
     ------
     ParameterError
-        Also for a question about a mean, without `n` or `k`, and for what does not go with dummies.
+        Also without `n` or `k`, or for a mean `lower` and `upper`, and for what does not go with dummies.
     """
     if trust not in NEEDS:
         raise refuse("trust", '"local", "shuffler" or "users"', trust)
-    if question != "frequency":
-        raise ParameterError(f'`trust` = "{trust}" plans shares: the question must be frequency, got {question}.')
     for name, value in asked.items():
-        if name not in NEEDS[trust] and value is not None:
+        if name not in needs(trust, question) and value is not None:
             raise ParameterError(f'`{name}` does not go with `trust` = "{trust}".')
-    for name in ("n", "k"):
+    for name in ("n", "lower", "upper") if question == "mean" else ("n", "k"):
         if asked.get(name) is None:
             raise ParameterError(f'`{name}` must be given with `trust` = "{trust}".')
+    if question == "mean":
+        return plan_mean_with_dummies(trust=trust, **asked)
     return plan_with_dummies(**asked) if trust == "shuffler" else plan_with_user_dummies(**asked)

@@ -12,15 +12,20 @@ from dovetail.report.sections.trusting_rows import TITLES, trusting_rows
 
 def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
     """Plan, print, and write the configuration that was asked for."""
-    from dovetail.plan.with_user_dummies import NEEDS, plan_trusting
+    from dovetail.plan.with_user_dummies import needs, plan_trusting
 
     trust = asked["trust"]
+    of_a_mean = asked["question"] == "mean"
+    known = needs(trust, asked["question"])
     for name, value in asked.items():
-        if name not in NEEDS[trust] and value not in (None, "any"):
+        if name not in known and value not in (None, "any"):
             raise ParameterError(f"--{name.replace('_', '-')} does not go with --trust {trust}.")
-    if asked["question"] != "frequency" or asked["k"] is None or asked["n"] is None:
-        raise ParameterError(f"--trust {trust} plans shares: give --question frequency, --k and --n.")
-    plan = plan_trusting(**{name: asked[name] for name in NEEDS[trust]})
+    needed = ("n", "lower", "upper") if of_a_mean else ("n", "k")
+    if any(asked[name] is None for name in needed):
+        options = " and ".join(f"--{name}" for name in needed)
+        what = "a mean" if of_a_mean else "shares"
+        raise ParameterError(f"--trust {trust} plans {what} for {options}: give them all.")
+    plan = plan_trusting(**{name: asked[name] for name in known})
     document: dict[str, Any] = plan.document() | {"files": {}}
     if out is not None:
         from dovetail.pipeline.config.plan_file import write_dummies_plan

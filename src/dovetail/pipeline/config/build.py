@@ -29,7 +29,9 @@ from dovetail.pipeline.config.sections import (
     Spellings,
 )
 from dovetail.pipeline.files.table import Survey, read_survey
+from dovetail.plan.with_user_dummies import mean_dummies
 from dovetail.randomize.sampling.open_answers import OpenAnswers
+from dovetail.randomize.sampling.open_numbers import OpenNumbers
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail.shuffle.groups.groups import Groups
@@ -58,6 +60,8 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
     randomizer = build_randomizer(settings.randomize, settings.data, survey.categories)
     fit = fit_of(settings.shuffle, survey.n)
     dummies = build_dummies(settings, survey.categories, n=survey.n)
+    if survey.categories is None and dummies is not None:
+        randomizer = open_numbers(settings.data, dummies)
     classes = build_classes(settings.randomize, survey.categories)
     return Collection(
         survey,
@@ -96,13 +100,24 @@ def build_dummies(settings: RunConfig, categories: tuple[str, ...] | None, *, n:
     promise, k = settings.promise, len(categories or ())
     if promise.epsilon is None:
         return None
+    honest = n if promise.honest is None else promise.honest
     try:
+        if settings.data.numeric:
+            span = (float(settings.data.lower or 0.0), float(settings.data.upper or 0.0))
+            return mean_dummies(
+                promise.trust, n=n, honest=honest, span=span, grid=settings.data.grid,
+                epsilon=promise.epsilon, delta=promise.delta,
+            )  # fmt: skip
         if promise.trust == "users":
-            honest = n if promise.honest is None else promise.honest
             return user_dummies_for(k=k, epsilon=promise.epsilon, delta=promise.delta, honest=honest)
         return Dummies(k, promise.epsilon, promise.delta)
     except ParameterError as error:
         raise ConfigError(f"[promise] {error}") from None
+
+
+def open_numbers(data: DataSection, dummies: Dummies | UserDummies) -> OpenNumbers:
+    """What every device runs where others are trusted with the noise on a number: a point of the dummies' grid."""
+    return OpenNumbers(float(data.lower or 0.0), float(data.upper or 0.0), dummies.k)
 
 
 def build_classes(asked: RandomizeSection | None, categories: tuple[str, ...] | None) -> EpsilonClasses | None:
@@ -117,7 +132,7 @@ def build_randomizer(
 ) -> FrequencyRandomizer | NumericRandomizer:
     """The randomizer that every device runs: of the categories, or of a number in the declared range."""
     if asked is None:
-        return OpenAnswers(len(categories or ()))
+        return OpenAnswers(max(2, len(categories or ())))  # of numbers the grid comes with the dummies
     kind: Any = asked.kind
     numeric = {"lower": data.lower, "upper": data.upper, "grid": data.grid}
     domain: dict[str, Any] = numeric if categories is None else {"k": len(categories)}

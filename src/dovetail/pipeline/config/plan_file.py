@@ -39,9 +39,15 @@ def dummies_toml(plan: DummiesPlan | UserDummiesPlan) -> str:
     document.add(tomlkit.comment("A plan. Replace what says FILL IN, then: dovetail run THIS_FILE"))
     document.add("schema_version", tomlkit.item(1))
     document.add("mode", tomlkit.item("rehearsal"))
-    names = [f"{_FILL_IN} {place}" for place in range(1, min(plan.dummies.k, MOST_LISTED) + 1)]
-    data = _table(path=f"{_FILL_IN}.csv", private=_FILL_IN, categories=names)
-    data["categories"].comment(f"exactly {plan.dummies.k:,} values, known beforehand and not read off the table")
+    data = _table(path=f"{_FILL_IN}.csv", private=_FILL_IN)
+    if plan.span is not None:
+        for name, value in plan.measured.items():
+            data.add(name, tomlkit.item(value))
+        data["grid"].comment(f"{plan.dummies.k:,} points; numbers are rounded to a neighbour at random")
+    else:
+        names = [f"{_FILL_IN} {place}" for place in range(1, min(plan.dummies.k, MOST_LISTED) + 1)]
+        data.add("categories", tomlkit.item(names))
+        data["categories"].comment(f"exactly {plan.dummies.k:,} values, known beforehand and not read off the table")
     document.add("data", data)
     promise = _table(trust=plan.central.trust, epsilon=plan.asked, delta=plan.central.delta)
     promise["trust"].comment(TRUSTED[plan.central.trust])

@@ -111,13 +111,19 @@ class RunConfig(Section):
                 )
             return
         needs = f'[promise] trust = "{self.promise.trust}"'
-        if self.data.numeric:
-            raise ValueError(f"{needs} is for categories: group the numbers, or trust nobody with them")
+        if self.data.numeric and self.randomize is not None:
+            raise ValueError(f"{needs} goes without [randomize] for numbers: they are rounded to a grid and sent")
         if self.promise.trust == "users" and self.randomize is not None:
             raise ValueError(f"{needs} goes without [randomize]: people send their answers as they are")
         if self.randomize is not None and self.randomize.randomizer != "krr":
             raise ValueError(f'{needs} goes without [randomize], or with randomizer "krr" as a second layer')
-        self._refuse({**self._other_shuffles, **self._of_one_table}, f"does not go with {needs}; remove it")
+        places = {
+            "[data] time": self.data.time is not None,
+            "[estimate] estimator": self.estimate.estimator != "rao-blackwell",
+            **self._other_shuffles,
+            **self._of_one_table,
+        }
+        self._refuse(places, f"does not go with {needs}; remove it")
 
     def _by_class(self) -> None:
         """Whether what is asked for goes with epsilons that differ: reports are mixed and carry no class."""

@@ -14,18 +14,20 @@ from dovetail.account.closed_form.user_dummies import user_dummies_guarantee
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Reports
+from dovetail.estimate.mean_with_dummies import mean_with_dummies, mean_with_user_dummies
 from dovetail.estimate.mixture import estimate_mixture
 from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.evaluate.better_randomizer import better_randomizer
-from dovetail.pipeline.evaluate.estimates import LEVEL, estimates, shares_of
+from dovetail.pipeline.evaluate.estimates import LEVEL, estimates, shares_of, span_of
 from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evaluation
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.pipeline.evaluate.sentences import assumptions, collection_document, randomizer_document, steps
 from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.sampling.open_numbers import OpenNumbers
 from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
@@ -39,6 +41,7 @@ WEIGHTED = {
     "reason": "reports carry no class: people with a larger epsilon weigh more, so these are the shares of everybody "
     "only where class and answer are unrelated",
 }
+ONE_WITH_DUMMIES = Missing("counts with dummies have one estimator")
 NO_ORDER = "a uniform shuffle keeps no order, so no report belongs to a group"
 
 
@@ -120,30 +123,43 @@ def _with_dummies(
     collection: Collection, dummies: Dummies | UserDummies, batch: Reports, *, truth: Any, provenance: str
 ) -> Evaluation:
     """All that is known of a batch with dummies: who has to be trusted differs, and so do errors and promises."""
-    promise, shares = _dummies_promise(collection, dummies, batch)
-    true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / collection.n]
-    everybody, unmeasured = shares_of(shares, collection.categories or [], true), unmeasured_of(collection)
+    promise, found = _dummies_promise(collection, dummies, batch)
+    unmeasured = unmeasured_of(collection)
     assert unmeasured is not None
+    if isinstance(collection.randomizer, OpenNumbers):
+        true = None if truth is None else [float(np.mean(truth))]
+        everybody, measure = shares_of(found, ["mean"], true, span=span_of(collection.randomizer)), "mean"
+    else:
+        true = None if truth is None else [float(one) for one in np.bincount(truth, minlength=dummies.k) / len(truth)]
+        everybody, measure = shares_of(found, collection.categories or [], true), "share"
     return Evaluation(
         shuffler=collection.shuffler.name,
         local=collection.randomizer.guarantee.drawn_from(provenance),
         central=promise.drawn_from(provenance),
         order=order_evaluation(collection.shuffler, provenance=provenance),
         leakage=unmeasured,
-        estimates=Estimates("share", LEVEL, everybody, Missing(NO_ORDER), withheld=[], better=unmeasured),
+        estimates=Estimates(
+            measure, LEVEL, everybody, Missing(NO_ORDER), withheld=[], estimator=ONE_WITH_DUMMIES, better=unmeasured
+        ),
     )
 
 
 def _dummies_promise(
     collection: Collection, dummies: Dummies | UserDummies, batch: Reports
 ) -> tuple[CentralDP, Estimate]:
-    """What a batch with dummies promises, and the shares behind it."""
+    """What a batch with dummies promises, and the shares or the mean behind it."""
     n, honest, delta = collection.n, collection.honest, collection.delta
+    number = collection.randomizer if isinstance(collection.randomizer, OpenNumbers) else None
     if isinstance(dummies, UserDummies):
         promise = user_dummies_guarantee(dummies, n=n, delta=delta, honest=honest)
+        if number is not None:
+            span = {"lower": number.lower, "upper": number.upper}
+            return promise, mean_with_user_dummies(dummies, batch, **span, n=n, honest=honest)
         return promise, estimate_with_user_dummies(dummies, batch, n=n, honest=honest)
     layer = collection.randomizer if isinstance(collection.randomizer, KRR) else None
     promise = dummies_guarantee(dummies, n=n, delta=delta, randomizer=layer, honest=honest)
+    if number is not None:
+        return promise, mean_with_dummies(dummies, batch, lower=number.lower, upper=number.upper, n=n)
     return promise, estimate_with_dummies(dummies, batch, n=n, randomizer=layer)
 
 

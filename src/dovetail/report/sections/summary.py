@@ -44,12 +44,13 @@ def _setting(document: Document) -> Iterator[str]:
         who = f"{rounds['reports']:,} reports of {rounds['devices']:,} devices in {rounds['rounds']:,} rounds"
     yield f"{who}, one private column: {collection['private']} ({kind})."
     if has_dummies(document["central"]) and not math.isfinite(float(document["local"]["epsilon"])):
+        learned = "mean is" if document["estimates"]["measure"] == "mean" else "shares are"
         mixes = {
             "shuffler": "the shuffler mixes them, adds dummies of every answer",
             "users": "by chance with a dummy beside them, the shuffler mixes all messages",
         }[document["central"]["trust"]]
         yield (
-            f"Answers leave their owners without noise; {mixes}, and the shares are then estimated. Shuffler and "
+            f"Answers leave their owners without noise; {mixes}, and the {learned} then estimated. Shuffler and "
             "analyst together read every answer."
         )
         return

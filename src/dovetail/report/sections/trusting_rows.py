@@ -52,20 +52,23 @@ def _of_users(plan: UserDummiesPlan) -> dict[str, str]:
 
 def _rows(plan: TrustingPlan) -> dict[str, str]:
     against, condition, together = plan.trust_statement
+    whom = "of one share with 95 % probability, frequent or rare"
+    if plan.span is not None:
+        whom = f"of the mean with 95 % probability, on a grid of {plan.dummies.k:,} points"
     return {
         "trust": f"{against}, {condition}",
         "but": together,
         "epsilon": f"{upward(plan.central.epsilon)}, delta {plan.central.delta:g}",
         "epsilon0": "infinite: no local promise",
-        "error": f"{trusting_error(plan)} of one share with 95 % probability, frequent or rare",
-        "with sampling": f"at most {_share(plan.accuracy.population_error95)}",
+        "error": f"{trusting_error(plan)} {whom}",
+        "with sampling": f"at most {_in_its_unit(plan, plan.accuracy.population_error95)}",
     }
 
 
 def trusting_error(plan: TrustingPlan) -> str:
-    """What one share may be off, with its unit."""
-    return _share(plan.accuracy.error95)
+    """What one share, or the mean, may be off, with its unit."""
+    return _in_its_unit(plan, plan.accuracy.error95)
 
 
-def _share(error: float) -> str:
-    return Unit.of("share")(error, error, ROUND_CEILING)
+def _in_its_unit(plan: TrustingPlan, error: float) -> str:
+    return Unit.of("share" if plan.span is None else "mean")(error, error, ROUND_CEILING)
