@@ -21,10 +21,13 @@ from dovetail.account.closed_form.user_dummies import user_dummies_for
 from dovetail.core.entropy import system_entropy
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
+from dovetail.estimate.mean_with_dummies import mean_with_dummies, mean_with_user_dummies, round_to_grid
 from dovetail.estimate.with_dummies import estimate_with_dummies, estimate_with_user_dummies
 from dovetail.plan.planner import plan_collection
+from dovetail.plan.with_user_dummies import mean_dummies
 from dovetail.randomize.krr import KRR
 from dovetail.shuffle.dummies.dummies import Dummies
+from dovetail.shuffle.dummies.user_dummies import UserDummies
 from peers_frequency import peers
 from randomize_speed import machine
 
@@ -94,6 +97,16 @@ def means(n: int, times: int, generator: np.random.Generator) -> None:
         )
         chosen = plan.randomizer
         measured(name, lambda r=chosen: estimate_mean(r, r.randomize(values, rng)).value, truth, times, limit)  # type: ignore[misc]
+    for trust in ("shuffler", "users"):
+        dummies = mean_dummies(trust, n=n, honest=n, span=(0.0, 1.0), grid=None, epsilon=EPSILON, delta=DELTA)
+
+        def with_dummies(dummies: Dummies | UserDummies = dummies) -> np.ndarray:
+            batch = dummies.add(round_to_grid(values, lower=0.0, upper=1.0, points=dummies.k, rng=rng), rng)
+            if isinstance(dummies, Dummies):
+                return mean_with_dummies(dummies, batch, lower=0.0, upper=1.0, n=n).value
+            return mean_with_user_dummies(dummies, batch, lower=0.0, upper=1.0, n=n).value
+
+        measured(f"dummies of {'people' if trust == 'users' else 'the shuffler'}", with_dummies, truth, times, limit)
     epsilon0 = plan_collection(
         question="frequency", k=2, n=n, epsilon=EPSILON, delta=DELTA, randomizer="krr"
     ).epsilon0

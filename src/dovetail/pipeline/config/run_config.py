@@ -208,5 +208,7 @@ def _beside(config: Path, path: str | None) -> str | None:
 def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:
     """Check a configuration given as a dictionary."""
     if "questions" in raw:
-        raise ConfigError(f"{name}: [[questions]] is for `dovetail run` on a table of one file, without --engine.")
+        raise ConfigError(
+            f"{name}: [[questions]] go with `run` and `plan-questions` alone, on one table and without --engine."
+        )
     return parse_section(RunConfig, raw, name=name)

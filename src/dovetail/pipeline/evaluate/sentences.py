@@ -114,6 +114,13 @@ def _classes(collection: Collection) -> list[str]:
     ]
 
 
+def _sends(randomizer: FrequencyRandomizer | NumericRandomizer) -> str:
+    """What leaves a device without local noise."""
+    if isinstance(randomizer, NumericRandomizer):
+        return "rounds its number at random to one of two neighbours on the public grid and sends that"
+    return "sends its answer as it is"
+
+
 def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRandomizer) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     local, central = evaluation.local, evaluation.central
@@ -123,7 +130,7 @@ def steps(evaluation: Evaluation, randomizer: FrequencyRandomizer | NumericRando
     return (
         {
             "stage": "randomize",
-            "what": "Each device sends its answer as it is, under the analyst's key."
+            "what": f"Each device {_sends(randomizer)}, under the analyst's key."
             + (" By chance it sends a uniform symbol as a second message." if trust == "users" else "")
             if bare
             else f"Each device answers through {randomizer.name}, on its own, before anything is sent.",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dovetail.core.errors import DataError
 from dovetail.report.number_format import ABSENT, Document, Unit, display_name, missing_reason, percent, upward
 from dovetail.report.render.html import render_html
+from dovetail.report.sections.questions import question_documents
 from dovetail.report.sections.sentences import summarize_metrics
 from dovetail.report.sections.verdict import verdict
 
@@ -105,7 +106,12 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _estimates(document: Document) -> Iterator[tuple[str, str]]:
-    """The estimates for everybody."""
+    """The estimates for everybody, of several questions by question."""
+    for one in question_documents(document):
+        if missing_reason(one["estimates"]) is None:
+            yield from (
+                (f"{one['column']}: {label}", value) for label, value in _estimates({**one, "questions": None})
+            )
     overall, unit = document["estimates"]["overall"], Unit.of(document["estimates"]["measure"])
     if missing_reason(overall) is not None:
         return
