@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Annotated, ClassVar, Literal, Self, final
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import hadamard_transform
 from dovetail.core.checks import positive, privacy_budget, refuse, whole
-from dovetail.core.entropy import Entropy, entropy_or_system, simulation
+from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 
 MOST_COORDINATES = 1 << 16
 SIZES = (1, 2, 4, 8, 16)  # signs in a block
@@ -28,7 +30,7 @@ BlockReports = NDArray[np.int64]  # (n, 2): block, symbol
 
 @final
 @dataclass(frozen=True)
-class RotatedBlocks:
+class RotatedBlocks(VectorRandomizer):
     r"""One block of the rotated vector's signs, by k-ary randomized response.
 
     .. math:: y = \frac{1}{\sqrt D} H S\, x \min\left(1, \frac{r}{|x|}\right), \qquad
@@ -73,8 +75,10 @@ class RotatedBlocks:
     d: int
     radius: float
     epsilon: float
-    signs: int | None = field(default=None, kw_only=True)
-    seed: int = field(default=0, kw_only=True)
+    signs: Literal[1, 2, 4, 8, 16] | None = field(default=None, kw_only=True)
+    seed: Annotated[int, Ge(0)] = field(default=0, kw_only=True)
+    name: ClassVar[str] = "rotated_blocks"
+    label: ClassVar[str] = "a block of the rotated vector's signs"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", whole("d", self.d, least=1, most=MOST_COORDINATES))
@@ -141,27 +145,39 @@ class RotatedBlocks:
         """
         return self.bound * math.sqrt(self._noise_of(self.size) / whole("n", n, least=1))
 
+    def coordinate_error(self, n: int) -> float:
+        """The same for one coordinate: the root mean square over coordinates."""
+        return self.error(n) / math.sqrt(self.d)
+
+    @property
+    def sampled(self) -> tuple[KRR, int]:
+        return self.response, self.blocks
+
+    @property
+    def report_bits(self) -> int:
+        return max(1, (self.blocks - 1).bit_length() + self.size)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(3, 1.0, 1.0), cls(8, 2.0, 3.0, signs=4, seed=5), cls(1, 10.0, 2.0))
+
     def _noise_of(self, size: int) -> float:
         """D^2 / (s c^2)."""
         return self.padded**2 / (size * KRR(k=2**size, epsilon=self.epsilon).channel().contrast ** 2)
 
-    def randomize(self, vectors: ArrayLike, rng: Entropy | None = None) -> BlockReports:
-        """Reports (n, 2), a block and a symbol each, of vectors (n, d)."""
-        rows, source = self._vectors(vectors), entropy_or_system(rng)
-        chosen = source.below(self.blocks, len(rows))
+    def _randomize(self, rows: Reals, rng: Entropy) -> BlockReports:
+        chosen = rng.below(self.blocks, len(rows))
         symbols = np.zeros(len(rows), dtype=np.int64)
         count = max(1, CHUNK // self.padded)
         for start in range(0, len(rows), count):
             part = slice(start, start + count)
-            symbols[part] = self._signs(rows[part], chosen[part], source)
-        return np.stack([chosen, self.response.randomize(symbols, source)], axis=1)
+            symbols[part] = self._signs(rows[part], chosen[part], rng)
+        return np.stack([chosen, self.response.randomize(symbols, rng)], axis=1)
 
     def _signs(self, rows: Reals, chosen: NDArray[np.int64], rng: Entropy) -> NDArray[np.int64]:
         """The drawn signs of each row's block, as a symbol."""
-        with np.errstate(over="ignore", under="ignore"):  # a warning would tell of the vector
-            norms = np.sqrt(np.sum((rows / self.radius) ** 2, axis=1))
-        shortened = rows / np.maximum(norms, 1.0)[:, None]
-        rotated = self.rotate(shortened).reshape(len(rows), self.blocks, self.size)
+        with np.errstate(under="ignore"):  # a warning would tell of the vector
+            rotated = self.rotate(self.radius * self.shortened(rows)).reshape(len(rows), self.blocks, self.size)
         held = rotated[np.arange(len(rows)), chosen]
         drawn = (rng.words(held.size) >> np.uint64(11)).reshape(held.shape) * 2.0**-53
         ones = drawn < 0.5 * (1.0 + np.clip(held / self.bound, -1.0, 1.0))
@@ -195,12 +211,3 @@ class RotatedBlocks:
     def _flips(self) -> Reals:
         """The diagonal of S."""
         return np.where(simulation(self.seed).narrow(self.d, np.uint8) & 1, -1.0, 1.0)
-
-    def _vectors(self, vectors: Any) -> Reals:
-        rows = np.asarray(vectors)
-        if rows.ndim != 2 or rows.shape[1] != self.d or rows.dtype.kind not in "iuf" or not len(rows):
-            raise DataError(f"`vectors` must be numbers (n, {self.d}), n at least 1, got shape {rows.shape}.")
-        rows = rows.astype(np.float64)
-        if not np.all(np.isfinite(rows)):
-            raise DataError("`vectors` must be finite.")
-        return rows

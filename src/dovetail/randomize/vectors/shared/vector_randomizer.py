@@ -1,0 +1,147 @@
+"""A randomizer of vectors of bounded length: what each one publishes, and which there are."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtri
+
+from dovetail.core.channel import DenseChannel
+from dovetail.core.entropy import Entropy, entropy_or_system
+from dovetail.core.errors import DataError
+from dovetail.core.guarantee import LocalDP
+from dovetail.core.numeric.special import Reals
+from dovetail.core.registry import Declared, Registry
+from dovetail.core.settings import Parameter, parameters_of
+from dovetail.randomize.krr import KRR
+
+VectorReports = NDArray[Any]  # (n,) or (n, width), whole numbers: one row for each person
+
+
+class VectorRandomizer(Declared):
+    """Turns one person's vector, shortened to a public length, into one report.
+
+    A concrete one is a frozen dataclass whose fields are d, radius, epsilon and its own settings.
+    Laws: reports are independent; `guarantee` holds for what is really sent; `estimate` is unbiased for the mean of
+    the shortened vectors but for `bias`; `error` bounds its root mean squared Euclidean error.
+
+    Raises
+    ------
+    ParameterError, DataError
+        For parameters outside their ranges; for what is no vector of d finite numbers.
+    """
+
+    d: int
+    radius: float
+    epsilon: float
+    largest_epsilon: ClassVar[float] = 700.0
+
+    @classmethod
+    def settings(cls) -> tuple[Parameter, ...]:
+        return parameters_of(cls, without=frozenset({"d", "radius", "epsilon"}))
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> LocalDP:
+        """What one report promises."""
+
+    @property
+    @abstractmethod
+    def sampled(self) -> tuple[KRR, int] | DenseChannel | None:
+        """What is accounted: k-ary response about one of so many sets of symbols, a channel, or neither."""
+
+    @final
+    def randomize(self, vectors: ArrayLike, rng: Entropy | None = None) -> VectorReports:
+        """Reports of vectors (n, d), in the same order."""
+        return self._randomize(vectors_of(vectors, self.d), entropy_or_system(rng))
+
+    @abstractmethod
+    def _randomize(self, rows: Reals, rng: Entropy) -> VectorReports:
+        """`randomize` of checked vectors."""
+
+    @abstractmethod
+    def estimate(self, reports: ArrayLike) -> Reals:
+        """The mean (d,) of the shortened vectors."""
+
+    @abstractmethod
+    def error(self, n: int) -> float:
+        """Bound on the root mean squared Euclidean error of the mean of n shortened vectors, without the bias."""
+
+    @abstractmethod
+    def coordinate_error(self, n: int) -> float:
+        """The same for one coordinate: of each, or, where there is a public rotation, on average over coordinates."""
+
+    @final
+    def error95(self, n: int) -> float:
+        """How far in Euclidean length the mean of n shortened vectors may be off, with probability 95 %.
+
+        The noise is a sum of independent ones, taken as normal; its variance in every direction is at most that of a
+        coordinate.
+        """
+        return self.coordinate_error(n) * math.sqrt(float(chdtri(self.d, 0.05))) + self.bias
+
+    @property
+    def bias(self) -> float:
+        """Bound on the Euclidean norm of the bias."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """Size of one report."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Small instances on which the laws are tested."""
+
+    @final
+    def shortened(self, rows: Reals) -> Reals:
+        """Rows (n, d) over the radius, none of them longer than 1."""
+        peaks, lengths = _peaks_and_lengths(rows)
+        with np.errstate(all="ignore"):  # a warning would tell of the vector
+            return np.asarray(rows / peaks[:, None] * np.minimum(peaks / self.radius, 1.0 / lengths)[:, None])
+
+
+VECTOR_RANDOMIZERS: Registry[VectorRandomizer] = Registry(
+    "vector randomizer", VectorRandomizer, package="dovetail.randomize.vectors", group="dovetail.vector_randomizers"
+)
+
+
+def relative_lengths(rows: Reals, radius: float) -> Reals:
+    """Euclidean lengths (n,) of rows (n, d), in units of the radius."""
+    peaks, lengths = _peaks_and_lengths(rows)
+    with np.errstate(all="ignore"):
+        return np.asarray(peaks / radius * lengths)
+
+
+def _peaks_and_lengths(rows: Reals) -> tuple[Reals, Reals]:
+    """The largest coordinate of each row, 1 for a row of zeros, and the length, at least 1, in units of it."""
+    peaks = np.max(np.abs(rows), axis=1)
+    peaks[peaks == 0.0] = 1.0
+    with np.errstate(all="ignore"):
+        return peaks, np.maximum(np.sqrt(np.sum((rows / peaks[:, None]) ** 2, axis=1)), np.finfo(float).tiny)
+
+
+def vectors_of(vectors: Any, d: int) -> Reals:
+    """Vectors (n, d) as finite floats.
+
+    Raises
+    ------
+    DataError
+        For anything else.
+    """
+    try:
+        rows = np.asarray(vectors)
+    except ValueError:
+        raise DataError(f"`vectors` must be numbers (n, {d}), got rows of different lengths.") from None
+    if rows.ndim != 2 or rows.shape[1] != d or rows.dtype.kind not in "iuf" or not len(rows):
+        raise DataError(f"`vectors` must be numbers (n, {d}), n at least 1, got shape {rows.shape}.")
+    rows = rows.astype(np.float64)
+    if not np.all(np.isfinite(rows)):
+        raise DataError("`vectors` must be finite.")
+    return rows
