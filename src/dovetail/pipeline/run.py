@@ -21,6 +21,7 @@ from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.memoized import permanent_rows, promise_all_rounds
 from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.pipeline.strings.run_strings import run_strings
+from dovetail.pipeline.vectors.run_vectors import run_vectors
 from dovetail.report.document import PrivacyReport
 
 
@@ -88,6 +89,8 @@ def run(
     rng = fresh(settings)
     if isinstance(settings, QuestionsConfig):
         report = run_questions(settings, rng, private, table=table, new_release=new_release, progress=progress)
+    elif settings.vector is not None:
+        report = run_vectors(settings, rng, private, table=table, new_release=new_release, progress=progress)
     elif settings.strings is not None:
         report = run_strings(settings, rng, private, table=table, new_release=new_release, progress=progress)
     elif settings.memoize is not None:

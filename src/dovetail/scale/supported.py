@@ -30,6 +30,7 @@ def refuse_unsupported(config: RunConfig) -> None:
         "a rehearsal needs the truth beside the reports, which are never together here": config.mode != "release",
         "a stream of rounds has an order of its own": data.time is not None,
         "[memoize] follows people over rounds": config.memoize is not None,
+        "vectors are read as one column of arrays": config.vector is not None,
         "strings without a list of candidates are asked for level by level": config.strings is not None,
         "randomness is keyed by person, so [data] `person` must name a column": data.person is None,
         '`duplicates` must be "refuse": which row comes first depends on the order of the files': (

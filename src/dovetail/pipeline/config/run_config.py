@@ -24,6 +24,7 @@ from dovetail.pipeline.config.sections import (
     ShuffleSection,
 )
 from dovetail.pipeline.strings.section import StringsSection
+from dovetail.pipeline.vectors.section import AnyVectorSection
 
 
 class RunConfig(Section):
@@ -40,6 +41,7 @@ class RunConfig(Section):
     estimate: EstimateSection = EstimateSection()
     attack: AnyAttackSection = AttackSection.choose({})
     strings: StringsSection | None = None
+    vector: AnyVectorSection | None = None
     memoize: MemoizeSection | None = None
 
     @property
@@ -54,6 +56,9 @@ class RunConfig(Section):
         release = self.mode == "release"
         if release and self.seed is not None:
             raise ValueError("a release draws from the operating system and refuses `seed`; remove it")
+        if self.vector is not None:
+            self.vector.refuse_others(self.model_fields_set, self.data)
+            return self
         if self.strings is not None:
             self.strings.refuse_others(self.model_fields_set, self.data, release=release)
             return self

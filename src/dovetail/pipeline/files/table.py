@@ -89,7 +89,7 @@ def read_survey(
     if frame.height == 0:
         raise DataError("the table has no rows.")
     if data.person is not None:
-        _refuse_duplicates(frame[data.person])
+        refuse_duplicates(frame[data.person])
     column = frame[data.private]
     for name in data.public:
         refuse_missing(frame[name], f"public column {name!r}")
@@ -224,7 +224,8 @@ def is_plain(kind: pl.DataType) -> bool:
     return kind.is_numeric() or kind in _PLAIN or isinstance(kind, _PLAIN)
 
 
-def _refuse_duplicates(people: pl.Series) -> None:
+def refuse_duplicates(people: pl.Series) -> None:
+    """DataError for people without a name, and for those who stand in two rows."""
     refuse_missing(people, f"person column {people.name!r}")
     repeated = people.is_duplicated()
     if repeated.any():

@@ -20,6 +20,7 @@ from dovetail.report.sections.attacks import attack_rows, attack_table, learnabi
 from dovetail.report.sections.questions import QuestionPart, question_documents, question_parts
 from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.sections.summary import summary
+from dovetail.report.sections.vectors import is_vector, vector_kind
 from dovetail.report.sections.verdict import SCALE, verdict
 
 
@@ -48,6 +49,7 @@ def render_html(document: Document) -> str:
         .render(
             document=document,
             metrics=words.summarize_metrics(document),
+            kind=vector_kind(document) if is_vector(document) else "",
             summary=summary(document),
             verdict=verdict(document),
             scale=SCALE,

@@ -21,6 +21,7 @@ from dovetail.report.sections.sentences import (
     is_stream,
     single_report,
 )
+from dovetail.report.sections.vectors import is_vector, vector_kind, vector_sentences
 
 
 def summary(document: Document) -> tuple[str, ...]:
@@ -36,6 +37,8 @@ def _setting(document: Document) -> Iterator[str]:
     kind = (
         f"a number between {collection['lower']:g} and {collection['upper']:g}"
         if collection["kind"] == "numeric"
+        else vector_kind(document)
+        if is_vector(document)
         else f"one of {len(collection['categories'])} answers"
     )
     who = f"{collection['n']:,} people"
@@ -103,6 +106,9 @@ def _learned(document: Document) -> Iterator[str]:
 
 def _estimated(document: Document) -> Iterator[str]:
     overall, measure = document["estimates"]["overall"], document["estimates"]["measure"]
+    if is_vector(document):
+        yield from vector_sentences(document)
+        return
     if missing_reason(overall) is None:
         unit, place = Unit.of(measure), _headline(document)
         error = overall["standard_error"][place]

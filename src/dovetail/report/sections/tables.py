@@ -19,6 +19,7 @@ from dovetail.report.number_format import (
 )
 from dovetail.report.sections.sentences import attacks_of, learnability_of
 from dovetail.report.sections.uniform_instead import uniform_instead
+from dovetail.report.sections.vectors import is_vector
 
 
 class Table(NamedTuple):
@@ -67,6 +68,11 @@ def estimate_table(document: Document) -> Table:
 
 
 def _whose_interval(document: Document) -> str:
+    if is_vector(document):
+        return (
+            "Intervals are of one coordinate each and for exactly these people, their vectors shortened; with "
+            "sampling: at most so much for a population they are drawn from."
+        )
     if document.get("config", {}).get("strings") is not None:
         return "The interval holds the noise and the drawing of the last group, which is asked for all bytes."
     if document["collection"].get("n", 0) > document.get("answers", math.inf):

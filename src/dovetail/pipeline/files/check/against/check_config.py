@@ -23,6 +23,7 @@ from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.files.table import read_survey
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.stream.stream import read_stream
+from dovetail.pipeline.vectors.check_vectors import check_vectors
 from dovetail.plan.accuracy import predict_accuracy
 
 _FILE = "configuration"
@@ -41,6 +42,8 @@ def check_config(place: Path, *, progress: Progress = silent) -> TableCheck:
         When there is no table to look at.
     """
     data, config, problems = _configured(place)
+    if config is not None and config.vector is not None:
+        return check_vectors(config, config.vector, progress=progress)
     progress("read the table", 0, 1)
     frame, written = read_as_said(data)
     progress("read the table", 1, 1)
