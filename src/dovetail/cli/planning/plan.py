@@ -14,7 +14,9 @@ from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import progress_bar, tell
 from dovetail.cli.planning.plan_dummies import plan_dummies
+from dovetail.cli.planning.plan_vectors import plan_vectors_verb
 from dovetail.core.display.losses import guess_in_words, upward
+from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import ABSENT
 from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
 
@@ -29,7 +31,8 @@ class Question:
     """What is asked of whom."""
 
     question: Annotated[
-        Literal["frequency", "mean"], typer.Option(help="Shares of --k values, or the mean of a number.")
+        Literal["frequency", "mean", "vector-mean"],
+        typer.Option(help="Shares of --k values, the mean of a number, or that of vectors."),
     ]
     n: Annotated[
         float | None, typer.Option(help="People who will answer, once each; left out, the least n for two wishes.")
@@ -52,6 +55,10 @@ class Question:
     lower: Annotated[float | None, typer.Option(help="Mean: least number that a person can hold.")] = None
     upper: Annotated[float | None, typer.Option(help="Mean: largest number that a person can hold.")] = None
     grid: Annotated[float | None, typer.Option(help="Mean: width of a grid step; default: fine enough.")] = None
+    dimension: Annotated[float | None, typer.Option(help="Vector-mean: how many numbers a vector has.")] = None
+    clip: Annotated[
+        float | None, typer.Option(help="Vector-mean: Euclidean length to which longer vectors are shortened.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,12 @@ def _plan(
     """
     check_places(csv=csv, plot=plot, out=out, force=force)
     asked = {**_people(question), **{**vars(targets), "epsilon0": _one(targets.epsilon0)}}
+    if question.question == "vector-mean":
+        plan_vectors_verb({**asked, "csv": csv, "plot": plot}, out=out, force=force, as_json=as_json)
+        return
+    for name in ("dimension", "clip"):
+        if asked.pop(name) is not None:
+            raise ParameterError(f"--{name} goes with --question vector-mean.")
     trust = asked["trust"]
     if trust != "local":
         plan_dummies({**asked, "csv": csv, "plot": plot}, out=out, as_json=as_json)
@@ -145,7 +158,7 @@ def _people(question: Question) -> dict[str, Any]:
         from dovetail.plan.shuffles import check_shuffle
 
         check_shuffle(shuffler, grouped=question.groups is not None or question.smallest_group is not None)
-    whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group")}
+    whole = {name: as_whole(given[name]) for name in ("n", "k", "groups", "smallest_group", "dimension")}
     a_share = question.honest is not None and 0.0 < question.honest < 1.0
     return {**given, **whole, "honest": question.honest if a_share else as_whole(question.honest)}
 
