@@ -10,6 +10,7 @@ from dovetail.core.errors import ConfigError
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.build import build_collection, build_groups, fit_of, fresh
 from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_config
+from dovetail.pipeline.evaluate.vectors.run_vectors import run_vectors
 from dovetail.pipeline.files.publish import check_target
 from dovetail.pipeline.files.write_report import write_report
 from dovetail.pipeline.progress import Progress, silent
@@ -21,7 +22,6 @@ from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.stream.memoized import permanent_rows, promise_all_rounds
 from dovetail.pipeline.stream.run_stream import run_stream
 from dovetail.pipeline.strings.run_strings import run_strings
-from dovetail.pipeline.vectors.run_vectors import run_vectors
 from dovetail.report.document import PrivacyReport
 
 

@@ -12,7 +12,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import Unit, upward
 
 if TYPE_CHECKING:
-    from dovetail.pipeline.vectors.vector_plan import VectorPlan
+    from dovetail.pipeline.evaluate.vectors.vector_plan import VectorPlan
 
 NEEDS = {"n", "error", "epsilon", "epsilon0", "delta", "honest", "dimension", "clip", "randomizer"}
 NO_GUESS = "vectors have no list of values that could be guessed"
@@ -43,7 +43,7 @@ def plan_vectors_verb(asked: dict[str, Any], *, out: Path | None, force: bool, a
     for name in ("dimension", "clip"):
         if asked[name] is None:
             raise ParameterError(f"--question vector-mean needs --{name}.")
-    from dovetail.pipeline.vectors.vector_plan import plan_vectors
+    from dovetail.pipeline.evaluate.vectors.vector_plan import plan_vectors
 
     with progress_bar(hidden=as_json) as progress:
         plan = plan_vectors(**{name: asked[name] for name in NEEDS}, progress=progress)
@@ -76,7 +76,7 @@ def _config(plan: VectorPlan) -> str:
 
 
 def _document(plan: VectorPlan) -> dict[str, Any]:
-    from dovetail.pipeline.vectors.vector_plan import VectorPlan
+    from dovetail.pipeline.evaluate.vectors.vector_plan import VectorPlan
     from dovetail.report.document import Missing, central_document
 
     return {
@@ -111,7 +111,7 @@ def _numbers(plan: VectorPlan) -> dict[str, Any]:
 
 
 def _rows(plan: VectorPlan) -> dict[str, str]:
-    from dovetail.pipeline.vectors.vector_plan import VectorPlan
+    from dovetail.pipeline.evaluate.vectors.vector_plan import VectorPlan
 
     unit, mechanism, central = Unit.of("mean"), plan.mechanism, plan.central
     error, coordinate = plan.error95, mechanism.coordinate_error(plan.n)

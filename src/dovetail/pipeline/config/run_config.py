@@ -23,8 +23,8 @@ from dovetail.pipeline.config.sections import (
     Section,
     ShuffleSection,
 )
+from dovetail.pipeline.evaluate.vectors.section import AnyVectorSection
 from dovetail.pipeline.strings.section import StringsSection
-from dovetail.pipeline.vectors.section import AnyVectorSection
 
 
 class RunConfig(Section):

@@ -13,6 +13,7 @@ from dovetail.pipeline.config.build import build_collection, build_randomizer
 from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.run_config import RunConfig, load_config
 from dovetail.pipeline.config.sections import DataSection
+from dovetail.pipeline.evaluate.vectors.check_vectors import check_vectors
 from dovetail.pipeline.files.check.against.columns import Checked, check_columns
 from dovetail.pipeline.files.check.against.written import read_as_said
 from dovetail.pipeline.files.check.check_table import TableCheck
@@ -23,7 +24,6 @@ from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.files.table import read_survey
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.stream.stream import read_stream
-from dovetail.pipeline.vectors.check_vectors import check_vectors
 from dovetail.plan.accuracy import predict_accuracy
 
 _FILE = "configuration"

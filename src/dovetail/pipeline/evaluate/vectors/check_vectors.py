@@ -9,12 +9,12 @@ import numpy as np
 from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DovetailError
 from dovetail.pipeline.config.run_config import RunConfig
+from dovetail.pipeline.evaluate.vectors.arrays import read_vectors
+from dovetail.pipeline.evaluate.vectors.section import VectorSection
 from dovetail.pipeline.files.check.check_table import TableCheck
 from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.progress import Progress
-from dovetail.pipeline.vectors.arrays import read_vectors
-from dovetail.pipeline.vectors.section import VectorSection
 from dovetail.randomize.vectors.shared.vector_randomizer import relative_lengths
 from dovetail.report.number_format import percent
 

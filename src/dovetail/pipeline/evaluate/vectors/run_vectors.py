@@ -15,15 +15,21 @@ from dovetail.core.errors import ConfigError, DovetailError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.vector_mean import shuffled_vectors
+from dovetail.pipeline.evaluate.vectors.arrays import People, read_vectors
+from dovetail.pipeline.evaluate.vectors.describe import (
+    assumptions_of,
+    collection_of,
+    evaluation_of,
+    randomizer_of,
+    steps_of,
+)
+from dovetail.pipeline.evaluate.vectors.section import VectorSection
 from dovetail.pipeline.files.report_columns import report_columns
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.rehearse import NO_TABLE, NOTHING
 from dovetail.pipeline.release import ReleasedTable
 from dovetail.pipeline.release_entry import ReleaseRequest
 from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.pipeline.vectors.arrays import People, read_vectors
-from dovetail.pipeline.vectors.describe import assumptions_of, collection_of, evaluation_of, randomizer_of, steps_of
-from dovetail.pipeline.vectors.section import VectorSection
 from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer, VectorReports
 from dovetail.report.document import Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
