@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from dovetail.account.amplify import amplify
 from dovetail.account.composition.questions import SampledBlock
+from dovetail.account.mechanisms.gaussian import gaussian_channel
 from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.special import Reals
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, GaussianSteps, VectorRandomizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +126,15 @@ def shuffled_vectors(mechanism: VectorRandomizer, *, n: int, delta: float, hones
     UnsupportedError
         Where neither shuffling nor the local promise gives anything at this delta.
     """
-    held, promise = mechanism.sampled, mechanism.guarantee
-    if isinstance(held, DenseChannel):
-        return amplify(held, n=n, delta=delta, honest=honest)
-    if held is None:
+    subject, promise = accounted(mechanism), mechanism.guarantee
+    if subject is None:
         return amplify(promise.epsilon, n=n, delta=delta, honest=honest, delta0=promise.delta)
-    response, sets = held
-    return amplify(SampledBlock((response,), blocks=sets), n=n, delta=delta, honest=honest)
+    return amplify(subject, n=n, delta=delta, honest=honest)
+
+
+def accounted(mechanism: VectorRandomizer) -> SampledBlock | DenseChannel | None:
+    """What has the privacy loss of a report and a law of its own; None where only its promise is known."""
+    held = mechanism.sampled
+    if isinstance(held, GaussianSteps):
+        return gaussian_channel(steps=held.steps, sigma=held.sigma)
+    return None if held is None else SampledBlock((held[0],), blocks=held[1])

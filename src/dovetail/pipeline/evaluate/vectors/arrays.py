@@ -88,9 +88,8 @@ def _from_numpy(data: DataSection, table: Any) -> tuple[Any, pl.Series | None]:
                     found = {name: found[name] for name in found.files}
         except FileNotFoundError:
             raise DataError(f"{data.path}: no such file.") from None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            why = "it holds objects, not numbers" if "pickle" in str(error) else "no array of numpy"
-            raise DataError(f"{data.path}: is not readable: {why}.") from None
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            raise DataError(f"{data.path}: is not readable as arrays of numbers, as numpy writes them.") from None
     if isinstance(found, np.ndarray):
         if data.person is not None:
             raise DataError(f"an array has no column {data.person!r}: leave out `person`, or use .npz or Parquet.")

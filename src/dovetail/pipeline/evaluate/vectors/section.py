@@ -58,7 +58,7 @@ class VectorSection(Section):
                     f"[{name}] does not go with [vector], which says randomizer, epsilon, delta and honest itself"
                 )
         for name in ("categories", "lower", "time", "public", "labels", "table", "unconfirmed"):
-            if getattr(data, name):
+            if getattr(data, name) not in (None, [], {}):
                 raise ValueError(f"[data] {name} does not go with [vector]: remove one of them")
         if data.duplicates != "refuse" or data.missing != "refuse":
             raise ValueError('[vector] takes one whole array of each person: `duplicates` and `missing` are "refuse"')

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair
-from dovetail.account.composition.questions import SampledBlock
 from dovetail.account.mechanism_law import law_delta
 from dovetail.core.checks import positive, refuse, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
-from dovetail.pipeline.evaluate.vector_mean import shuffled_vectors
+from dovetail.pipeline.evaluate.vector_mean import accounted, shuffled_vectors
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.plan.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.people import check_wishes, default_delta, honest_people
@@ -82,10 +81,9 @@ class _Question:
 
     def keeps(self, epsilon: float, epsilon0: float, n: int) -> bool:
         """Whether the shuffled batch promises epsilon, by one evaluation where that is enough."""
-        held = self.make(epsilon0).sampled
-        if not isinstance(held, tuple):
+        subject, honest = accounted(self.make(epsilon0)), honest_people(self.honest, n)
+        if subject is None:
             return self.epsilon(epsilon0, n) <= epsilon
-        subject, honest = SampledBlock((held[0],), blocks=held[1]), honest_people(self.honest, n)
         if subject.epsilon <= epsilon:
             return True
         pair, delta = ClonePair(subject.epsilon, honest), self.delta_of(n)
@@ -128,17 +126,20 @@ class _Question:
             return wishes["epsilon0"]
         if "error" not in wishes:
             return self._for_epsilon(wishes["epsilon"], n)
-        epsilon0, error = self.epsilon0_of_error(wishes["error"], n), wishes["error"]
-        if math.isinf(epsilon0):
-            least, people = self.make(MOST).error95(n), self.people({"error": error, "epsilon0": MOST})
-            raise _infeasible(f"an error of {error:g}", n, {"error": least, "n": people})
-        found = self.epsilon(epsilon0, n)
-        if found > wishes.get("epsilon", math.inf):
-            affordable = self.epsilon0_of_epsilon(wishes["epsilon"], n)
-            least = math.inf if affordable == 0.0 else self.make(affordable).error95(n)
-            ways: dict[str, float] = {"error": least, "epsilon": found, "n": self.people(wishes)}
-            raise _infeasible(f"an error of {error:g} at epsilon {wishes['epsilon']:g}", n, ways)
+        error, ceiling = wishes["error"], wishes.get("epsilon", math.inf)
+        epsilon0 = self.epsilon0_of_error(error, n)
+        found = self.epsilon(epsilon0, n) if math.isfinite(epsilon0) else math.inf
+        if math.isinf(epsilon0) or found > ceiling:
+            beside = "" if math.isinf(ceiling) else f" at epsilon {ceiling:g}"
+            raise _infeasible(f"an error of {error:g}{beside}", n, self._ways(wishes, found, n))
         return epsilon0
+
+    def _ways(self, wishes: dict[str, float], found: float, n: int) -> dict[str, float]:
+        """Changes of one wish that are enough, the others kept."""
+        affordable = self.epsilon0_of_epsilon(wishes["epsilon"], n) if "epsilon" in wishes else MOST
+        error = math.inf if affordable == 0.0 else self.make(affordable).error95(n)
+        people = self.people(wishes if "epsilon" in wishes else {**wishes, "epsilon0": MOST})
+        return {"error": error, "epsilon": found, "n": people}
 
     def _for_epsilon(self, epsilon: float, n: int) -> float:
         epsilon0 = self.epsilon0_of_epsilon(epsilon, n)
@@ -177,6 +178,8 @@ def plan_vectors(
         Default: a power of ten, at most 1e-6 and 1/(100 n).
     honest : float, optional
         People assumed honest, or their share; default all.
+    randomizer : str, optional
+        Default: the best one of pure local privacy.
 
     Raises
     ------
@@ -193,7 +196,8 @@ def plan_vectors(
     positive("clip", clip)
     given = {"error": error, "epsilon": epsilon, "epsilon0": epsilon0}
     wishes = _wishes(given, n)
-    names = VECTOR_RANDOMIZERS.names() if randomizer is None else (VECTOR_RANDOMIZERS[randomizer].name,)
+    pure = (kind.name for kind in VECTOR_RANDOMIZERS if kind.is_pure)  # a local delta is nothing to be had unasked
+    names = tuple(pure) if randomizer is None else (VECTOR_RANDOMIZERS[randomizer].name,)
     questions = {name: _Question(VECTOR_RANDOMIZERS[name], dimension, clip, delta, honest) for name in names}
     people = n if n is not None else _least_people(questions, wishes, progress)
     for _ in range(1 if n is not None else 4):  # the search is rougher than what is promised at its end
@@ -277,5 +281,5 @@ def _infeasible(what: str, n: int, ways: dict[str, float]) -> InfeasibleError:
 
 
 def _nearest(fault: ParameterError) -> float:
-    """Of several refusals the one with the least change."""
-    return min((value for _, value in getattr(fault, "ways", ())), default=math.inf)
+    """Of several refusals the one that asks for the smallest error."""
+    return float(dict(getattr(fault, "ways", ())).get("error", math.inf))

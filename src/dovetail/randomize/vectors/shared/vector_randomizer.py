@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri
 
-from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
@@ -20,6 +19,16 @@ from dovetail.core.settings import Parameter, parameters_of
 from dovetail.randomize.krr import KRR
 
 VectorReports = NDArray[Any]  # (n,) or (n, width), whole numbers: one row for each person
+
+
+REACH = 6.2
+
+
+class GaussianSteps(NamedTuple):
+    """Discrete Gaussian noise on so many grid steps, clamped REACH standard deviations outside."""
+
+    steps: int
+    sigma: float
 
 
 class VectorRandomizer(Declared):
@@ -38,7 +47,7 @@ class VectorRandomizer(Declared):
     d: int
     radius: float
     epsilon: float
-    largest_epsilon: ClassVar[float] = 700.0
+    is_pure: ClassVar[bool] = True  # whether its local guarantee has no delta
 
     @classmethod
     def settings(cls) -> tuple[Parameter, ...]:
@@ -51,8 +60,8 @@ class VectorRandomizer(Declared):
 
     @property
     @abstractmethod
-    def sampled(self) -> tuple[KRR, int] | DenseChannel | None:
-        """What is accounted: k-ary response about one of so many sets of symbols, a channel, or neither."""
+    def sampled(self) -> tuple[KRR, int] | GaussianSteps | None:
+        """What is accounted: k-ary response about one of so many sets of symbols, noise on a grid, or neither."""
 
     @final
     def randomize(self, vectors: ArrayLike, rng: Entropy | None = None) -> VectorReports:
@@ -79,10 +88,13 @@ class VectorRandomizer(Declared):
     def error95(self, n: int) -> float:
         """How far in Euclidean length the mean of n shortened vectors may be off, with probability 95 %.
 
-        The noise is a sum of independent ones, taken as normal; its variance in every direction is at most that of a
-        coordinate.
+        The noise is a sum of independent ones, taken as normal, with the variance of `coordinate_error` in one
+        direction and what remains of `error` in the others; the sum of squares is taken as a scaled chi-square with
+        the same two moments.
         """
-        return self.coordinate_error(n) * math.sqrt(float(chdtri(self.d, 0.05))) + self.bias
+        most, total = self.coordinate_error(n) ** 2, self.error(n) ** 2
+        squares = most**2 + (max(0.0, total - most) ** 2 / (self.d - 1) if self.d > 1 else 0.0)
+        return math.sqrt(squares / total * float(chdtri(total**2 / squares, 0.05))) + self.bias
 
     @property
     def bias(self) -> float:

@@ -1,0 +1,114 @@
+"""Discrete Gaussian noise: the sampler's law, the local guarantee by enumeration, the channel of an interval."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.statistics import expect_broken, expect_law, rng_of
+
+from dovetail.account.mechanisms.gaussian import gaussian_channel
+from dovetail.core.entropy import simulation
+from dovetail.core.errors import ParameterError
+from dovetail.core.numeric.discrete_gaussian import _exp_minus, _exponents, discrete_gaussian
+from dovetail.core.numeric.special import Reals
+from dovetail.randomize.vectors.gaussian import Gaussian, concentrated
+
+
+def law(variance: float, reach: int) -> Reals:
+    """Masses on -reach .. reach, what lies beyond at the ends."""
+    z = np.arange(-60, 61)
+    masses = np.exp(-0.5 * z**2 / variance)
+    return np.bincount(np.clip(z, -reach, reach) + reach, masses / masses.sum())
+
+
+@pytest.mark.parametrize("variance", [Fraction(9, 4), Fraction(1, 4), Fraction(30)], ids=str)
+def test_noise_is_discrete_gaussian(variance: Fraction) -> None:
+    drawn = discrete_gaussian(variance, 40_000, rng_of(f"discrete Gaussian {variance}"))
+    seen = np.bincount(np.clip(drawn, -9, 9) + 9, minlength=19)
+    expect_law(seen, law(float(variance), 9))
+    expect_broken(seen, law(1.25 * float(variance), 9))
+
+
+def test_exponents_are_exact_also_beyond_63_bits() -> None:
+    a, t = 1 << 28, (1 << 14) + 1
+    sizes = np.array([0, 1, t, 20 * t, 300_000, 400_000, 10**8])
+    times, rest = _exponents(sizes, t, a, 2 * a * t * t)
+    for size, whole, part in zip(sizes.tolist(), times.tolist(), rest.tolist(), strict=True):
+        gamma = (size - Fraction(a, t)) ** 2 / (2 * a)
+        assert whole + Fraction(part, 2 * a * t * t) == gamma
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_events_of_an_exponential_have_its_probability(share: float) -> None:
+    whole = 10**12
+    events = _exp_minus(np.full(40_000, round(share * whole)), whole, rng_of(f"exponential {share}"))
+    p = math.exp(-share)
+    expect_law([int(events.sum()), int((~events).sum())], [p, 1.0 - p])
+    if share:
+        expect_broken([int(events.sum()), int((~events).sum())], [1.0 - share, share])
+
+
+def slack(epsilon: float, variance: float, apart: int) -> float:
+    """delta of two numbers so many steps apart, exactly."""
+    z = np.arange(-4000, 4001)
+    masses = np.exp(-0.5 * z**2 / variance)
+    masses /= masses.sum()
+    return float(np.maximum(masses - math.exp(epsilon) * np.roll(masses, apart), 0.0)[apart:-apart].sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 8.0])
+def test_the_local_guarantee_holds_and_is_not_much_too_weak(epsilon: float) -> None:
+    noise = Gaussian(1, 1.0, epsilon)
+    assert slack(epsilon, float(noise.variance), 8) <= noise.guarantee.delta
+    assert slack(epsilon, 0.85 * float(noise.variance), 8) > noise.guarantee.delta
+
+
+def test_vectors_are_never_further_apart_than_is_charged() -> None:
+    noise, rng = Gaussian(20, 1.0, 0.5), rng_of("never further apart")
+    charged = math.sqrt(2.0 * noise.rho * float(noise.variance))
+    rows = np.sign((rng.words(4000) & np.uint64(1)).astype(float) - 0.5).reshape(200, 20) / math.sqrt(20)
+    scaled = rows / noise.step
+    worst = np.floor(scaled) - np.floor(-scaled + 1.0)  # x rounded down, -x rounded up
+    assert np.linalg.norm(worst, axis=1).max() <= charged
+    assert 2.0 / noise.step + 2.0 * math.sqrt(20) == pytest.approx(charged)
+
+
+def test_reports_of_an_interval_come_from_the_channel_that_is_accounted() -> None:
+    noise = Gaussian(1, 1.0, 8.0)
+    held = noise.sampled
+    assert held is not None
+    rows = gaussian_channel(steps=held.steps, sigma=held.sigma).matrix()
+    for value, mix in ((-1.0, rows[0]), (0.125, 0.5 * (rows[4] + rows[5]))):
+        reports = noise.randomize(np.full((40_000, 1), value), rng_of(f"interval {value}"))[:, 0]
+        seen = np.bincount(reports + 4 + noise.reach, minlength=rows.shape[1])
+        expect_law(seen, mix)
+        expect_broken(seen, rows[8])
+
+
+def test_errors_are_those_of_the_noise() -> None:
+    noise = Gaussian(50, 2.0, 4.0)
+    vectors = np.full((500, 50), 0.2)
+    off = np.array([noise.estimate(noise.randomize(vectors, simulation(seed))) - 0.2 for seed in range(4)])
+    assert 0.8 < math.sqrt(float(np.mean(off**2))) / noise.coordinate_error(500) < 1.2  # 200 squares: 5 %
+
+
+def test_parameters_out_of_range_are_refused() -> None:
+    for wrong, words in (
+        ({"delta0": 0.0}, "`delta0` must be"),
+        ({"delta0": 1.0}, "`delta0` must be"),
+        ({"d": 5000}, "`d` must be"),
+        ({"d": 4096, "epsilon": 0.01}, "`epsilon` must be larger"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            Gaussian(**{"d": 3, "radius": 1.0, "epsilon": 1.0, **wrong})  # type: ignore[arg-type]
+    for variance in (Fraction(0), Fraction(1 << 40), Fraction(-1)):
+        with pytest.raises(ParameterError, match="`variance` must be"):
+            discrete_gaussian(variance, 1, simulation(1))
+
+
+def test_a_smaller_delta_or_epsilon_needs_more_noise() -> None:
+    found = [
+        concentrated(epsilon, delta) for epsilon, delta in ((1.0, 1e-9), (1.0, 1e-6), (2.0, 1e-6), (300.0, 1e-6))
+    ]
+    assert 0.0 < found[0] < found[1] < found[2] < found[3] < 300.0
