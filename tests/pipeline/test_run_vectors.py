@@ -40,7 +40,7 @@ def people() -> pl.DataFrame:
 def config(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
         "schema_version": 1, "mode": "rehearsal", "seed": 1, "data": {"person": "device", "private": "gradient"},
-        "vector": {"dimension": D, "clip": 1.0, "epsilon": 4.0},
+        "vector": {"dimension": D, "clip": 1.0, "epsilon": 2.0},
     }  # fmt: skip
     for name, value in changes.items():
         base[name] = {**base.get(name, {}), **value} if isinstance(value, dict) else value
@@ -49,7 +49,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def test_a_rehearsal_says_how_far_off_it_is_and_what_shortening_did() -> None:
     report = dt.run(config(), table=people())
-    noise = ClosestDirection(D, 1.0, 4.0)
+    noise = ClosestDirection(D, 1.0, 2.0)
     document = report.document()
     vector, overall = document["estimates"]["vector"], report.evaluation.estimates.overall
     assert vector["clipped"] == N // 4 and vector["clipping"] == pytest.approx(0.25)
@@ -71,18 +71,24 @@ def test_a_release_is_drawn_once_and_tells_nothing_exact(tmp_path: Path) -> None
     vector = one.document()["estimates"]["vector"]
     assert all(vector[name]["value"] is None for name in ("off", "clipped", "clipping"))
     assert one.evaluation.estimates.overall.truth is None and "of 400 vectors" not in " ".join(one.assumptions)
-    estimate = ClosestDirection(D, 1.0, 4.0).estimate(one.sanitized["report"].to_numpy())
+    estimate = ClosestDirection(D, 1.0, 2.0).estimate(one.sanitized["report"].to_numpy())
     assert estimate.tolist() == one.evaluation.estimates.overall.value
     with pytest.raises(DovetailError, match="other terms"):
         dt.run(config(mode="release", seed=None, vector={"clip": 2.0}), table=people(), ledger=tmp_path)
     again = dt.run(given, table=people(), ledger=tmp_path, new_release=True)
-    assert again.evaluation.local.epsilon == pytest.approx(8.0) and isinstance(again.evaluation.central, Missing)
+    assert again.evaluation.local.epsilon == pytest.approx(4.0) and isinstance(again.evaluation.central, Missing)
+
+
+def test_fewer_honest_people_weaken_the_promise() -> None:
+    noise = ClosestDirection(D, 1.0, 2.0)
+    found = shuffled_vectors(noise, n=4 * N, delta=1e-6, honest=N)
+    assert found.epsilon == shuffled_vectors(noise, n=N, delta=1e-6).epsilon > found.all
 
 
 def test_two_releases_with_a_local_delta_promise_no_number_together(tmp_path: Path) -> None:
     given = config(mode="release", seed=None, vector={"randomizer": "gaussian", "delta0": 1e-5})
     first = dt.run(given, table=people(), ledger=tmp_path)
-    assert (first.evaluation.local.epsilon, first.evaluation.local.delta) == (4.0, 1e-5)
+    assert (first.evaluation.local.epsilon, first.evaluation.local.delta) == (2.0, 1e-5)
     assert first.sanitized.columns == [f"report_{part}" for part in range(D)]
     again = dt.run(given, table=people(), ledger=tmp_path, new_release=True)
     assert math.isinf(again.evaluation.local.epsilon)
@@ -217,7 +223,7 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     monkeypatch.chdir(tmp_path)
     asked = ["plan", "--question", "vector-mean", "--dimension", "4", "--clip", "1", "--n", "400", "--delta", "1e-6"]
     asked += ["--randomizer", "closest_direction"]
-    assert invoke([*asked, "--epsilon0", "4", "--out", "plan.toml", "--json"]) == 0
+    assert invoke([*asked, "--epsilon0", "2", "--out", "plan.toml", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     Path("plan.toml").write_text(
         Path("plan.toml").read_text().replace("FILL IN.parquet", "t.parquet").replace("FILL IN", "gradient", 2)
@@ -225,10 +231,10 @@ def test_a_plan_becomes_a_run_with_the_same_promise(
     people().write_parquet("t.parquet")
     assert invoke(["run", "plan.toml", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert plan["epsilon"] == document["central"]["epsilon"] and plan["epsilon0"] == 4.0 == plan["local"]["epsilon"]
+    assert plan["epsilon"] == document["central"]["epsilon"] and plan["epsilon0"] == 2.0 == plan["local"]["epsilon"]
     vector = document["estimates"]["vector"]
     assert (plan["error95"], plan["standard_error"]) == (vector["error95"], vector["error"])
-    assert invoke([*asked, "--epsilon0", "4"]) == 0
+    assert invoke([*asked, "--epsilon0", "2"]) == 0
     assert "in Euclidean length, with 95" in capsys.readouterr().out
 
 
@@ -251,13 +257,14 @@ def test_plans_that_cannot_be_are_refused(options: list[str], words: str, capsys
     assert "--clip goes with --question vector-mean" in capsys.readouterr().err
 
 
+@pytest.mark.exhaust
 def test_whatever_is_left_out_is_solved_for() -> None:
     fixed: dict[str, Any] = {"dimension": 50, "clip": 2.0, "delta": 1e-6, "randomizer": "closest_direction"}
-    full = plan_vectors(**fixed, n=20_000, epsilon0=3.0)
+    full = plan_vectors(**fixed, n=20_000, epsilon0=2.0)
     assert isinstance(full.central, CentralDP)
     by_error = plan_vectors(**fixed, n=20_000, error=full.error95)
-    assert by_error.error95 <= full.error95 and by_error.epsilon0 == pytest.approx(3.0, rel=1e-3)
-    people = plan_vectors(**fixed, error=full.error95, epsilon0=3.0)
+    assert by_error.error95 <= full.error95 and by_error.epsilon0 == pytest.approx(2.0, rel=1e-3)
+    people = plan_vectors(**fixed, error=full.error95, epsilon0=2.0)
     assert people.error95 <= full.error95 and people.n == pytest.approx(20_000, rel=1.5e-3)
     with pytest.raises(InfeasibleError) as refused:
         plan_vectors(**fixed, n=2000, error=0.01)

@@ -89,10 +89,15 @@ def _released(
     """
     promise = mechanism.guarantee
     request = ReleaseRequest(
-        table=people.identity, terms=b"vector" + asked.model_dump_json(exclude={"delta", "honest"}).encode(),
-        groups=b"everybody", people=people.names, epsilon=promise.epsilon if promise.delta == 0.0 else inf, alpha=0.0,
-        n=len(people.vectors), shuffler=Uniform.name,
-    )  # fmt: skip
+        table=people.identity,
+        terms=b"vector" + asked.model_dump_json(exclude={"delta", "honest"}).encode(),
+        groups=b"everybody",
+        people=people.names,
+        epsilon=promise.epsilon if promise.delta == 0.0 else inf,
+        alpha=0.0,
+        n=len(people.vectors),
+        shuffler=Uniform.name,
+    )
     answer = ledger.answer(
         request, new_release=new_release, draw=lambda: to_frame(_shuffled(people, mechanism, rng, progress))
     )
