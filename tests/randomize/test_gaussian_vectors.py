@@ -74,6 +74,12 @@ def test_vectors_are_never_further_apart_than_is_charged() -> None:
     assert 2.0 / noise.step + 2.0 * math.sqrt(20) == pytest.approx(charged)
 
 
+def test_long_vectors_are_shortened_as_a_whole() -> None:
+    noise = Gaussian(4, 1.0, 4.0)
+    found = noise.estimate(noise.randomize(np.full((2000, 4), 9.0), rng_of("shortened as a whole")))
+    assert np.abs(found - 0.5).max() < 6.5 * noise.coordinate_error(2000) < 0.4
+
+
 def test_reports_of_an_interval_come_from_the_channel_that_is_accounted() -> None:
     noise = Gaussian(1, 1.0, 8.0)
     held = noise.sampled

@@ -1,0 +1,34 @@
+"""The page about means of vectors runs, and its sample and its table are right."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from dovetail.pipeline.config.run_config import load_config, parse_config
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "vectors.md").read_text()
+
+
+def test_every_block_runs_and_its_figures_hold() -> None:
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
+        assert "assert" in block
+        exec(compile(block, "vectors.md", "exec"), {})
+
+
+def test_the_configurations_are_read() -> None:
+    [shown] = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
+    page, sample = parse_config(tomllib.loads(shown)), load_config(DOCS / "samples" / "vectors.toml")
+    assert page.vector is not None and sample.vector is not None
+    assert page.vector.mechanism() == sample.vector.mechanism()
+
+
+def test_the_errors_of_the_table_are_computed() -> None:
+    rows = re.findall(r"^\| error, `(\w+)`.*?\| (.*) \|$", PAGE, re.M)
+    assert [name for name, _ in rows] == ["closest_direction", "rotated_blocks", "gaussian"]
+    assert {name for name, _ in rows} == set(VECTOR_RANDOMIZERS.names())
+    for name, cells in rows:
+        for epsilon, cell in zip((1.0, 2.0, 4.0, 8.0), cells.split(" | "), strict=True):
+            error = VECTOR_RANDOMIZERS[name](d=1000, radius=1.0, epsilon=epsilon).error(100_000)  # type: ignore[call-arg]
+            assert error <= float(cell) * (1 + 1e-9) and float(cell) < 1.01 * error, (name, epsilon, error)
