@@ -80,3 +80,22 @@ class KillingUnpack:
         )
         os.kill(int(above.split()[1]), signal.SIGKILL)
         return self.unpack(part, blobs)
+
+
+@dataclass(frozen=True)
+class WaitingUnpack:
+    """Unpacks; of the first partition, the first attempt waits until another one has done the same."""
+
+    unpack: Any
+    flag: str
+
+    def __call__(self, part: int, blobs: list[bytes]) -> Any:
+        from tests.waiting import until
+
+        flag = Path(self.flag)
+        if part == 0 and first_attempt():
+            until(flag.exists)
+        summary = self.unpack(part, blobs)
+        if part == 0 and not first_attempt():
+            flag.touch()
+        return summary
