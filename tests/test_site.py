@@ -147,6 +147,7 @@ def test_an_unwanted_word_would_be_found() -> None:
     assert len(shunned()) >= 12
     assert unwanted("Values are perturbed; `participant` and [x](participant.md) are names.") == {"perturb"}
     assert unwanted("Two respondents privatized theirs.") == {"respondent", "privatize"}
+    assert unwanted("A neighboring value is randomised.") == {"neighbor", "randomise"}
 
 
 def planted(folder: Path, page: str, style: str = "") -> Path:
