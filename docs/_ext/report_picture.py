@@ -1,4 +1,4 @@
-"""The picture of a report in the gallery: `python docs/_ext/report_picture.py report.html report.png`, by chromium."""
+"""The picture of a report in the gallery, by chromium: `python docs/_ext/report_picture.py report.html out.png`."""
 
 from __future__ import annotations
 

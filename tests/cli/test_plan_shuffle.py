@@ -99,6 +99,7 @@ def test_a_list_of_alphas_is_compared_in_a_table_a_document_and_a_page(capsys: p
     document = json.loads(capsys.readouterr().out)
     assert [each["asked"] for each in document["points"]] == [None, None, 1.0, 64.0]
     page = Path("page.html").read_text(encoding="utf-8")
+    assert '<th scope="row"></th>' not in page
     assert "What alpha buys" in page and page.count("<svg") == 2 and document["sentence"][1:] in page
     assert invoke([*command, "--report", "page.html"]) == 2 and "--force" in capsys.readouterr().err
     assert invoke(command) == 0 and "told apart" in capsys.readouterr().out.replace("\n", " ")
