@@ -174,6 +174,31 @@ def test_all_bounds_are_listed_and_the_tightest_decides(subject: Randomizer | fl
     assert adaptive["stronger clones"].epsilon is None and adaptive["clones"].epsilon is not None
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "n", "name"),
+    [
+        (KRR(10, 1.0), 1000, "hidden among everybody"),
+        (KRR(10, 1.0), 10**6, "k-ary randomized response"),
+        (KRR(2, 6.0), 3000, "stronger clones"),
+        (Unary(5, 1.0), 3000, "hidden among everybody"),
+        (Unary(5, 4.0), 100, "unary encoding"),
+    ],
+)
+def test_the_smallest_of_all_certified_bounds_is_quoted(mechanism: Randomizer, n: int, name: str) -> None:
+    found = amplify(mechanism, n=n, delta=1e-6)
+    certified = (name, "stronger clones", "hidden among everybody", mechanism_name(mechanism, n))
+    bounds = [one.epsilon for one in list_bounds(mechanism, n=n, delta=1e-6) if one.name in certified]
+    assert found.epsilon == min(epsilon for epsilon in bounds if epsilon is not None)
+    assert found.method == name
+
+
+def mechanism_name(mechanism: Randomizer, n: int) -> str:
+    try:
+        return mechanism_law(mechanism, n=n)[0]
+    except UnsupportedError:
+        return ""
+
+
 def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:
     for wrong in (0.0, -1.0, float("nan"), float("inf"), 1e6, True, "1"):
         with pytest.raises(ParameterError, match="`epsilon0` must be"):

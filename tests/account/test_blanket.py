@@ -6,11 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dovetail.account.blanket.expected_positive_part import expected_positive_part
+from dovetail.account.blanket.contour_sum import contour_sum
+from dovetail.account.blanket.expected_positive_part import expected_positive_part, gridded_positive_part
 from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.blanket.tilted_convolution import convolve_copies
 from dovetail.account.clones.stronger_clones import ClonePair
+from dovetail.core.bracket import Bracket
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.numeric.special import binomial_pmf
 
@@ -44,6 +46,25 @@ def brute(law: BlanketLaw, n: int, epsilon: float) -> float:
     return sum(math.prod(masses[list(a)]) * max(0.0, math.fsum(values[list(a)])) for a in atoms) / n
 
 
+def losses(law: BlanketLaw, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values of Z_0 - e^epsilon Z_1 and their masses."""
+    return np.append(law.z0 - math.exp(epsilon) * law.z1, 0.0), np.append(law.mass, law.remainder)
+
+
+def gridded(law: BlanketLaw, n: int, epsilon: float, points: int = 1 << 15) -> Bracket:
+    """Ends by grids alone, one direction."""
+    values, masses = losses(law, epsilon)
+    return gridded_positive_part(values[masses > 0.0], masses[masses > 0.0], n, points=points)
+
+
+def on_the_line(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
+    """Ends by the sum over a line in the plane alone, one direction."""
+    values, masses = losses(law, epsilon)
+    theta = saddle_point(values, masses, n)
+    found = contour_sum(values, masses, n, theta, uncertain=np.zeros_like(values))
+    return None if found is None else Bracket(found.lower / n, found.upper / n)
+
+
 @pytest.mark.parametrize("law", [stronger(1.0), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(4))])
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_ends_enclose_the_sum_over_all_atoms_at_every_real_epsilon(law: BlanketLaw, n: int) -> None:
@@ -55,17 +76,57 @@ def test_the_ends_enclose_the_sum_over_all_atoms_at_every_real_epsilon(law: Blan
         assert ends.upper - ends.lower <= 1e-4 * ends.upper
 
 
+def test_a_line_in_the_plane_encloses_the_sum_over_all_atoms() -> None:
+    answered = 0
+    for law in (stronger(1.0), stronger(3.0), lopsided(), *(random_law(seed) for seed in range(6))):
+        for n, share in product((2, 3, 4), (0.02, 0.2)):
+            ends = on_the_line(law, n, share * law.epsilon0)
+            if ends is not None:
+                answered += 1
+                exact = brute(law, n, share * law.epsilon0)
+                assert ends.lower * (1.0 - 1e-12) <= exact <= ends.upper * (1.0 + 1e-12)
+    assert answered >= 10
+
+
+@pytest.mark.parametrize("law", [stronger(0.2), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(6))])
+@pytest.mark.parametrize("n", [100, 5_000, 10**6, 10**9])
+def test_a_line_in_the_plane_agrees_with_grids_and_is_sharper_for_many_people(law: BlanketLaw, n: int) -> None:
+    shift = math.sqrt(law.spread / n)
+    for t in (0.05, 1.0, 3.0, 5.0):
+        line, grid = on_the_line(law, n, min(t * shift, 0.8 * law.epsilon0)), gridded(law, n, t * shift, 1 << 13)
+        if line is None or t * shift > 0.8 * law.epsilon0:
+            continue
+        assert line.lower <= grid.upper
+        assert grid.lower <= line.upper
+        assert line.gap <= 1.1e-5 * (2.0 + 2.0 * t**2 + 4.0)
+        assert line.upper <= grid.upper * (1.0 + 1e-4)
+
+
+def rare_response(p: float) -> BlanketLaw:
+    """Three-way response at which one report in p says anything."""
+    return BlanketLaw([p, 1.0, 1.0], [1.0, p, 1.0], [1.0 / (p + 2.0)] * 3)
+
+
+@pytest.mark.parametrize(("epsilon0", "n"), [(8.0, 20_000), (14.0, 10**7), (18.0, 10**9), (20.0, 3 * 10**9)])
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_what_other_periods_and_noise_add_is_not_claimed_from_below(epsilon0: float, n: int, share: float) -> None:
+    p = math.exp(epsilon0)
+    ends = on_the_line(rare_response(p), n, share * epsilon0)
+    exact = few_contested(p, 1.0 / (p + 2.0), n, share * epsilon0)
+    assert ends is None or ends.lower * (1.0 - 1e-11) <= exact <= ends.upper * (1.0 + 1e-11)
+
+
 @pytest.mark.parametrize("points", [1 << 8, 1 << 10, 1 << 12, 1 << 15])
 @pytest.mark.parametrize(("n", "epsilon"), [(7, 0.4), (1000, 0.1), (20_000, 0.02)])
 def test_a_coarser_grid_never_lowers_the_upper_end_below_the_sum(points: int, n: int, epsilon: float) -> None:
     pair = ClonePair(1.0, n).delta(epsilon, resolution=1e-6)
-    ends = ShuffledLaw(stronger(1.0), n, points).delta(epsilon)
+    ends = gridded(stronger(1.0), n, epsilon, points)
     assert ends.upper >= pair.lower
     assert ends.lower <= pair.upper
 
 
 def test_the_gap_shrinks_with_the_square_of_the_grid() -> None:
-    gaps = [ShuffledLaw(stronger(1.0), 10_000, points).delta(0.03).gap for points in (1 << 11, 1 << 13, 1 << 15)]
+    gaps = [gridded(stronger(1.0), 10_000, 0.03, points).gap for points in (1 << 11, 1 << 13, 1 << 15)]
     assert gaps[0] > 8.0 * gaps[1] > 64.0 * gaps[2] > 0.0
 
 

@@ -18,11 +18,11 @@ from dovetail.account.mechanism_law import (
     Mechanism,
     blanket_law,
     coarse_law_epsilon,
+    competing_bounds,
     everybody_bound,
     law_bounds,
     law_delta,
     law_epsilon,
-    law_reaches,
     mechanism_attack,
     mechanism_law,
 )
@@ -220,8 +220,8 @@ class _AmplificationProblem:
             return cls(subject, local, slack, target, adaptive, subject.caveats)
         return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
 
-    def certified_bounds(self, n: int, *, everybody: Bound | None = None) -> list[Bound]:
-        """The certified bounds of which the smallest decides; what hides among everybody may be known already."""
+    def certified_bounds(self, n: int) -> list[Bound]:
+        """The certified bounds of which the smallest decides."""
         if self.delta0 > 0.0:
             found = amplify_approximate(self.epsilon0, self.delta0, n=n, delta=self.delta)
             without = [Bound.inapplicable(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
@@ -230,7 +230,7 @@ class _AmplificationProblem:
             return [self.pair("clones", n)]
         if self.mechanism is None:
             return [self.pair("stronger clones", n)]
-        everybody = everybody or everybody_bound(self.mechanism, n=n, delta=self.delta)
+        everybody = everybody_bound(self.mechanism, n=n, delta=self.delta)
         return [*law_bounds(self.mechanism, n=n, delta=self.delta), everybody, self.pair("stronger clones", n)]
 
     def other_bounds(self, n: int) -> list[Bound]:
@@ -252,13 +252,15 @@ class _AmplificationProblem:
         return Bound(kind, ends.upper, SOURCES[kind], lower=ends.lower)
 
     def competing_bounds(self, n: int) -> list[Bound]:
-        """As `certified_bounds`, without the mechanism's own law where one evaluation shows that it is larger."""
+        """As `certified_bounds`, without those of which one evaluation shows that they are larger."""
         if self.mechanism is None or self.adaptive or self.delta0 > 0.0:
             return self.certified_bounds(n)
-        everybody = everybody_bound(self.mechanism, n=n, delta=self.delta)
-        if everybody.epsilon is None or law_reaches(self.mechanism, everybody.epsilon, n=n, delta=self.delta):
-            return self.certified_bounds(n, everybody=everybody)
-        return [everybody, self.pair("stronger clones", n)]
+        found = competing_bounds(self.mechanism, n=n, delta=self.delta)
+        best = min((bound.epsilon for bound in found if bound.epsilon is not None), default=self.epsilon0)
+        pair = ClonePair(self.epsilon0, n)
+        if self.delta > 0.0 and pair.upper(best, pair.blocks_for(self.delta)) > self.delta:
+            return found
+        return [*found, self.pair("stronger clones", n)]
 
     def tightest(self, n: int) -> Bound:
         """The smallest of the competing bounds."""

@@ -174,6 +174,38 @@ def everybody_bound(mechanism: Mechanism, *, n: int, delta: float) -> Bound:
     return Bound(EVERYBODY, found, EVERYBODY_SOURCE)
 
 
+def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
+    """Of `law_bounds` and `everybody_bound` those that may be the smallest: the likely one, and the other one where a
+    single evaluation does not show that it is larger.
+    """
+    if delta > 0.0 and _own_is_likely(mechanism):
+        [own] = law_bounds(mechanism, n=n, delta=delta)
+        if own.epsilon is not None and not everybody_reaches(mechanism, own.epsilon, n=n, delta=delta):
+            return [own]
+        return [own, everybody_bound(mechanism, n=n, delta=delta)]
+    everybody = everybody_bound(mechanism, n=n, delta=delta)
+    if everybody.epsilon is None or law_reaches(mechanism, everybody.epsilon, n=n, delta=delta):
+        return [*law_bounds(mechanism, n=n, delta=delta), everybody]
+    return [everybody]
+
+
+def _own_is_likely(mechanism: Mechanism) -> bool:
+    """Whether for large n the blanket exposes the victim no more than everybody's reports do."""
+    try:
+        law = blanket_law(mechanism)
+        return law is not None and law.spread <= max(float(one.spreads.max()) for one in exposures_of(mechanism))
+    except UnsupportedError:
+        return True
+
+
+def everybody_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
+    """Whether what hides a victim among everybody keeps `delta` at this epsilon."""
+    try:
+        return everybody_law(mechanism, n=n, delta=delta).reaches(epsilon, delta)
+    except UnsupportedError:
+        return False
+
+
 def law_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
     """Whether the mechanism's own law keeps `delta` at this epsilon, by one evaluation."""
     law = _own_law(mechanism, n=n, points=POINTS)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-QUICK, MOST_TURNS = 12, 120
+QUICK, MOST_TURNS = 20, 120
 
 
 def bracket_root(
@@ -14,7 +14,7 @@ def bracket_root(
 
     `function` does not grow, up to rounding; function(0) > 0 >= function(most) is the caller's word, and those two
     points are returned unevaluated where nothing better is found. From `guess` Newton steps across the threshold,
-    then secants through the last two points, kept off both ends; from turn 12 on growing steps and bisection.
+    then secants through the last two points, kept off both ends; from turn 20 on growing steps and bisection.
 
     Parameters
     ----------
@@ -35,9 +35,12 @@ def bracket_root(
         root = _secant(previous, (x, value))
         previous, here = (x, value), x
         if low == 0.0 or high == most:  # one side is still unseen
-            reach = abs(math.log(root / here)) if root > 0.0 else abs(value) / steepness
-            stride = 2.0 * stride if turn > 4 else min(1.02 * reach, 1.0)
-            stride = min(max(stride, tolerance), 30.0)
+            if turn > 4:
+                stride = min(2.0 * stride, 30.0)
+            elif root > 0.0:
+                stride = max(min(1.02 * abs(math.log(root / here)), 1.0), tolerance)
+            else:
+                stride = _first_stride(value, steepness, tolerance)
             x = here * math.exp(stride if value > 0.0 else -stride)
             x = x if x < most else 0.5 * (low + most)
         elif turn < QUICK and low < root < high:
@@ -49,7 +52,13 @@ def bracket_root(
 
 
 def largest_exceeding(
-    lower: Callable[[float], float], delta: float, *, most: float, guess: float, tolerance: float = 1e-6
+    lower: Callable[[float], float],
+    delta: float,
+    *,
+    most: float,
+    guess: float,
+    steepness: float | None = None,
+    tolerance: float = 1e-6,
 ) -> float:
     """The largest epsilon found at which lower(epsilon) > delta was evaluated; 0 when lower(0) <= delta.
 
@@ -57,15 +66,28 @@ def largest_exceeding(
     """
     if delta == 0.0:
         return most
-    value = cache(lower)
+    value, slope = cache(lower), steepness or 2.0 * math.log(1.0 / delta) + 1.0
     start = first_point(guess, most)
-    if value(start) <= delta and value(0.0) <= delta:
+    if is_zero(value, delta, start, steepness=slope, tolerance=tolerance):
         return 0.0
-    steepness = 2.0 * math.log(1.0 / delta) + 1.0
-    low, _ = bracket_root(
-        lambda e: log_ratio(value(e), delta), start, steepness=steepness, most=most, tolerance=tolerance
-    )
-    return low
+    return bracket_root(lambda e: log_ratio(value(e), delta), start, steepness=slope, most=most, tolerance=tolerance)[
+        0
+    ]
+
+
+def is_zero(
+    value: Callable[[float], float], delta: float, start: float, *, steepness: float, tolerance: float
+) -> bool:
+    """Whether value(0) <= delta; asked at 0 only where the first two points of `bracket_root` leave it open."""
+    short = log_ratio(value(start), delta)
+    if short > 0.0 or value(start * math.exp(-_first_stride(short, steepness, tolerance))) > delta:
+        return False
+    return value(0.0) <= delta
+
+
+def _first_stride(value: float, steepness: float, tolerance: float) -> float:
+    """How far, in the log, the second point is from the first."""
+    return max(min(1.02 * abs(value) / steepness, 1.0), tolerance)
 
 
 def first_point(guess: float, most: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dovetail.core.numeric.special import Reals
 
+MOST_STEPS, NEAR = 60, 0.01  # of a search for a tilt; any tilt is valid
 _FACTORS = np.exp2(np.arange(-3.0, 2.5, 0.5))
 
 
@@ -117,19 +118,25 @@ class GridSteps(NamedTuple):
 
 
 def saddle_point(values: Reals, masses: Reals, n: int) -> float:
-    """About the theta at which exp(n kappa) / (e theta), a bound on n times the answer, is least."""
-    logs = np.log(masses)
+    r"""About the theta at which exp(n kappa) / (e theta), a bound on n times the answer, is least.
 
-    def slope(theta: float) -> float:
-        powers = np.exp(theta * values + logs - np.max(theta * values + logs))
-        return n * float(powers @ values) / float(powers.sum()) - 1.0 / theta
-
-    low = high = 1.0 / math.sqrt(n * float(masses @ (values - masses @ values) ** 2))
-    while slope(low) > 0.0:
-        low /= 4.0
-    while slope(high) < 0.0:
-        high *= 4.0
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
-    return high
+    Newton steps for n kappa'(theta) = 1/theta, started from a normal law, kept between the ends of a bracket.
+    """
+    one = float(masses @ values)
+    mean, wide = n * one, n * float(masses @ (values - one) ** 2)
+    theta = (abs(mean) + math.sqrt(mean**2 + 4.0 * wide)) / (2.0 * wide)
+    low, high = 0.0, math.inf
+    for _ in range(MOST_STEPS):
+        powers = theta * values
+        tilted = masses * np.exp(powers - powers.max())
+        tilted /= tilted.sum()
+        first = float(tilted @ values)
+        slope, bend = n * first - 1.0 / theta, n * float(tilted @ (values - first) ** 2) + 1.0 / theta**2
+        low, high = (low, theta) if slope > 0.0 else (theta, high)
+        if abs(slope) * theta <= NEAR:
+            break
+        newton = theta - slope / bend
+        if not (low < newton < high and abs(newton - theta) > NEAR * theta):  # too short where masses grow steeply
+            newton = 4.0 * low if high == math.inf else math.sqrt(low * high) if low > 0.0 else 0.25 * high
+        theta = newton
+    return theta

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dovetail.account.blanket.expected_positive_part import POINTS, expected_positive_part
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.account.threshold_search import bracket_root, first_point, largest_exceeding, log_ratio
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE, normal_threshold
+from dovetail.account.threshold_search import bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import real, refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
@@ -179,15 +179,12 @@ class ShuffledLaw:
         if delta == 0.0 or most == 0.0:
             return most
         value = cache(lambda e: self.delta(e).upper)
-        start = first_point(self._guess(delta), most)
-        if value(start) <= delta and value(0.0) <= delta:
+        guess, steepness = self._guess(delta)
+        start = first_point(guess, most)
+        if is_zero(value, delta, start, steepness=steepness, tolerance=SEARCH):
             return 0.0
         return bracket_root(
-            lambda e: log_ratio(value(e), delta),
-            start,
-            steepness=2.0 * math.log(1.0 / delta) + 1.0,
-            most=most,
-            tolerance=SEARCH,
+            lambda e: log_ratio(value(e), delta), start, steepness=steepness, most=most, tolerance=SEARCH
         )[1]
 
     def epsilon_below(self, delta: float, known: float) -> float:
@@ -197,11 +194,11 @@ class ShuffledLaw:
         """
         known = min(known, self.law.epsilon0)
         close = known * (1.0 - CLOSE)
-        here = min(self._guess(delta), close)
+        guess, steepness = self._guess(delta)
+        here = min(guess, close)
         short = log_ratio(self.delta(here).upper, delta)
         if short > 0.0 and (here == close or self.delta(close).upper > delta):
             return known
-        steepness = 2.0 * math.log(1.0 / delta) + 1.0
         found = bracket_root(
             lambda e: log_ratio(self.delta(e).upper, delta),
             here * math.exp(min(max(short / steepness, -1.0), 1.0)),
@@ -213,15 +210,21 @@ class ShuffledLaw:
 
     def epsilon_lower(self, delta: float, *, guess: float | None = None) -> float:
         """The largest epsilon found at which the lower end of delta exceeds `delta`; `guess` only saves time."""
-        delta = share("delta", delta)
+        usual, steepness = self._guess(share("delta", delta))
         return largest_exceeding(
-            lambda e: self.delta(e).lower, delta, most=self.law.epsilon0, guess=guess or self._guess(delta)
+            lambda e: self.delta(e).lower,
+            delta,
+            most=self.law.epsilon0,
+            guess=guess or usual,
+            steepness=steepness,
+            tolerance=CLOSE,
         )
 
-    def _guess(self, delta: float) -> float:
-        """What the normal shift would have."""
-        delta = max(delta, 1e-300)
-        return math.sqrt((2.0 * math.log(1.0 / delta) + 1e-3) * self.law.spread / self.n)
+    def _guess(self, delta: float) -> tuple[float, float]:
+        """What the normal shift would have, and -d log delta / d log epsilon there."""
+        scale = max(math.sqrt(self.law.spread / self.n), 1e-300)
+        t, steepness = normal_threshold(delta / scale)
+        return scale * t, steepness
 
     def _one_way(self, law: BlanketLaw, epsilon: float) -> Bracket:
         z0, z1, mass = (np.append(law.z0, 0.0), np.append(law.z1, 0.0), np.append(law.mass, law.remainder))

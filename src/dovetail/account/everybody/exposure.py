@@ -46,9 +46,10 @@ class Exposure:
             raise DataError("`mu` must be at least 0 and at most each law.")
         if not all(np.all(law[mu == 0.0] == 0.0) for law in laws):
             raise DataError("Laws must have no mass where `mu` has none.")
-        if not all(np.allclose(law.sum(axis=1), 1.0, rtol=0.0, atol=SLACK) for law in laws):
+        if not all(np.all(np.abs(law.sum(axis=1) - 1.0) <= SLACK) for law in laws):
             raise DataError("Laws must sum to 1 for each type of the others.")
-        if not np.allclose(mu.sum(axis=1), mu[0].sum(), rtol=SLACK):
+        held = mu.sum(axis=1)
+        if not np.all(np.abs(held - held[0]) <= SLACK * held[0]):
             raise DataError("`mu` must have one mass for every type.")
         for name, field in zip(("mu", "first", "second", "own"), fields, strict=True):
             object.__setattr__(self, name, field)

@@ -94,14 +94,15 @@ class FourierBound:
     def _worst(self, tilted: Tilted, quick: Reals, prefactors: Reals) -> Reals:
         """The largest log over types at each node; integrals only where the `quick` logs do not settle it."""
         first = np.array([int(quick.max(axis=0).argmax())])
-        grid = self._grid(tilted, first)
-        worst = prefactors + self._integrals(tilted, first, grid)[:, 0]
+        grid, cells = self._grid(tilted, first)
+        worst = prefactors + self._integrals(tilted, first, cells)[:, 0]
         ceiling = quick + 0.5 * grid.noise  # at most that, where the noise is added
         unsettled = np.any(ceiling > worst[:, None], axis=0)
         unsettled[first] = False
         others = np.flatnonzero(unsettled)
         if others.size:
-            found = prefactors[:, None] + self._integrals(tilted, others, grid)
+            cells = self._cell_sums(tilted, others, grid)
+            found = prefactors[:, None] + self._integrals(tilted, others, cells)
             worst = np.maximum(worst, found.max(axis=1))
         return worst
 
@@ -135,18 +136,19 @@ class FourierBound:
         others = self.n - 1
         return np.asarray(others * (np.log1p(tilted.real) + ULP * tilted.rough / (1.0 + tilted.real)))
 
-    def _grid(self, tilted: Tilted, kept: NDArray[np.int64]) -> Grid:
-        """Cells and noise that suit these types; dense cells where their reports are a lattice."""
+    def _grid(self, tilted: Tilted, kept: NDArray[np.int64]) -> tuple[Grid, Reals]:
+        """Cells and noise that suit these types, dense cells where their reports are a lattice; their sums."""
         scale = math.sqrt((self.n - 1) * float(tilted.variance[:, kept].max()))
         small, dense = (_cells(scale, noise, lattice=noise == NOISES[1]) for noise in NOISES)
         values = self._cell_sums(tilted, kept, small)
         inner, outer = values[..., : small.middle].sum(axis=2), values[..., small.middle :].sum(axis=2)
-        return small if np.all(outer <= BEYOND * inner) else dense
+        if np.all(outer <= BEYOND * inner):
+            return small, values
+        return dense, self._cell_sums(tilted, kept, dense)
 
-    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
+    def _integrals(self, tilted: Tilted, kept: NDArray[np.int64], cells: Reals) -> Reals:
         """Logs of the integrals, rounded up, (nodes, kept types)."""
-        values = self._cell_sums(tilted, kept, grid)
-        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * values.sum(axis=2)))
+        return np.asarray(self._top(tilted)[:, kept] + np.log(2.0 * cells.sum(axis=2)))
 
     def _cell_sums(self, tilted: Tilted, kept: NDArray[np.int64], grid: Grid) -> Reals:
         r"""The integral from 0 on over M(0)^(n-1), cell by cell, what lies beyond last.

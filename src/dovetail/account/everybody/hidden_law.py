@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dovetail.account.clones.stronger_clones import normal_threshold
 from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.fourier_bound import FourierBound
 from dovetail.account.everybody.laguerre_nodes import HidingNodes, hiding_nodes
@@ -75,6 +76,13 @@ class EverybodyLaw:
             worst = max(worst, self._one(exposure, epsilon, enough=max(worst, enough) if worst else 0.0, tilt=tilt))
         return min(1.0, worst)
 
+    def reaches(self, epsilon: float, delta: float) -> bool:
+        """Whether `delta` is kept at this epsilon for every pair of values, the most exposed asked first."""
+        if real("epsilon", epsilon) >= self.epsilon0:
+            return True
+        tilt = best_tilt(self.exposures[0], self.n, epsilon)
+        return all(self._one(exposure, epsilon, enough=delta, tilt=tilt) <= delta for exposure in self.exposures)
+
     def epsilon_upper(self, delta: float, *, most: float = math.inf, tolerance: float = SEARCH) -> float:
         """A point at which delta(upper) <= `delta` was evaluated for every pair of values, at most epsilon0.
 
@@ -94,11 +102,12 @@ class EverybodyLaw:
         return found
 
     def _solved(self, exposure: Exposure, delta: float, *, guess: float, most: float, tolerance: float) -> float:
-        spread = float(exposure.spreads.max()) / self.n
+        scale = max(math.sqrt(float(exposure.spreads.max()) / self.n), 1e-300)
+        t, steepness = normal_threshold(delta / scale)
         return bracket_root(
             lambda e: log_ratio(self._one(exposure, e), delta),
-            guess or math.sqrt(2.0 * math.log(1.0 / delta) * spread) + 1e-3 * math.sqrt(spread),
-            steepness=2.0 * math.log(1.0 / delta) + 1.0,
+            guess or scale * t,
+            steepness=steepness,
             most=most,
             tolerance=tolerance,
         )[1]
