@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dovetail.account.amplify import amplify
 from dovetail.cli.main import invoke
 from dovetail.core.registries import RANDOMIZERS
+from dovetail.randomize.krr import KRR
 
 ASKED = ("--n", "10000", "--delta", "1e-6")
 SETTLED = [kind.name for kind in RANDOMIZERS if not any(setting.required for setting in kind.settings())]
@@ -168,3 +170,56 @@ def test_a_curve_tells_how_many_of_its_points_are_done(
     assert invoke(["account", "--epsilon0", "1", "--n", "1000", "--delta", "1e-5", "--curve", "n", "--json"]) == 0
     points = len(json.loads(capsys.readouterr().out)["curve"]["n"])
     assert told == [(done, points) for done in range(points)]
+
+
+def test_every_public_group_has_its_own_guarantee_and_all_have_the_weakest(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ["account", "--epsilon0", "1", "--delta", "1e-6", "--randomizer", "krr", "--k", "4"]
+    assert invoke([*asked, "--group", "town=2e4,15000", "--group", "village=90", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    town, village = answer["groups"]
+    assert town["epsilon"] == amplify(KRR(4, 1.0), n=20_000, honest=15_000, delta=1e-6).epsilon
+    assert answer["epsilon"] == village["epsilon"] == amplify(KRR(4, 1.0), n=90, delta=1e-6).epsilon
+    assert (answer["weakest"], answer["n"]) == ("village", 20_090)
+    assert village["attack_lower"] <= village["epsilon"] < village["colluding"] == 1.0
+    table = tmp_path / "groups.csv"
+    table.write_text("name,n,honest\ntown,20000,15000\nvillage,90,\n")
+    assert invoke([*asked, "--groups-file", str(table), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+    assert invoke([*asked, "--group", "town=20000"]) == 0
+    assert "everybody, whatever her group" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "give --n"),
+        (("--group", "town"), "--group must be NAME=PEOPLE"),
+        (("--group", "town=1.5"), "`n of town` must be"),
+        (("--group", "town=many"), "`n of town` must be"),
+        (("--group", "town=5,9"), "`honest of town` must be"),
+        (("--group", "town=5", "--group", "town=6"), "a name of its own"),
+        (("--group", "town=5", "--n", "10"), "take no --n"),
+        (("--group", "town=5", "--rounds", "2"), "no --rounds"),
+        (("--group", "town=5", "--groups-file", "x.csv"), "not both"),
+        (("--groups-file", "nowhere.csv"), "cannot be read"),
+    ],
+)
+def test_groups_that_are_none_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], given: tuple[str, ...], message: str
+) -> None:
+    assert invoke(["account", "--epsilon0", "1", "--delta", "1e-6", *given]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+
+
+@pytest.mark.parametrize("text", ["", "name,n\n", "people\n5\n", "name,n,size\na,5,6\n"])
+def test_a_table_of_groups_that_is_none_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    table = tmp_path / "groups.csv"
+    table.write_text(text)
+    assert invoke(["account", "--epsilon0", "1", "--delta", "1e-6", "--groups-file", str(table)]) == 2
+    assert "must have" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dovetail.cli.console.account_groups import Groups, groups_document, print_groups
 from dovetail.cli.console.account_table import print_account
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
@@ -31,8 +32,8 @@ ANY, BINARY = "any", "binary"  # besides the names of randomizers: no randomizer
 class Shuffle:
     """What is shuffled, how often, and what people run."""
 
-    n: Annotated[float, typer.Option(help="Distinct valid reports that are shuffled together.")]
     delta: Annotated[float, typer.Option(help="delta of the central guarantee, in [0, 1).")]
+    n: Annotated[float | None, typer.Option(help="Distinct valid reports that are shuffled together.")] = None
     epsilon0: Annotated[float | None, typer.Option(help="Local epsilon of one report, nats.")] = None
     honest: Annotated[float | None, typer.Option(help="People assumed honest; default all.")] = None
     randomizer: Annotated[
@@ -54,6 +55,8 @@ class Shuffle:
     @property
     def people(self) -> Any:
         """n, as the whole number that it is."""
+        if self.n is None:
+            raise ParameterError("give --n (reports that are shuffled together), or --group for each public group.")
         return as_whole(self.n)
 
     @property
@@ -106,7 +109,7 @@ def register(app: typer.Typer) -> None:
     app.command("account")(flatten(_account))
 
 
-def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = False) -> None:
+def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, as_json: Json = False) -> None:
     """Privacy amplification by shuffling: a certified upper bound on the central epsilon, or the largest epsilon0.
 
     Examples:
@@ -114,11 +117,14 @@ def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = F
     dovetail account --epsilon0 2 --n 1e6 --delta 1e-8 --randomizer krr --k 16;
     dovetail account --epsilon0 1 --n 1e4 --delta 1e-6 --rounds 100;
     dovetail account --epsilon0 4 --n 1e5 --delta 1e-6 --rounds 16 --randomizer krr --k 1024;
+    dovetail account --epsilon0 1 --delta 1e-6 --randomizer krr --k 4 --group town=20000 --group village=90;
     dovetail account --invert --epsilon 1 --n 1e5 --delta 1e-6;
     dovetail account --epsilon0 1 --n 1e5 --delta 1e-6 --curve n --plot curve.png --csv curve.csv
     """
     if curve.along is None and (curve.csv, curve.plot, curve.start, curve.end) != (None,) * 4:
         raise ParameterError("--csv, --plot, --from and --to go with --curve.")
+    if groups.given and (shuffle.n is not None or shuffle.honest is not None or inverse.invert or curve.along):
+        raise ParameterError("--group and --groups-file take no --n, --honest, --invert, --curve.")
     if inverse.invert:
         document = inverse_document(shuffle, inverse.epsilon, curve)
         rows = {"epsilon0": f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"}
@@ -126,6 +132,16 @@ def _account(shuffle: Shuffle, inverse: Inverse, curve: Curve, as_json: Json = F
         return
     if shuffle.epsilon0 is None or inverse.epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
+    if groups.given:
+        if shuffle.rounds != 1 or shuffle.adaptive or shuffle.delta0 != 0.0:
+            raise ParameterError(
+                "--group answers for one round of one pure randomizer: no --rounds, --adaptive, --delta0."
+            )
+        tell("guarantee of each group")
+        subject = accounting_subject(shuffle, shuffle.epsilon0)
+        document = groups_document(subject, shuffle.epsilon0, groups, delta=shuffle.delta)
+        print_json(document) if as_json else print_groups(document)
+        return
     document = forward_document(shuffle, shuffle.epsilon0, curve)
     print_json(document) if as_json else print_account(document)
 
