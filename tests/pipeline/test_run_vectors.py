@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from dovetail.plan.infeasible import InfeasibleError
 
 import dovetail as dt
 from dovetail.cli.main import invoke
@@ -17,7 +18,6 @@ from dovetail.pipeline.config.run_config import parse_config
 from dovetail.pipeline.evaluate.vector_mean import estimate_vector_mean, shuffled_vectors
 from dovetail.pipeline.evaluate.vectors.arrays import read_vectors
 from dovetail.pipeline.evaluate.vectors.vector_plan import plan_vectors
-from dovetail.plan.infeasible import InfeasibleError
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.report.document import Missing
 from dovetail.report.render.html import render_html

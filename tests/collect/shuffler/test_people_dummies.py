@@ -65,9 +65,11 @@ def world() -> ThrowawayCampaign:
 class Story:
     """One round of such a campaign, without faults."""
 
-    def __init__(self, asked: ThrowawayCampaign | None = None) -> None:
-        self.world = asked or world()
-        self.simulation = Simulation(self.world, dies=lambda _: False, fate=lambda _: "arrives", rng=simulation(7))
+    def __init__(self, asked: ThrowawayCampaign | None = None, *, part_reports: int | None = None) -> None:
+        self.world, parts = asked or world(), part_reports
+        self.simulation = Simulation(
+            self.world, dies=lambda _: False, fate=lambda _: "arrives", rng=simulation(7), part_reports=parts
+        )
         self.fleet = SimulatedDevices.of(self.world, self.simulation.dying, SeededChance(1))
         self.fleet.report(1, range(len(self.world.devices)), self.simulation.network, self.simulation.clock)
 
@@ -123,6 +125,16 @@ def test_a_batch_holds_two_entries_of_each_device_at_places_of_their_own() -> No
     assert (batch.count, batch.n, batch.smallest, batch.rejected) == (DEVICES, DEVICES, DEVICES, {})
     symbols = opened(story)
     assert DEVICES <= (symbols < K).sum() < 2 * DEVICES and (symbols == K).any()
+
+
+def test_a_batch_in_parts_is_cut_between_entries_and_counted_as_one_piece_is() -> None:
+    whole, cut = Story(), Story(part_reports=10)
+    for story in (whole, cut):
+        story.play()
+    assert (whole.batch[0].parts, cut.batch[0].parts) == (None, -(-2 * DEVICES // 10))
+    assert len({*cut.simulation.audit._entries(cut.batch[1])}) == 2 * DEVICES
+    assert DEVICES <= (opened(cut) < K).sum() < 2 * DEVICES
+    assert [(one.count, one.n, one.rejected) for one in cut.answers.batches()] == [(DEVICES, DEVICES, {})]
 
 
 def test_the_shuffler_takes_one_message_of_a_device_and_no_third_entry() -> None:

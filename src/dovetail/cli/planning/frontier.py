@@ -48,7 +48,7 @@ def show_frontier(
     from dovetail.plan.compare.shuffle_frontier import shuffle_frontier
     from dovetail.report.document import to_jsonable
     from dovetail.report.render.result_page import render_result
-    from dovetail.report.sections.shuffle_frontier import frontier_page
+    from dovetail.report.sections.plans.shuffle_frontier import frontier_page
 
     if asked.report is not None and (not asked.report.parent.is_dir() or (asked.report.exists() and not force)):
         write_whole(asked.report, lambda scratch: None, force=force)  # refuses before the work
@@ -81,7 +81,7 @@ def _print(found: Frontier, document: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dovetail.report.sections.shuffle_frontier import frontier_table
+    from dovetail.report.sections.plans.shuffle_frontier import frontier_table
 
     shown, console = frontier_table(document), Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -18,7 +18,7 @@ from dovetail.cli.planning.plan_vectors import plan_vectors_verb
 from dovetail.core.display.losses import guess_in_words, upward
 from dovetail.core.errors import ParameterError
 from dovetail.report.number_format import ABSENT
-from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
+from dovetail.report.sections.plans.plan_rows import plan_error, plan_objections, plan_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -127,7 +127,7 @@ def _plan(
     del asked["trust"]
     from dovetail.account.clones.binomial_tail import without_compiled_loops
     from dovetail.plan.planner import plan_collection
-    from dovetail.report.sections.plan_document import plan_document
+    from dovetail.report.sections.plans.plan_document import plan_document
 
     with without_compiled_loops():
         with progress_bar(hidden=as_json) as progress:

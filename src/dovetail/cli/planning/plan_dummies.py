@@ -7,7 +7,7 @@ from typing import Any
 
 from dovetail.cli.console.output import print_json, print_rows
 from dovetail.core.errors import ParameterError
-from dovetail.report.sections.trusting_rows import TITLES, trusting_rows
+from dovetail.report.sections.plans.trusting_rows import TITLES, trusting_rows
 
 
 def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from dovetail.core.errors import OutputError
 from dovetail.plan.planner import CollectionPlan
 from dovetail.plan.with_dummies import DummiesPlan
 from dovetail.plan.with_user_dummies import UserDummiesPlan
-from dovetail.report.sections.trusting_rows import TRUSTED
+from dovetail.report.sections.plans.trusting_rows import TRUSTED
 
 _FILL_IN = "FILL IN"
 MOST_LISTED = 20  # categories that are written out to be replaced

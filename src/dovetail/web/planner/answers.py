@@ -14,7 +14,7 @@ from dovetail.plan.planner import CollectionPlan, complete_plan, recommend_colle
 from dovetail.plan.recommendation import WHAT_IT_TAKES, Recommendation
 from dovetail.plan.with_dummies import DummiesPlan
 from dovetail.plan.with_user_dummies import UserDummiesPlan, plan_trusting
-from dovetail.report.sections.plan_document import plan_document
+from dovetail.report.sections.plans.plan_document import plan_document
 
 Answer = TypeVar("Answer")
 

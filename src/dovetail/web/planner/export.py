@@ -8,7 +8,7 @@ from typing import Any
 from dovetail.pipeline.config.plan_file import dummies_toml, plan_toml
 from dovetail.plan.planner import CollectionPlan
 from dovetail.report.document import to_jsonable
-from dovetail.report.sections.plan_document import plan_document
+from dovetail.report.sections.plans.plan_document import plan_document
 from dovetail.web.planner.answers import Planned
 
 

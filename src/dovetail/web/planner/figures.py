@@ -14,7 +14,7 @@ from dovetail.report.charts.curve_chart import NamedCurve
 from dovetail.report.charts.line_chart import line_chart
 from dovetail.report.charts.reference_line import ReferenceLine
 from dovetail.report.number_format import percent
-from dovetail.report.sections.plan_rows import plan_error
+from dovetail.report.sections.plans.plan_rows import plan_error
 
 
 def price_chart(plan: CollectionPlan) -> Markup:

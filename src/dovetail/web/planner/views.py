@@ -17,8 +17,8 @@ from dovetail.plan.requirements import Requirements
 from dovetail.plan.with_dummies import DummiesPlan
 from dovetail.plan.with_user_dummies import UserDummiesPlan
 from dovetail.report.number_format import ABSENT, percent, percent_up
-from dovetail.report.sections.plan_rows import plan_error, plan_objections, plan_rows
-from dovetail.report.sections.trusting_rows import TRUSTED, trusting_error, trusting_rows
+from dovetail.report.sections.plans.plan_rows import plan_error, plan_objections, plan_rows
+from dovetail.report.sections.plans.trusting_rows import TRUSTED, trusting_error, trusting_rows
 from dovetail.report.sections.verdict import grade
 from dovetail.web.planner.answers import Planned
 from dovetail.web.planner.export import command_of
