@@ -72,6 +72,7 @@ def test_local_noise_may_lie_underneath_in_a_rehearsal() -> None:
             {"promise": USERS, "data": {"private": "id", "lower": 0.0, "upper": 999.0, "grid": 400.0}},
             "`grid` must be a",
         ),
+        ({"data": {"private": "id", "lower": 0.0, "upper": 999.0, "grid": 0.001}}, "`grid` must be at least 0.0152"),
         ({"promise": USERS, "mode": "rehearsal", "attack": {}}, r'does not go with \[promise\] trust = "users"'),
         ({"promise": {"trust": "shuffler"}}, "give both or neither"),
         ({"promise": {"epsilon": 1.0}}, "give both or neither"),

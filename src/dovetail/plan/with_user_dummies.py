@@ -22,6 +22,7 @@ from dovetail.estimate.mean_with_dummies import mean_grid
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.people import default_delta, honest_people
 from dovetail.plan.with_dummies import DummiesPlan, TrustingPlan, plan_with_dummies
+from dovetail.randomize.sampling.open_numbers import MOST_POINTS
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 from dovetail_protocol.checks import number_range
@@ -279,7 +280,10 @@ def _squared_error(points: int, n: int, noise: float) -> float:
 
 
 def _points(lower: float, upper: float, step: float) -> int:
-    return round((upper - lower) / step) + 1
+    points = round((upper - lower) / step) + 1
+    if points > MOST_POINTS:
+        raise refuse("grid", f"at least {(upper - lower) / (MOST_POINTS - 1):g}, as each point gets dummies", step)
+    return points
 
 
 def plan_trusting(
