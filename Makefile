@@ -74,6 +74,7 @@ release-check: check test exhaust packages $(VENV)/release.stamp
 	$(BIN)/python -m tests.packaging.versions 3.12 3.13
 	$(BIN)/python -m tests.packaging.versions 3.11 3.13 --lowest
 	$(MAKE) soak
+	$(BIN)/python benchmarks/first_answer.py --strict
 
 $(VENV)/docs.stamp: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[docs]'
