@@ -43,7 +43,7 @@ def brute(law: BlanketLaw, n: int, epsilon: float) -> float:
     values = np.append(law.z0 - math.exp(epsilon) * law.z1, 0.0)
     masses = np.append(law.mass, law.remainder)
     atoms = product(range(values.size), repeat=n)
-    return sum(math.prod(masses[list(a)]) * max(0.0, math.fsum(values[list(a)])) for a in atoms) / n
+    return math.fsum(float(math.prod(masses[list(a)])) * max(0.0, math.fsum(values[list(a)])) for a in atoms) / n
 
 
 def losses(law: BlanketLaw, epsilon: float) -> tuple[np.ndarray, np.ndarray]:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.tiers import tiered
 
-from dovetail.account.attack_lower_bound import attack_lower
+from dovetail.account.attack_lower_bound import ERROR, MixedAttack, attack_lower, mixed_laws
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.clones.stronger_clones import LEAST, MOST_PEOPLE, ClonePair
 from dovetail.account.mechanism_law import declared_laws, law_bounds, mechanism_attack, mechanism_law
-from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact
+from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, MixtureCover
 from dovetail.account.mechanisms.finite_channel import MOST_PAIRS, FiniteChannelLaw
 from dovetail.account.mechanisms.hadamard import hadamard_law
 from dovetail.account.mechanisms.krr import krr_law, krr_third_law
@@ -21,6 +21,7 @@ from dovetail.account.mechanisms.unary import unary_law
 from dovetail.core import registries
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
 from dovetail.core.errors import DataError, ParameterError
+from dovetail.core.numeric.special import Reals
 from dovetail.core.stages import NumericRandomizer, Randomizer
 from dovetail.randomize.budget_laplace import BudgetLaplace
 from dovetail.randomize.hadamard import Hadamard
@@ -312,3 +313,32 @@ def test_delta_outside_its_range_is_refused(bad: object) -> None:
 
 def test_every_mechanism_with_a_law_has_a_dataset_too() -> None:
     assert {type(one) for one in RANDOMIZERS} <= {*declared_laws(), KRR, Hadamard}
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n"), [(0.2, 1), (1.0, 2), (0.5, 3), (3.0, 40), (1.0, 150), (0.1, 150), (8.0, 120)]
+)
+def test_intervals_of_mixtures_give_the_maximum_over_all_of_them(epsilon0: float, n: int) -> None:
+    every = MixedAttack(epsilon0, mixed_laws(epsilon0, n))
+    for share in (0.0, 0.1, 0.3, 0.6, 0.9):  # in one order, and at the end again: laws are kept
+        ends = BinaryExact(epsilon0, n).delta(share * epsilon0)
+        low, high = every.delta(share * epsilon0), every.delta(share * epsilon0, error=ERROR)
+        assert low * (1.0 - 1e-11) <= ends.upper <= high * (1.0 + 1.1e-6) + 1e-299
+        assert ends.lower <= high * (1.0 + 1e-11)
+    assert BinaryExact(epsilon0, n).delta(0.1 * epsilon0).lower >= every.delta(0.1 * epsilon0) * (1.0 - 1e-11)
+
+
+def test_intervals_of_mixtures_enclose_every_mixture_before_they_are_split() -> None:
+    cover = MixtureCover(1.0, 60, math.inf)
+    ends, laws, _ = cover._held
+    assert sorted(k for a, b in ends.tolist() for k in range(a, b + 1)) == list(range(60))
+    every = mixed_laws(1.0, 60)
+    for e in (0.05, 0.3):
+        gain, loss = (math.e - math.exp(e)) / (math.e + 1.0), math.expm1(e)
+        for (a, b), law in zip(ends.tolist(), laws, strict=True):
+            for k in range(a, b + 1):
+                assert _worst(law, gain, loss) >= _worst(every[k], gain, loss) * (1.0 - 1e-11)
+
+
+def _worst(law: Reals, gain: float, loss: float) -> float:
+    return float((gain * law - loss * (law.sum() - np.cumsum(law))).max())

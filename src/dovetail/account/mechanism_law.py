@@ -284,7 +284,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float
     try:
         subject = _subject(mechanism)
         if isinstance(subject, KRRChannel) and subject.k == 2:
-            return binary_reached(subject.epsilon, n, delta)
+            return binary_reached(subject.epsilon, n, delta, guess=guess)
         reached = ShuffledLaw(attack_dataset(mechanism), n).epsilon_lower(delta, guess=guess)
         return min(reached, local_epsilon(mechanism))
     except UnsupportedError:

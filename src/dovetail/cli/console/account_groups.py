@@ -28,8 +28,8 @@ class Groups:
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help="Instead of --n: one public group (a class, an atom, a key), NAME=PEOPLE or NAME=PEOPLE,HONEST; "
-            "given once for each. Each is promised what a shuffle of it alone promises."
+            help="Instead of --n: one public group (a class, an atom, a key), NAME=PEOPLE or NAME=PEOPLE,HONEST, "
+            "once for each. It is promised what a shuffle of it alone promises."
         ),
     ] = None
     groups_file: Annotated[
