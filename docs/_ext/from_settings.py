@@ -74,13 +74,14 @@ def section(model: type[BaseModel], name: str) -> str:
     )
 
 
-RUN_SECTIONS = ("data", "randomize", "shuffle", "promise", "estimate", "attack")
+RUN_SECTIONS = ("data", "randomize", "shuffle", "promise", "estimate", "attack", "vector")
 
 
 def run_sections(root: Path) -> str:
     """The configuration of `dovetail run`, section by section."""
     from dovetail.pipeline.config import sections
     from dovetail.pipeline.config.run_config import RunConfig
+    from dovetail.pipeline.evaluate.vectors.section import VectorSection
     from dovetail.pipeline.questions.config import QuestionsHead, SharedData
 
     models = {
@@ -92,6 +93,7 @@ def run_sections(root: Path) -> str:
         "[promise]": sections.PromiseSection,
         "[estimate]": sections.EstimateSection,
         "[attack]": sections.AttackSection,
+        "[vector]": VectorSection,
         "A file with [[questions]]": QuestionsHead,
         "[data] beside [[questions]]": SharedData,
     }
@@ -101,9 +103,14 @@ def run_sections(root: Path) -> str:
 def mechanisms(root: Path) -> str:
     """Every mechanism that a configuration can name, with the settings that it declares."""
     from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+    from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
     parts = []
-    for title, registry in (("Randomizers", RANDOMIZERS), ("Shufflers", SHUFFLERS), ("Attacks", ATTACKS)):
+    registries = {
+        "Randomizers": RANDOMIZERS, "Randomizers of vectors": VECTOR_RANDOMIZERS, "Shufflers": SHUFFLERS,
+        "Attacks": ATTACKS,
+    }  # fmt: skip
+    for title, registry in registries.items():
         parts += [f"## {title}", "", "| name | what it is | its settings |", "| --- | --- | --- |"]
         for kind in registry:
             settings = ", ".join(f"`{one.name}`" + (" (required)" if one.required else "") for one in kind.settings())

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.oracles.test_several_questions import worst
 from tests.statistics import expect_broken, expect_law, rng_of
 
 from dovetail.account.amplify import amplify
 from dovetail.account.composition.questions import SampledBlock
+from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.numeric.special import Reals
@@ -114,6 +116,26 @@ def test_the_shuffled_batch_has_the_law_of_k_ary_response_about_one_set() -> Non
     found = shuffled_vectors(noise, n=5000, delta=1e-4)
     assert found == amplify(SampledBlock((KRR(18, 4.0),), blocks=5), n=5000, delta=1e-4)
     assert found.colluding == noise.guarantee.epsilon
+
+
+def test_no_collection_of_people_is_more_exposed_than_the_law_of_one_set_says() -> None:
+    """Every released word of a world with three words, every set of two that can be drawn, every collection."""
+    noise = ClosestDirection(1, 1.0, 1.5, axes=2)
+    words = np.array([2, 4, 6], dtype=np.uint64)
+    vectors = np.array([[-1.0], [-0.4], [0.3], [1.0]])
+    law, response = np.zeros((4, 6)), noise.response.channel().matrix()
+    for one in range(3):
+        for two in range(3):
+            drawn = np.tile(words[[one, two]], (4, 1))
+            held = response[noise._closest(drawn, noise._lifted(vectors))] / 9.0
+            for symbol in range(4):
+                law[:, 2 * (one, two)[symbol >> 1] + (symbol & 1)] += held[:, symbol]
+    assert law.sum(axis=1) == pytest.approx(np.ones(4)) and np.ptp(law, axis=0).max() > 0.1
+    assert np.log(law.max(axis=0) / law.min(axis=0)).max() <= noise.guarantee.epsilon
+    for n in (1, 2, 3):
+        bound = mechanism_law(SampledBlock((noise.response,), blocks=1), n=n)[1]
+        for epsilon in (0.0, 0.4, 1.0):
+            assert worst(law, n, math.exp(epsilon)) <= bound.delta(epsilon).upper * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("coordinate", [1e308, -1e308, 1e-320, 0.0])
