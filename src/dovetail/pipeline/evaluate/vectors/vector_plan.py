@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair
@@ -70,8 +71,7 @@ class _Question:
         return default_delta(n) if self.delta is None else self.delta
 
     def central(self, epsilon0: float, n: int) -> CentralDP:
-        honest = honest_people(self.honest, n)
-        return shuffled_vectors(self.make(epsilon0), n=n, delta=self.delta_of(n), honest=honest)
+        return _central(self, epsilon0, n)
 
     def epsilon(self, epsilon0: float, n: int) -> float:
         try:
@@ -146,6 +146,13 @@ class _Question:
         if epsilon0 == 0.0:
             raise _infeasible(f"epsilon {epsilon:g}", n, {"epsilon": self.epsilon(LEAST, n)})
         return epsilon0
+
+
+@lru_cache(maxsize=64)
+def _central(question: _Question, epsilon0: float, n: int) -> CentralDP:
+    """What is asked again for the point that a search has ended at."""
+    honest = honest_people(question.honest, n)
+    return shuffled_vectors(question.make(epsilon0), n=n, delta=question.delta_of(n), honest=honest)
 
 
 def plan_vectors(
