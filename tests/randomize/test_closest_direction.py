@@ -87,6 +87,19 @@ def test_the_mean_is_unbiased_and_as_far_off_as_is_promised() -> None:
     assert noise.coordinate_error(n) * 10.0 == pytest.approx(noise.error(n), rel=0.05)
 
 
+@pytest.mark.parametrize("d", [1, 20])
+def test_one_mean_in_twenty_is_further_off_than_is_said(d: int) -> None:
+    noise, people, times = ClosestDirection(d, 1.0, 4.0), 100, 600
+    vectors = np.tile(np.eye(d)[0], (people * times, 1))
+    reports = noise.randomize(vectors, rng_of(f"one in twenty {d}")).reshape(times, people)
+    off = [float(np.linalg.norm(noise.estimate(row) - np.eye(d)[0])) for row in reports]
+    outside = int(np.count_nonzero(np.array(off) > noise.error95(people)))
+    expect_law([times - outside, outside], [0.95, 0.05])
+    expect_broken([times - outside, outside], [0.8, 0.2])
+    if d == 1:
+        assert noise.error95(7) == pytest.approx(1.95996 * noise.error(7), rel=1e-5)
+
+
 @pytest.mark.parametrize("m", [1, 2, 7])
 def test_errors_follow_from_the_law_of_a_report(m: int) -> None:
     noise = ClosestDirection(5, 3.0, 2.0, axes=m)

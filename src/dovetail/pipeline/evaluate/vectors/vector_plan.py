@@ -282,7 +282,10 @@ def _infeasible(what: str, n: int, ways: dict[str, float]) -> InfeasibleError:
         for name, value in ways.items()
         if math.isfinite(value)
     }
-    listed = " or ".join(words[name].format(value) for name, value in rounded.items()) or "nothing would do"
+    listed = (
+        " or ".join(words[name].format(value) for name, value in rounded.items())
+        or "use another randomizer, or a larger delta"
+    )
     numbers = [(name, float(value.replace(",", ""))) for name, value in rounded.items()]
     return InfeasibleError(f"{what} cannot be had from {n:,} people: {listed}.", numbers)
 
