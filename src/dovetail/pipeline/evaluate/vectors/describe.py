@@ -18,6 +18,7 @@ from dovetail.report.number_format import percent, upward
 from dovetail.shuffle.uniform import Uniform
 
 IS_VECTOR = Missing("answers are vectors of numbers, of which no list of guesses can be made")
+PIECE = 1 << 20  # coordinates that are looked at at once
 NO_TRUTH = Missing("how many vectors were shortened, and how far off the mean is, would tell of private values")
 
 
@@ -40,6 +41,28 @@ class VectorErrors:
     clipping: float | Missing
 
 
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What a rehearsal knows: the mean (d,) of shortened vectors, how many were, and how far that moved the mean."""
+
+    mean: Reals
+    clipped: int
+    clipping: float
+
+    @classmethod
+    def of(cls, mechanism: VectorRandomizer, vectors: Reals) -> Truth:
+        """In pieces: many long vectors fill the memory as they are."""
+        n, count = len(vectors), max(1, PIECE // mechanism.d)
+        mean, moved, clipped = np.zeros(mechanism.d), np.zeros(mechanism.d), 0
+        for start in range(0, n, count):
+            rows = vectors[start : start + count]
+            held = mechanism.radius * mechanism.shortened(rows)
+            mean += held.sum(axis=0) / n
+            moved += ((held - rows) / n).sum(axis=0)
+            clipped += int(np.count_nonzero(relative_lengths(rows, mechanism.radius) > 1.0))
+        return cls(mean, clipped, float(np.linalg.norm(moved)))
+
+
 @dataclass(frozen=True)
 class VectorEstimates(Estimates):
     """Coordinates of a mean with their intervals, and what they are together."""
@@ -48,7 +71,7 @@ class VectorEstimates(Estimates):
 
 
 def evaluation_of(
-    mechanism: VectorRandomizer, reports: VectorReports, central: CentralDP | Missing, *, truth: Reals | None,
+    mechanism: VectorRandomizer, reports: VectorReports, central: CentralDP | Missing, *, truth: Truth | None,
     provenance: str,
 ) -> Evaluation:  # fmt: skip
     """Every metric that applies to vectors."""
@@ -67,12 +90,11 @@ def evaluation_of(
     )
 
 
-def _estimates(mechanism: VectorRandomizer, value: Reals, n: int, truth: Reals | None) -> VectorEstimates:
+def _estimates(mechanism: VectorRandomizer, value: Reals, n: int, truth: Truth | None) -> VectorEstimates:
     noise = mechanism.coordinate_error(n)
     drawn = mechanism.radius * (1.0 / n) ** 0.5  # no coordinate of a shortened vector is further from 0
     z, reach = float(ndtri(0.5 + LEVEL / 2.0)), mechanism.bias
     half = z * noise + reach
-    held = None if truth is None else mechanism.radius * mechanism.shortened(truth)
     everybody = IntervalEstimates(
         labels=[f"coordinate {place}" for place in range(mechanism.d)],
         value=value.tolist(),
@@ -82,18 +104,16 @@ def _estimates(mechanism: VectorRandomizer, value: Reals, n: int, truth: Reals |
         possible=value.tolist(),
         bias_bound=reach,
         n=n,
-        truth=None if held is None else held.mean(axis=0).tolist(),
+        truth=None if truth is None else truth.mean.tolist(),
     )
     return VectorEstimates(
         "mean", LEVEL, everybody, Missing("a mean of vectors is estimated for everybody"), withheld=[],
         estimator=Missing("a mean of vectors has one estimator"), better=Missing("not asked of vectors"),
-        vector=_errors(mechanism, value, n, truth, held),
+        vector=_errors(mechanism, value, n, truth),
     )  # fmt: skip
 
 
-def _errors(
-    mechanism: VectorRandomizer, value: Reals, n: int, truth: Reals | None, held: Reals | None
-) -> VectorErrors:
+def _errors(mechanism: VectorRandomizer, value: Reals, n: int, truth: Truth | None) -> VectorErrors:
     found = VectorErrors(
         error=mechanism.error(n),
         coordinate_error=mechanism.coordinate_error(n),
@@ -104,15 +124,10 @@ def _errors(
         clipped=NO_TRUTH,
         clipping=NO_TRUTH,
     )
-    if truth is None or held is None:
+    if truth is None:
         return found
-    mean = held.mean(axis=0)
-    return replace(
-        found,
-        off=float(np.linalg.norm(value - mean)),
-        clipped=int(np.count_nonzero(relative_lengths(truth, mechanism.radius) > 1.0)),
-        clipping=float(np.linalg.norm(mean - (truth / n).sum(axis=0))),
-    )
+    off = float(np.linalg.norm(value - truth.mean))
+    return replace(found, off=off, clipped=truth.clipped, clipping=truth.clipping)
 
 
 def collection_of(mechanism: VectorRandomizer, private: str, *, n: int) -> dict[str, Any]:
@@ -136,7 +151,7 @@ def randomizer_of(mechanism: VectorRandomizer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def assumptions_of(mechanism: VectorRandomizer, *, n: int, truth: Reals | None) -> tuple[str, ...]:
+def assumptions_of(mechanism: VectorRandomizer, *, n: int, truth: Truth | None) -> tuple[str, ...]:
     """What the numbers rest on, and what shortening did."""
     lines = [
         "Each person sends exactly one report, about one vector.",
@@ -148,11 +163,9 @@ def assumptions_of(mechanism: VectorRandomizer, *, n: int, truth: Reals | None) 
             *lines,
             "How many vectors were shortened is not told: that would be an exact count of private values.",
         )
-    found = _errors(mechanism, np.zeros(mechanism.d), n, truth, mechanism.radius * mechanism.shortened(truth))
-    assert not isinstance(found.clipped, Missing) and not isinstance(found.clipping, Missing)
     return (*lines, (
-        f"In this rehearsal {found.clipped:,} of {n:,} vectors ({percent(found.clipped / n)}) were longer than that "
-        f"and were shortened, which moved their mean by {found.clipping:.3g} in Euclidean length."
+        f"In this rehearsal {truth.clipped:,} of {n:,} vectors ({percent(truth.clipped / n)}) were longer than that "
+        f"and were shortened, which moved their mean by {truth.clipping:.3g} in Euclidean length."
     ))  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.evaluate.vector_mean import shuffled_vectors
 from dovetail.pipeline.evaluate.vectors.arrays import People, read_vectors
 from dovetail.pipeline.evaluate.vectors.describe import (
+    PIECE,
+    Truth,
     assumptions_of,
     collection_of,
     evaluation_of,
@@ -33,8 +35,6 @@ from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer, VectorReports
 from dovetail.report.document import Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
-
-PIECE = 1 << 20  # coordinates that are randomized between two steps of the progress
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _report(
     settings: RunConfig, asked: VectorSection, mechanism: VectorRandomizer, people: People, drawn: Drawn, rng: Entropy
 ) -> PrivacyReport:
     n, released = len(people.vectors), drawn.released
-    truth = None if released is not None else people.vectors
+    truth = None if released is not None else Truth.of(mechanism, people.vectors)
     central = _central(mechanism, asked, n)
     evaluation = evaluation_of(mechanism, drawn.reports, central, truth=truth, provenance=rng.provenance)
     config = settings.model_dump(mode="json", include={"schema_version", "mode", "title", "vector"})
