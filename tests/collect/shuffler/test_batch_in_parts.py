@@ -10,6 +10,7 @@ import pytest
 from tests.collect.shuffler.test_shuffled_batch import Shelf, closed, found_in, law, public, version
 from tests.collect.shuffler.world import BEGIN, World, campaign
 from tests.statistics import expect_broken, expect_law, rng_of
+from tests.tiers import tiered
 
 from dovetail.collect.batch import (
     IN_PARTS,
@@ -73,6 +74,7 @@ def test_every_order_of_a_batch_in_parts_has_the_same_probability():
     expect_law([found[cell] for cell in cells], even)
 
 
+@pytest.mark.exhaust
 def test_a_shuffle_within_parts_only_is_caught(monkeypatch):
     honest = batch_in_parts.keyed_order
 
@@ -123,7 +125,13 @@ def test_a_small_batch_goes_in_one_piece(size):
     assert world.analyzer.only().header.parts is None and world.analyzer.parts == {}
 
 
-@pytest.mark.parametrize(("step", "nth"), [(step, n) for step, times in STEPS.items() for n in range(1, times + 1)])
+@pytest.mark.parametrize(
+    ("step", "nth"),
+    tiered(
+        [(step, n) for step, times in STEPS.items() for n in range(1, times + 1)],
+        first=lambda case: case[1] == STEPS[case[0]],
+    ),
+)
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_of_a_release_in_parts_loses_and_doubles_nothing(step, after, nth, monkeypatch):
     """Killed before or after the n-th time that the step is taken; parts that stood are not built or sent again."""
