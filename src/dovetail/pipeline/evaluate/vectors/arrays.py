@@ -59,7 +59,10 @@ def read_vectors(data: DataSection, dimension: int, rng: Entropy, *, table: Any 
     if names is not None:
         if len(names) != len(vectors):
             raise DataError(f"person {data.person!r} names {len(names):,} people for {len(vectors):,} arrays.")
-        refuse_duplicates(names)
+        try:
+            refuse_duplicates(names)
+        except DataError as error:  # which row is kept cannot be set here
+            raise DataError(f"{str(error).partition(', or set')[0].rstrip('.')}.") from None
     order = rng.permutation(len(vectors))
     return People(vectors[order], [] if names is None else as_text(names[order]).to_list())
 
