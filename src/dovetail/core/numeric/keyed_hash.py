@@ -30,7 +30,7 @@ _ORDER = np.array(
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
         [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
     ],
-    dtype=np.int64,
+    dtype=np.uint8,
 )
 _BLOCK = 128  # bytes
 
@@ -53,60 +53,70 @@ def keyed_hashes(texts: Bytes, ends: NDArray[np.int64], *, key: bytes, size: int
 @njit(cache=True, nogil=True)
 def _hash_all(texts: Bytes, ends: NDArray[np.int64], start: Words, first: Bytes, digests: Words) -> None:
     begin, keyed = 0, start.copy()
-    m, v = np.empty(16, dtype=np.uint64), np.empty(16, dtype=np.uint64)
-    _compress(keyed, first, _BLOCK, False, m, v)
+    _compress(keyed, first.view(np.uint64), _BLOCK, False)
     block = np.zeros(_BLOCK, dtype=np.uint8)
+    words = block.view(np.uint64)
     for i in range(ends.size):
         state, length = digests[i], ends[i] - begin
         state[:] = keyed
         if length == 0:  # the key is the last block then
             state[:] = start
-            _compress(state, first, _BLOCK, True, m, v)
+            _compress(state, first.view(np.uint64), _BLOCK, True)
         done = 0
         while done < length:
             taken = min(_BLOCK, length - done)
-            for j in range(_BLOCK):
-                block[j] = texts[begin + done + j] if j < taken else np.uint8(0)
+            words[:] = 0
+            for j in range(taken):
+                block[j] = texts[begin + done + j]
             done += taken
-            _compress(state, block, _BLOCK + done, done == length, m, v)
+            _compress(state, words, _BLOCK + done, done == length)
         begin = ends[i]
 
 
 @njit(inline="always")
-def _mix(v: Words, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -> None:
+def _mix(
+    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, x: np.uint64, y: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """The mixing function G, RFC 7693 section 3.1."""
-    v[a] = v[a] + v[b] + x
-    v[d] ^= v[a]
-    v[d] = (v[d] >> np.uint64(32)) | (v[d] << np.uint64(32))
-    v[c] += v[d]
-    v[b] ^= v[c]
-    v[b] = (v[b] >> np.uint64(24)) | (v[b] << np.uint64(40))
-    v[a] = v[a] + v[b] + y
-    v[d] ^= v[a]
-    v[d] = (v[d] >> np.uint64(16)) | (v[d] << np.uint64(48))
-    v[c] += v[d]
-    v[b] ^= v[c]
-    v[b] = (v[b] >> np.uint64(63)) | (v[b] << np.uint64(1))
+    a = a + b + x
+    d ^= a
+    d = (d >> np.uint64(32)) | (d << np.uint64(32))
+    c = c + d
+    b ^= c
+    b = (b >> np.uint64(24)) | (b << np.uint64(40))
+    a = a + b + y
+    d ^= a
+    d = (d >> np.uint64(16)) | (d << np.uint64(48))
+    c = c + d
+    b ^= c
+    b = (b >> np.uint64(63)) | (b << np.uint64(1))
+    return a, b, c, d
 
 
 @njit(cache=True, nogil=True)
-def _compress(state: Words, block: Bytes, count: int, last: bool, m: Words, v: Words) -> None:
-    """The compression function F, RFC 7693 section 3.2; `m` and `v` are scratch."""
-    m[:] = block.view(np.uint64)
-    for j in range(8):
-        v[j], v[8 + j] = state[j], _START[j]
-    v[12] ^= np.uint64(count)
+def _compress(state: Words, m: Words, count: int, last: bool) -> None:
+    """The compression function F, RFC 7693 section 3.2, with its sixteen words in registers."""
+    v0, v1, v2, v3 = state[0], state[1], state[2], state[3]
+    v4, v5, v6, v7 = state[4], state[5], state[6], state[7]
+    v8, v9, v10, v11 = _START[0], _START[1], _START[2], _START[3]
+    v12, v13, v14, v15 = _START[4] ^ np.uint64(count), _START[5], _START[6], _START[7]
     if last:
-        v[14] = ~v[14]
+        v14 = ~v14
     for turn in range(12):
         order = _ORDER[turn]
-        _mix(v, 0, 4, 8, 12, m[order[0]], m[order[1]])
-        _mix(v, 1, 5, 9, 13, m[order[2]], m[order[3]])
-        _mix(v, 2, 6, 10, 14, m[order[4]], m[order[5]])
-        _mix(v, 3, 7, 11, 15, m[order[6]], m[order[7]])
-        _mix(v, 0, 5, 10, 15, m[order[8]], m[order[9]])
-        _mix(v, 1, 6, 11, 12, m[order[10]], m[order[11]])
-        _mix(v, 2, 7, 8, 13, m[order[12]], m[order[13]])
-        _mix(v, 3, 4, 9, 14, m[order[14]], m[order[15]])
-    for j in range(8):
-        state[j] ^= v[j] ^ v[8 + j]
+        v0, v4, v8, v12 = _mix(v0, v4, v8, v12, m[order[0]], m[order[1]])
+        v1, v5, v9, v13 = _mix(v1, v5, v9, v13, m[order[2]], m[order[3]])
+        v2, v6, v10, v14 = _mix(v2, v6, v10, v14, m[order[4]], m[order[5]])
+        v3, v7, v11, v15 = _mix(v3, v7, v11, v15, m[order[6]], m[order[7]])
+        v0, v5, v10, v15 = _mix(v0, v5, v10, v15, m[order[8]], m[order[9]])
+        v1, v6, v11, v12 = _mix(v1, v6, v11, v12, m[order[10]], m[order[11]])
+        v2, v7, v8, v13 = _mix(v2, v7, v8, v13, m[order[12]], m[order[13]])
+        v3, v4, v9, v14 = _mix(v3, v4, v9, v14, m[order[14]], m[order[15]])
+    state[0] ^= v0 ^ v8
+    state[1] ^= v1 ^ v9
+    state[2] ^= v2 ^ v10
+    state[3] ^= v3 ^ v11
+    state[4] ^= v4 ^ v12
+    state[5] ^= v5 ^ v13
+    state[6] ^= v6 ^ v14
+    state[7] ^= v7 ^ v15
