@@ -67,17 +67,14 @@ class UnpackPeople:
         if part == self.parts:
             return add_totals([json.loads(content) for content in contents])
         pairs = np.frombuffer(b"".join(contents), dtype=np.uint64).reshape(-1, 2)
-        prints = np.ascontiguousarray(pairs[:, 0])
-        order = np.argsort(prints)
-        prints = prints[order]
+        prints, twice = np.sort(pairs[:, 0]), 0
         if (prints[1:] == prints[:-1]).any():  # hardly ever two people: then their ids decide
-            order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        low = pairs[order, 1]
-        again = (prints[1:] == prints[:-1]) & (low[1:] == low[:-1])
-        first = again & ~np.append(False, again[:-1])
+            ordered = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+            again = (ordered[1:] == ordered[:-1]).all(axis=1)
+            twice = int((again & ~np.append(False, again[:-1])).sum())
         with write_whole(Path(self.folder) / f"{part:05d}.npy") as place:
             np.save(place, prints)
-        return {"people": len(pairs), "twice": int(first.sum())}
+        return {"people": len(pairs), "twice": twice}
 
 
 def add_totals(totals: list[dict[str, Any]]) -> Summary:
