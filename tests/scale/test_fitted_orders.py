@@ -18,10 +18,11 @@ from dovetail.core.entropy.keyed import keyed_prints
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.pipeline.config.build import fit_of
 from dovetail.pipeline.config.run_config import parse_config
-from dovetail.scale.orders import FITTED, arrangement_of, gathered, line
-from dovetail.scale.orders.arrangement import Arrangement
+from dovetail.scale.orders import gathered, line
+from dovetail.scale.orders.arrangement import Arrangement, labels_of
+from dovetail.scale.orders.fitted import FITTED, arrangement_of
 from dovetail.scale.orders.gathered import MallowsPlaces, PlanarPlaces
-from dovetail.scale.orders.line import Fitted, fit_line, labels_of
+from dovetail.scale.orders.line import Fitted, fit_line
 from dovetail.scale.orders.noisy_places import NoisyPlaces
 from dovetail.scale.passes.rows import Rows
 from dovetail.scale.secrets import Secret

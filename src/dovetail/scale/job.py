@@ -19,8 +19,8 @@ from dovetail.pipeline.files.table import Survey
 from dovetail.pipeline.release_entry import LedgerEntry
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale.order import StagedOrder
-from dovetail.scale.orders import arrangement_of
 from dovetail.scale.orders.arrangement import Arrangement
+from dovetail.scale.orders.fitted import arrangement_of
 from dovetail.scale.orders.line import Fitted, fit_line
 from dovetail.scale.orders.uniform import Layout
 from dovetail.scale.passes.census import Census

@@ -9,7 +9,7 @@ from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator
 from dovetail.pipeline.config.run_config import RunConfig
 from dovetail.pipeline.files.report_columns import Analyst
-from dovetail.scale.orders import arrangement_of
+from dovetail.scale.orders.fitted import arrangement_of
 from dovetail.shuffle.uniform import Uniform
 from dovetail.shuffle.within_groups import WithinGroups
 

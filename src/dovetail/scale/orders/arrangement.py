@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.errors import DataError
-from dovetail.scale.passes.rows import Rows
+from dovetail.scale.passes.rows import BETWEEN, Rows
 from dovetail.scale.secrets import Secret
 
 Keys = NDArray[np.uint64]  # (n, 2), 128 bits of a pseudorandom function of each person
@@ -56,6 +56,14 @@ def codes_of(names: tuple[str, ...], groups: pl.Series | None, n: int) -> Codes:
     if codes.null_count():
         raise changed()
     return codes.to_numpy()
+
+
+def labels_of(columns: tuple[str, ...], names: pl.Series) -> pl.DataFrame:
+    """The public columns behind names of labels."""
+    if len(columns) == 1:
+        return names.alias(columns[0]).to_frame()
+    split = names.str.split_exact(BETWEEN, len(columns) - 1).struct.unnest()
+    return split.rename(dict(zip(split.columns, columns, strict=True)))
 
 
 def changed() -> DataError:

@@ -16,10 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.pipeline.config.build import fit_of
 from dovetail.pipeline.config.sections import ShuffleSection
-from dovetail.scale.orders.arrangement import Codes
-from dovetail.scale.passes.rows import BETWEEN
+from dovetail.scale.orders.arrangement import Codes, labels_of
 
 MOST_FITTED = 1 << 28  # people whose public labels are held while an order is fitted
 
@@ -111,17 +109,11 @@ def fit_line(section: ShuffleSection, columns: tuple[str, ...], groups: dict[str
             f"--engine: shuffler {section.shuffler!r} is fitted to everybody's public label in one memory, at most "
             f"{MOST_FITTED:,} people, got {n:,}; use within_groups or uniform, or draw from parts of the table."
         )
+    from dovetail.pipeline.config.build import fit_of  # tasks have no use for it
+
     public = labels_of(columns, pl.Series(names, dtype=pl.String))[np.repeat(np.arange(sizes.size), sizes)]
     shuffler: Any = fit_of(section, n)(public)
     first = np.cumsum(sizes) - sizes
     place = shuffler.line.places[first]
     along = np.lexsort((np.arange(sizes.size), shuffler.line.atom[place]))
     return Fitted(shuffler, Line(names, sizes, shuffler.line.component[place], along), first)
-
-
-def labels_of(columns: tuple[str, ...], names: pl.Series) -> pl.DataFrame:
-    """The public columns behind names of labels."""
-    if len(columns) == 1:
-        return names.alias(columns[0]).to_frame()
-    split = names.str.split_exact(BETWEEN, len(columns) - 1).struct.unnest()
-    return split.rename(dict(zip(split.columns, columns, strict=True)))

@@ -19,8 +19,7 @@ from dovetail.core.errors import StorageError
 from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.pipeline.files.report_columns import Analyst, to_columns
 from dovetail.scale.engines.engine import Blobs, Summary
-from dovetail.scale.orders.arrangement import Arrangement, Codes, Keys, Marks
-from dovetail.scale.orders.line import labels_of
+from dovetail.scale.orders.arrangement import Arrangement, Codes, Keys, Marks, labels_of
 from dovetail.scale.passes.census import add_totals, by_part
 from dovetail.scale.passes.rows import Reader
 from dovetail.scale.secrets import Sealer, Secret
