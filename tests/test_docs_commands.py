@@ -93,9 +93,13 @@ def _pairs(folder: Path) -> None:
         write_pair(Planted(images=400, remembered="1/4", accuracy="1/5").pair(), folder / f"{name}.npz")
 
 
+def _nothing(folder: Path) -> None:
+    """Pages whose lines need no file."""
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "check.md": _survey, "scale.md": _table, "text.md": _documents, "trace.md": _traces, "memorize.md": _samples,
-    "dejavu.md": _pairs,
+    "dejavu.md": _pairs, "vectors.md": _nothing,
 }  # fmt: skip
 NEEDS = {"text.md": ["sentencex", "sklearn"], "trace.md": ["cvxpy"], "memorize.md": ["sklearn"]}
 ALTERNATIVES = {"scale.md"}  # pages whose lines do the same in several ways: each begins anew

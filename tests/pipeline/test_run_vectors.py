@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from dovetail.plan.infeasible import InfeasibleError
 
 import dovetail as dt
 from dovetail.cli.main import invoke
@@ -18,6 +17,7 @@ from dovetail.pipeline.config.run_config import parse_config
 from dovetail.pipeline.evaluate.vector_mean import estimate_vector_mean, shuffled_vectors
 from dovetail.pipeline.evaluate.vectors.arrays import read_vectors
 from dovetail.pipeline.evaluate.vectors.vector_plan import plan_vectors
+from dovetail.plan.explain.infeasible import InfeasibleError
 from dovetail.randomize.vectors.closest_direction import ClosestDirection
 from dovetail.report.document import Missing
 from dovetail.report.render.html import render_html

@@ -37,7 +37,7 @@ def discrete_gaussian(variance: Fraction, count: int, rng: Entropy) -> Whole:
     --------
     >>> from dovetail.core.entropy import simulation
     >>> discrete_gaussian(Fraction(9), 8, simulation(1)).tolist()
-    [-6, 0, -1, -1, 3, -1, 1, 1]
+    [1, -1, 3, 3, 2, 1, -4, -3]
     """
     a, b = variance.numerator, variance.denominator
     t = isqrt(a // b) + 1 if a > 0 else 0

@@ -95,7 +95,7 @@ def estimate_vector_mean(
     >>> float(np.linalg.norm(found.value - people[0])) < 3 * found.error
     True
     >>> round(found.error, 3), round(found.central.epsilon, 2)
-    (0.014, 0.26)
+    (0.015, 0.25)
 
     Source
     ------

@@ -29,7 +29,7 @@ class StringsSection(Section):
             if name in given:
                 raise ValueError(f"[{name}] does not go with [strings], which says epsilon, delta and trust itself")
         for name in ("categories", "lower", "time", "public"):
-            if getattr(data, name):
+            if getattr(data, name) not in (None, [], ()):
                 raise ValueError(f"[data] {name} does not go with [strings]: remove one of them")
         if data.person is None:
             raise ValueError(

@@ -76,8 +76,8 @@ class TagArray(Sequence[tuple[int, bytes]]):
 def keyed_order(secret: bytes, tags: NDArray[np.uint8]) -> Places:
     """The order (n,) of these tags (n, 32) under one secret.
 
-    >>> keyed_order(bytes(32), np.arange(96, dtype=np.uint8).reshape(3, 32))
-    array([0, 2, 1])
+    >>> keyed_order(bytes(32), np.arange(160, dtype=np.uint8).reshape(5, 32))
+    array([3, 0, 1, 2, 4])
     """
     key, blocks = purpose_key(secret, "order"), np.empty((len(tags), 2), dtype=np.uint64)
     for start in range(0, len(tags), _PAGE):
