@@ -74,6 +74,7 @@ def test_a_list_of_another_form_is_refused(text: str, tmp_path: Path) -> None:
         load_mutants(tmp_path)
 
 
+@pytest.mark.exhaust
 def test_a_mutant_dies_only_of_a_test_that_sees_it(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     copy = Tree(tmp_path_factory.mktemp("copy") / "0", tree)
     assert copy.judge(mutant()) == "killed"
@@ -82,6 +83,7 @@ def test_a_mutant_dies_only_of_a_test_that_sees_it(tree: Path, tmp_path_factory:
     assert (copy.folder / "src/sums.py").read_text() == SOURCE == (tree / "src/sums.py").read_text()
 
 
+@pytest.mark.exhaust
 def test_a_run_records_every_outcome_and_tests_that_fail_unchanged_end_it(tree: Path, tmp_path: Path) -> None:
     record = tmp_path / "mutants.jsonl"
     outcomes = run_all([mutant(), mutant(test="test_blind")], workers=1, output=record, root=tree)

@@ -79,6 +79,7 @@ def test_laws_of_losses_are_probabilities_for_random_questions() -> None:
         assert 1.0 - 1e-9 <= above.masses.sum() + above.infinity <= 1.0 + 1e-6
 
 
+@pytest.mark.exhaust
 def test_random_questions_about_rounds_have_finite_and_ordered_answers() -> None:
     for question in questions(6, "first tier", most_rounds=4):
         judge(*question)

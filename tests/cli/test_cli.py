@@ -267,6 +267,7 @@ def test_leak_prints_the_four_vulnerabilities(capsys: pytest.CaptureFixture[str]
     assert by_epsilon["randomized"] < 1.0
 
 
+@pytest.mark.exhaust
 def test_demo_saves_its_table_for_trying_run(capsys: pytest.CaptureFixture[str]) -> None:
     told = document(capsys, "demo", "--out", "demo", "--save-table", "redbook.csv")
     assert told["collection"]["n"] == 6366
@@ -404,6 +405,7 @@ def test_ctrl_c_leaves_nothing_and_says_so(work: str) -> None:
     assert not [path for path in Path.cwd().iterdir() if path.name.startswith(".out")]
 
 
+@pytest.mark.exhaust
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX")
 def test_a_full_disk_leaves_nothing_and_says_so() -> None:
     program = (

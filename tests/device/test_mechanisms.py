@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.device.words import ChosenBits, SimulatedBits
 from tests.statistics import expect_broken, expect_law
+from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.registries import RANDOMIZERS
@@ -112,7 +113,10 @@ def test_a_coin_is_one_exactly_below_its_mass(mass: int, rng: Entropy) -> None:
     assert [ones >> i & 1 for i in range(len(numbers))] == [int(n < mass) for n in numbers]
 
 
-@pytest.mark.parametrize("randomizer", [*Laplace.examples(), *BudgetLaplace.examples(), *Window.examples()], ids=repr)
+NUMBERS = [*Laplace.examples(), *BudgetLaplace.examples(), *Window.examples()]
+
+
+@pytest.mark.parametrize("randomizer", one_in(3, NUMBERS), ids=repr)
 def test_numeric_reports_have_the_law_of_the_log_density(randomizer: Any, rng: Entropy) -> None:
     value, words = randomizer.lower + randomizer.step, SimulatedBits(rng)
     cells = np.arange(randomizer.steps + 1)

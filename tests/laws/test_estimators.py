@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 from tests.randomize.chosen import FREQUENCY, NUMERIC
 from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
+from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
@@ -88,7 +89,7 @@ def stated_error(estimate: Estimate, truth: Any, *, population: bool = False) ->
     return np.sqrt(spread.at_zero + spread.slope * truth - spread.curvature * truth**2)
 
 
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+@pytest.mark.parametrize("randomizer", one_in(2, RANDOMIZERS), ids=repr)
 def test_estimates_are_unbiased_with_their_standard_errors(randomizer: Any, rng: Entropy) -> None:
     values = some_values(randomizer, PEOPLE)
     found, truth = solved(randomizer, np.tile(values, (TRIALS, 1)), rng), truth_of(randomizer, values)
@@ -102,7 +103,7 @@ def test_estimates_are_unbiased_with_their_standard_errors(randomizer: Any, rng:
         expect_caught(expect_standard_error, found.value - truth, factor * stated)
 
 
-@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+@pytest.mark.parametrize("randomizer", one_in(2, RANDOMIZERS), ids=repr)
 def test_population_errors_are_those_of_sampled_people(randomizer: Any, rng: Entropy) -> None:
     pool = some_values(randomizer, 64 * 9 * 5)
     found = solved(randomizer, pool[rng.below(pool.size, TRIALS * PEOPLE)].reshape(TRIALS, PEOPLE), rng)

@@ -57,6 +57,7 @@ def worst_common(rows: Reals, n: int, rounds: int, epsilon: float) -> float:
     )
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("mechanism", "n", "most"),
     [(KRR(2, 1.5), 4, 2), (SKEWED, 3, 2), *(pytest.param(KRR(3, e), 4, 3, marks=EXHAUST) for e in (1.0, 2.5))],

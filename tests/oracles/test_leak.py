@@ -191,7 +191,7 @@ CERTAIN = [
 @pytest.mark.parametrize(
     "channel", [KRRChannel(2, 3, 1), KRRChannel(2, 1, 3), KRRChannel(3, 2, 1), *CERTAIN], ids=repr
 )
-@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("flat", tiered([True, False], first=lambda flat: not flat))
 def test_every_gain_and_knowledge_is_answered_also_where_reports_are_certain(channel: Any, flat: bool) -> None:
     channel = channel if isinstance(channel, KRRChannel) else DenseChannel(channel)
     k, n = channel.shape[0], 4
@@ -299,6 +299,7 @@ def test_the_excess_lies_within_its_bound_of_exact_fractions(n: int, k: int) -> 
     assert found.error_bound <= 3e-14 * found.value
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("n", "k", "most"), [(200, 3, 200), (200, 33, 60), (200, 10_000, 20), (120, 32, 60)])
 def test_arb_polynomials_confirm_larger_batches(n: int, k: int, most: int) -> None:
     flint = pytest.importorskip("flint")

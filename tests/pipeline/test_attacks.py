@@ -39,6 +39,7 @@ def learned(evaluation: Evaluation, by: str) -> Learnability:
     return next(entry for entry in evaluation.learnability if entry.by == by)
 
 
+@pytest.mark.exhaust
 def test_every_attack_reads_an_unshuffled_release_and_none_a_uniform_one() -> None:
     table = survey().with_columns(income=np.random.default_rng(1).integers(0, 150, 600))
     every = go(

@@ -109,6 +109,7 @@ def test_local_noise_finds_strings_of_many_people(rng: Entropy) -> None:
     assert answer.guarantee.trust == "local" and answer.guarantee.epsilon <= 3.0 < answer.guarantee.colluding
 
 
+@pytest.mark.exhaust
 def test_the_local_promise_is_that_of_the_level_that_spends_most(
     rng: Entropy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -344,6 +344,7 @@ def test_a_plan_says_of_every_way_to_ask_what_run_says(tmp_path: Path, monkeypat
             assert 0.4 * planned.accuracy.standard_error < error < 1.25 * planned.accuracy.standard_error
 
 
+@pytest.mark.exhaust
 def test_the_planned_error_of_a_drawn_question_is_the_mean_over_numbers_of_answers() -> None:
     krr, n, share = KRR(2, 1.0), 6, 0.25
     alone = predict_accuracy(krr, n=1)

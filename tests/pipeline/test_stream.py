@@ -133,6 +133,7 @@ def test_the_precision_of_a_report_stands_beside_what_was_asked_for() -> None:
 # --- promises -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose() -> None:
     table = loads(rounds=20, devices=60)
     report = go(rehearsal(randomize={"epsilon": 2.0}), table)
@@ -150,6 +151,7 @@ def test_each_round_is_amplified_at_its_smallest_batch_and_all_of_them_compose()
     assert fewer.epsilon == compose([ShuffledRound.of(device, 11, times=20)], delta=1e-6).epsilon
 
 
+@pytest.mark.exhaust
 def test_no_device_is_promised_more_than_its_own_rounds_compose_to() -> None:
     draw = np.random.default_rng(3)
     labels = np.repeat([0, 1, 2], [4, 9, 30])

@@ -66,6 +66,7 @@ def test_a_prediction_that_is_off_by_a_fifth_is_caught(factor: float) -> None:
         expect_caught(expect_mean, (errors(randomizer, shares, n) / broken) ** 2, 1.0)
 
 
+@pytest.mark.exhaust
 def test_the_95_percent_error_covers_and_five_sixths_or_six_fifths_of_it_do_not() -> None:
     # Shares move in steps, here of up to a third of a standard error; a hundredth is granted for that.
     hits, tight, loose = [], [], []

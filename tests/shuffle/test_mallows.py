@@ -171,6 +171,7 @@ def test_every_component_has_its_own_theta_and_nothing_leaves_it() -> None:
     np.testing.assert_allclose(shuffler.mixing(component), np.eye(3), atol=1e-12)
 
 
+@pytest.mark.exhaust
 @given(
     lists=st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=5), min_size=1, max_size=6),
     present=st.lists(st.booleans(), min_size=10, max_size=10),

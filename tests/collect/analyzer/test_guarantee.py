@@ -91,6 +91,7 @@ def test_without_authentication_distinct_people_are_not_assured_and_the_local_pr
     assert "Anybody may send" in words(world) and "Latest batch (round 1)" not in words(world)
 
 
+@pytest.mark.exhaust
 def test_rounds_compose_as_the_library_composes_them() -> None:
     asked, sizes = campaign(), (120, 100, 110)
     found = campaign_guarantees(asked, [full(n, t=t) for t, n in enumerate(sizes)])

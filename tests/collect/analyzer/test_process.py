@@ -72,6 +72,7 @@ def running(folder: Path) -> Iterator[Running]:
         one.process.communicate()
 
 
+@pytest.mark.exhaust
 def test_an_analyzer_counts_answers_keeps_nobodys_trace_and_stops(folder: Path, running: Running) -> None:
     body = batch(ASKED, [*SEALED, SEALED[0][:-1] + b"x"])
     with httpx.Client(base_url=running.url, headers=CANARY, timeout=PATIENCE) as client:

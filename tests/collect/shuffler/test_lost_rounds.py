@@ -151,6 +151,7 @@ def test_nobody_drops_a_round_that_can_be_released_or_was(tmp_path, state, minim
     assert world.store.rounds("commute")[0].count == 2
 
 
+@pytest.mark.exhaust
 def test_a_close_is_no_word_to_drop_and_the_other_way_round(tmp_path):
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
     challenge = world.shuffler.close_challenge("commute", 1, world.clock.now())

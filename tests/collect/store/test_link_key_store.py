@@ -47,6 +47,7 @@ def create(folder: Path) -> bytes:
     return FileLinkKeyStore(folder).create("buses", 1).tag(b"device")
 
 
+@pytest.mark.exhaust
 def test_processes_that_create_at_once_agree_on_one_key(tmp_path: Path) -> None:
     with ProcessPoolExecutor(4, get_context("spawn")) as pool:
         assert len(set(pool.map(create, [tmp_path] * 8))) == 1

@@ -91,6 +91,7 @@ def test_outcomes_are_those_of_a_plain_dictionary(url: str, groups: list[list[tu
     store.close()
 
 
+@pytest.mark.exhaust
 def test_more_reports_than_one_question_holds_are_stored_at_once(store: ShufflerStore) -> None:
     reports = fill(store, range(2500))
     assert store.accept(reports) == ["duplicate"] * 2500

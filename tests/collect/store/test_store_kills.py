@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 from tests.collect.store.samples import BUSES, digest, fill, outgoing, release, report
+from tests.tiers import tiered
 
 from dovetail.collect.store.analyzer_store import DatabaseAnalyzerStore, open_analyzer_store
 from dovetail.collect.store.engine import Database
@@ -95,7 +96,7 @@ def killed(database: Database, statement: int, act: Callable[[], object]) -> boo
     return os.WIFSIGNALED(status)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", tiered(OPERATIONS, first=lambda name: name in ("accept", "finish_batch")))
 def test_a_killed_shuffler_has_done_all_of_an_operation_or_nothing(lasting: str, name: str) -> None:
     prepare, act = OPERATIONS[name]
     store = open_shuffler_store(lasting)
@@ -135,6 +136,7 @@ def test_a_killed_analyzer_has_counted_all_of_a_batch_or_nothing(lasting: str) -
     store.close()
 
 
+@pytest.mark.exhaust
 def test_a_killed_analyzer_has_kept_a_part_whole_or_not_and_counted_with_all_parts_gone(lasting: str) -> None:
     batch = BatchRecord("b1", BUSES, "00", (1,), 3, 3, 0.0, {})
     steps: tuple[Callable[[DatabaseAnalyzerStore], object], ...] = (
