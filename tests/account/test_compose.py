@@ -241,6 +241,7 @@ def test_rounds_with_too_much_delta0_keep_the_local_promise_or_nothing() -> None
     assert all("n * delta0 too large" in found.reason for found in (local, nothing))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("epsilon0", "n", "T"),
     tiered(

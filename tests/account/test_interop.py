@@ -31,6 +31,7 @@ def test_both_libraries_compose_rounds_to_the_same_epsilon(epsilon0: float, n: i
     assert theirs.get_delta_for_epsilon(ours.lower) >= 1e-6 * (1 - 1e-9)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("epsilon0", "n", "T"), CASES)
 def test_the_exported_delta_is_not_below_the_certified_lower_end(epsilon0: float, n: int, T: int) -> None:
     part = ShuffledRound(epsilon0, n)

@@ -146,6 +146,7 @@ def test_beyond_the_sum_of_local_epsilons_rounds_fail_as_often_as_their_reports_
     assert compose(rounds, delta=together * (1 - 1e-9)).epsilon is None, "nothing is promised below what may fail"
 
 
+@pytest.mark.exhaust
 def test_simple_composition_gives_every_round_its_share_of_delta() -> None:
     rounds = [ShuffledRound(1.0, 1000, times=4), ShuffledRound(0.5, 2000)]
     found = compose(rounds, delta=1e-6)

@@ -56,6 +56,7 @@ def test_it_guesses_like_the_gaussian_process_classifier(rng: Entropy) -> None:
     assert (ours == laplace).mean() > 0.9 and (ours == values).mean() >= (laplace == values).mean() - 0.03
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("structure", [0.0, 0.6, 1.0])
 def test_all_people_as_neighbours_are_everybody(structure: float) -> None:
     smoothness, some = Smoothness(0.15, structure), np.arange(0, N, 20)

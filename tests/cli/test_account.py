@@ -68,6 +68,7 @@ def test_a_delta_that_promises_too_little_is_questioned(capsys: pytest.CaptureFi
     assert "delta = 0.5 is not below 1/n = 0.0001" in note
 
 
+@pytest.mark.exhaust
 def test_rounds_add_less_than_their_sum_and_more_than_one(capsys: pytest.CaptureFixture[str]) -> None:
     once, often = (account(capsys, "--epsilon0", "1", "--rounds", rounds) for rounds in ("1", "50"))
     fewer = account(capsys, "--epsilon0", "1", "--rounds", "50", "--honest", "5000")

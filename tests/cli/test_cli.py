@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 import typer.main
 from tests.pipeline.surveys import survey
+from tests.tiers import one_in
 from tests.waiting import PATIENCE
 
 import dovetail as dt
@@ -391,7 +392,9 @@ sys.exit(invoke(["run", "rehearsal.toml", "--out", "out"]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
-@pytest.mark.parametrize("work", ["pipeline.evaluate.attacks.run_attack", "pipeline.files.write_report.render_html"])
+@pytest.mark.parametrize(
+    "work", one_in(2, ["pipeline.evaluate.attacks.run_attack", "pipeline.files.write_report.render_html"])
+)
 def test_ctrl_c_leaves_nothing_and_says_so(work: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WORKING, f"dovetail.{work}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from tests.tiers import one_in
 from tests.waiting import PATIENCE
 
 from dovetail.cli.collect import app as collect
@@ -97,15 +98,18 @@ def test_a_new_campaign_is_explained_signed_and_loaded(place: Path, capsys: pyte
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ["--k", "1e3", "--randomizer", "hadamard"],
-        ["--k", "8", "--randomizer", "unary", "--groups", "north,south"],
-        ["--lower", "0", "--upper", "50", "--epsilon", "2"],
-        ["--lower", "10", "--upper", "50", "--randomizer", "budget_laplace", "--beta", "0.2", "--rho", "0.9"],
-        ["--k", "4", "--manual", "--open", "--small", "merge", "--late", "next"],
-        ["--k", "4", "--start", "2030-01-01T00:00:00", "--grace", "60", "--minimum", "1e4", "--close-at", "2e4"],
-        ["--k", "4", "--honest", "500", "--dishonest", "10", "--delta", "1e-9", "--device-budget", "2"],
-    ],
+    one_in(
+        3,
+        [
+            ["--k", "1e3", "--randomizer", "hadamard"],
+            ["--k", "8", "--randomizer", "unary", "--groups", "north,south"],
+            ["--lower", "0", "--upper", "50", "--epsilon", "2"],
+            ["--lower", "10", "--upper", "50", "--randomizer", "budget_laplace", "--beta", "0.2", "--rho", "0.9"],
+            ["--k", "4", "--manual", "--open", "--small", "merge", "--late", "next"],
+            ["--k", "4", "--start", "2030-01-01T00:00:00", "--grace", "60", "--minimum", "1e4", "--close-at", "2e4"],
+            ["--k", "4", "--honest", "500", "--dishonest", "10", "--delta", "1e-9", "--device-budget", "2"],
+        ],
+    ),
 )
 def test_every_kind_of_campaign_can_be_written_and_explained(
     options: list[str], capsys: pytest.CaptureFixture[str]

@@ -101,6 +101,7 @@ def caught(match: str, *, small: str | None = None) -> None:
         run(in_memory, examples=60, small=small)
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_forgets_the_check_for_duplicates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseShufflerStore.accept
 
@@ -164,6 +165,7 @@ def signed_again(served: Simulation, header: bytes, **changes: Any) -> bytes:
     return replace(Header.peek(header), **changes).sign(served.world.shuffler.signing)
 
 
+@pytest.mark.exhaust
 def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseShufflerStore.move
 
@@ -189,6 +191,7 @@ def test_a_shuffler_that_believes_every_clock_is_caught(monkeypatch: pytest.Monk
         run(in_memory, examples=60)
 
 
+@pytest.mark.exhaust
 def test_an_analyzer_that_counts_a_batch_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = DatabaseAnalyzerStore.count
 

@@ -122,6 +122,7 @@ def test_a_standard_error_counts_what_few_reports_may_hide() -> None:
         assert exact < float(found.standard_error) < exact * (1 + 6.0 / np.sqrt(n))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.75])
 @pytest.mark.parametrize("n", [60_000, 100_000])
 def test_the_interval_of_a_quantile_ends_where_the_exact_error_says(share: float, n: int) -> None:

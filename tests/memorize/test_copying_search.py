@@ -79,6 +79,7 @@ def test_missed_neighbours_raise_every_p_value_for_copying_and_none_is_lowered()
     assert rough.duplicates == exact.duplicates and rough.paired == exact.paired
 
 
+@pytest.mark.exhaust
 def test_the_document_states_method_recall_and_direction() -> None:
     fresh, made = clustered(4, 400), clustered(5, 400)
     prepared = CopyingTest.prepare(TRAIN, fresh, search="approximate")

@@ -110,7 +110,7 @@ CASES: list[tuple[Randomizer | Channel, Rows, int]] = [
 
 @pytest.mark.parametrize(
     ("mechanism", "rows", "most"),
-    one_in(3, CASES),
+    one_in(8, CASES),
     ids=lambda case: repr(case)[:50],
 )
 def test_no_collection_exceeds_the_law_of_its_mechanism(

@@ -44,6 +44,7 @@ def test_without_noise_the_series_is_the_truth_and_windows_are_its_means() -> No
     assert document["estimates"]["overall"]["value"] == pytest.approx([np.mean(means)])
 
 
+@pytest.mark.exhaust
 def test_rounds_have_their_standard_errors_and_windows_add_them_as_squares() -> None:
     document = go(rehearsal(data={"grid": 1.0}), loads(rounds=1200)).document()
     series, windows = document["rounds"]["series"], document["windows"]["rows"]

@@ -67,6 +67,7 @@ def law_of(points: Plane, rate: float, reach: int) -> np.ndarray:
     return law
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("points", [[[0, 0], [1, 0]], [[0, 0], [1, 2]], [[0, 0], [0, 1]]])
 def test_the_exact_ratio_of_two_people_is_below_alpha(points: list[list[int]]) -> None:
     given_points, rate = np.array(points), 1.3

@@ -254,6 +254,7 @@ def test_a_vault_that_changes_under_a_running_shuffler_takes_no_report(tmp_path)
     assert world.states() == {1: "open"} and world.store.rounds("commute")[0].count == 1
 
 
+@pytest.mark.exhaust
 def test_a_vault_that_is_not_mounted_loses_no_round(tmp_path):
     world = World(campaign(minimum=2), folder=tmp_path)
     world.send(0, 1)

@@ -124,7 +124,7 @@ def test_a_batch_holds_two_entries_of_each_device_at_places_of_their_own() -> No
     [batch] = story.answers.batches()
     assert (batch.count, batch.n, batch.smallest, batch.rejected) == (DEVICES, DEVICES, DEVICES, {})
     symbols = opened(story)
-    assert DEVICES <= (symbols < K).sum() < 2 * DEVICES and (symbols == K).any()
+    assert DEVICES <= (symbols < K).sum() <= 2 * DEVICES and symbols.max() <= K
 
 
 def test_a_batch_in_parts_is_cut_between_entries_and_counted_as_one_piece_is() -> None:
@@ -133,7 +133,7 @@ def test_a_batch_in_parts_is_cut_between_entries_and_counted_as_one_piece_is() -
         story.play()
     assert (whole.batch[0].parts, cut.batch[0].parts) == (None, -(-2 * DEVICES // 10))
     assert len({*cut.simulation.audit._entries(cut.batch[1])}) == 2 * DEVICES
-    assert DEVICES <= (opened(cut) < K).sum() < 2 * DEVICES
+    assert DEVICES <= (opened(cut) < K).sum() <= 2 * DEVICES
     assert [(one.count, one.n, one.rejected) for one in cut.answers.batches()] == [(DEVICES, DEVICES, {})]
 
 

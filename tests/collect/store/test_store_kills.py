@@ -159,6 +159,7 @@ def test_a_killed_analyzer_has_kept_a_part_whole_or_not_and_counted_with_all_par
     store.close()
 
 
+@pytest.mark.exhaust
 def test_a_transaction_left_open_would_be_noticed(lasting: str) -> None:
     """The test's own eyes: what two transactions do instead of one is seen half done."""
     store = open_shuffler_store(lasting)

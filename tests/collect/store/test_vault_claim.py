@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.collect.servers import Postgres
 
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
@@ -78,6 +79,7 @@ def test_a_claim_ends_with_its_process_however_that_ends(lasting: str) -> None:
     raise AssertionError("the claim has outlived its process")
 
 
+@pytest.mark.exhaust
 def test_a_claim_outlives_a_restart_of_the_server_or_is_lost_to_another(postgres: Postgres) -> None:
     url = postgres.database("claims")
     with opened(url) as first:

@@ -59,6 +59,7 @@ def three(world: ThrowawayCampaign, *, shared: bool) -> list[Owner]:
     return [Owner(world, keys, Seeded(7) if shared else system_entropy()) for keys in world.devices[:3]]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("shared", "caught"), [(False, False), (True, True)])
 def test_one_seed_for_all_devices_is_caught_by_who_owns_two_of_them(
     world: ThrowawayCampaign, shared: bool, caught: bool

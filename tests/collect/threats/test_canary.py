@@ -10,6 +10,7 @@ from tests.collect.threats.conftest import Collection
 from tests.collect.threats.stage import ASKING, CANARIES, HEADERS, entries, found
 
 
+@pytest.mark.exhaust
 def test_the_analyzer_keeps_and_tells_no_canary(collection: Collection) -> None:
     seized = collection.analyzer
     assert len(seized.files) >= 2 and len(seized.told) >= 13

@@ -7,12 +7,14 @@ from tests.collect.threats.conftest import BROKERED, SINGLE, Collection
 from tests.collect.threats.stage import entries
 
 
+@pytest.mark.exhaust
 def test_plain_curl_submits_a_captured_message(collection: Collection) -> None:
     if collection.by_curl is None:
         pytest.skip("curl is not installed")
     assert collection.by_curl == "202"
 
 
+@pytest.mark.exhaust
 def test_another_mqtt_client_submits_captured_messages(collection: Collection, mosquitto: object) -> None:
     if not collection.by_mqtt:
         pytest.skip("mosquitto_pub is not installed")
