@@ -74,6 +74,16 @@ def test_vectors_are_never_further_apart_than_is_charged() -> None:
     assert 2.0 / noise.step + 2.0 * math.sqrt(20) == pytest.approx(charged)
 
 
+@pytest.mark.parametrize("radius", [1e-200, 0.1, 1e200])
+@pytest.mark.parametrize("d", [1, 2])
+def test_no_radius_spreads_reports_of_opposite_vectors_further(d: int, radius: float) -> None:
+    noise, person = Gaussian(d, radius, 700.0), np.zeros((50, d))
+    person[:, 0] = radius
+    charged = 8.0 if d == 1 else math.sqrt(2.0 * noise.rho * float(noise.variance))
+    far, near = (noise.randomize(sign * person, simulation(3))[:, 0].mean() for sign in (1.0, -1.0))
+    assert abs(far - near) <= charged + 6.0 * math.sqrt(2.0 * float(noise.variance) / 50)  # false alarm 2e-9
+
+
 def test_long_vectors_are_shortened_as_a_whole() -> None:
     noise = Gaussian(4, 1.0, 4.0)
     found = noise.estimate(noise.randomize(np.full((2000, 4), 9.0), rng_of("shortened as a whole")))
@@ -105,6 +115,9 @@ def test_parameters_out_of_range_are_refused() -> None:
         ({"delta0": 1.0}, "`delta0` must be"),
         ({"d": 5000}, "`d` must be"),
         ({"d": 4096, "epsilon": 0.01}, "`epsilon` must be larger"),
+        ({"d": 1, "epsilon": 1e-3, "delta0": 1e-9}, "`epsilon` must be larger at delta0"),
+        ({"d": 1, "radius": 2.5e-323}, "`radius` must be"),  # delta(4) was 3.6e-5 where 1e-6 was promised
+        ({"radius": 1.7e308}, "`radius` must be"),
     ):
         with pytest.raises(ParameterError, match=words):
             Gaussian(**{"d": 3, "radius": 1.0, "epsilon": 1.0, **wrong})  # type: ignore[arg-type]

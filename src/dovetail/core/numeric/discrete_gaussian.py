@@ -39,11 +39,11 @@ def discrete_gaussian(variance: Fraction, count: int, rng: Entropy) -> Whole:
     >>> discrete_gaussian(Fraction(9), 8, simulation(1)).tolist()
     [1, -1, 3, 3, 2, 1, -4, -3]
     """
-    a, b = variance.numerator, variance.denominator
-    t = isqrt(a // b) + 1 if a > 0 else 0
-    whole = 2 * a * b * t * t
-    if not 0 < whole < 1 << 62:
+    if not can_draw(variance):
         raise ParameterError(f"`variance` must be above 0, with sigma at most 2^15, got {variance}.")
+    a, b = variance.numerator, variance.denominator
+    t = isqrt(a // b) + 1
+    whole = 2 * a * b * t * t
     found = np.zeros(count, dtype=np.int64)
     open_places = np.arange(count)
     while open_places.size:
@@ -53,6 +53,12 @@ def discrete_gaussian(variance: Fraction, count: int, rng: Entropy) -> Whole:
         found[open_places[kept]] = drawn[kept]
         open_places = open_places[~kept]
     return found
+
+
+def can_draw(variance: Fraction) -> bool:
+    """Whether noise of this variance is drawn by whole numbers of 62 bits."""
+    a, b = variance.numerator, variance.denominator
+    return a > 0 and 2 * a * b * (isqrt(a // b) + 1) ** 2 < 1 << 62
 
 
 def _exponents(sizes: Whole, scale: int, a: int, whole: int) -> tuple[Whole, Whole]:

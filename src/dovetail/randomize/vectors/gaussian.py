@@ -16,11 +16,12 @@ from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.numeric.discrete_gaussian import discrete_gaussian
+from dovetail.core.numeric.discrete_gaussian import can_draw, discrete_gaussian
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.vectors.shared.vector_randomizer import REACH, GaussianSteps, VectorRandomizer
 
 MOST_COORDINATES = 4096
+SMALLEST_RADIUS = 1e-200  # from here to its inverse no step is rounded by floating point more than it says
 SIGMA = 1 << 14  # grid steps, where there are several coordinates
 STEPS = 8  # of the grid of a single one, whose reports are clamped
 PARTS = 64  # in which the variance of a single one is a whole number
@@ -79,7 +80,8 @@ class Gaussian(VectorRandomizer):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", whole("d", self.d, least=1, most=MOST_COORDINATES))
-        positive("radius", self.radius)
+        if not SMALLEST_RADIUS <= positive("radius", self.radius) <= 1.0 / SMALLEST_RADIUS:
+            raise refuse("radius", f"{SMALLEST_RADIUS:g} to {1.0 / SMALLEST_RADIUS:g}", self.radius)
         privacy_budget("epsilon", self.epsilon)
         if share("delta0", self.delta0) == 0.0:
             raise refuse("delta0", "above 0, below 1", self.delta0)
@@ -87,6 +89,8 @@ class Gaussian(VectorRandomizer):
             raise refuse(
                 "epsilon", f"larger for {self.d:,} coordinates: rounding is as far as vectors are apart", self.epsilon
             )
+        if not can_draw(self.variance):
+            raise refuse("epsilon", f"larger at delta0 = {self.delta0:g}: noise has at most 2^15 steps", self.epsilon)
 
     @cached_property
     def rho(self) -> float:
@@ -106,9 +110,14 @@ class Gaussian(VectorRandomizer):
         return Fraction(max(1, math.ceil(STEPS**2 / (2.0 * self.rho) * PARTS * (1.0 + 1e-12))), PARTS)
 
     @property
+    def _span(self) -> float:
+        """Grid steps between two opposite vectors, which the noise is made for."""
+        return float(STEPS) if self.d == 1 else self._apart - 2.0 * math.sqrt(self.d)
+
+    @property
     def step(self) -> float:
         """h."""
-        return 2.0 * self.radius / (STEPS if self.d == 1 else self._apart - 2.0 * math.sqrt(self.d))
+        return 2.0 * self.radius / self._span
 
     @property
     def guarantee(self) -> LocalDP:
@@ -125,10 +134,11 @@ class Gaussian(VectorRandomizer):
         return math.ceil(REACH * math.sqrt(self.variance))
 
     def _randomize(self, rows: Reals, rng: Entropy) -> Steps:
-        scaled = self.shortened(rows) * (self.radius / self.step)
-        most = self.radius / self.step
+        most = 0.5 * self._span
+        scaled = self.shortened(rows) * most
         uniform = (rng.words(scaled.size) >> np.uint64(11)).reshape(scaled.shape) * 2.0**-53
-        steps = np.floor(np.clip(scaled, -most, most) + uniform).astype(np.int64)
+        up = np.floor(np.clip(scaled, -most, most) + uniform)
+        steps = np.minimum(up, math.ceil(most)).astype(np.int64)  # a sum of floats may reach the next whole number
         noisy = steps + discrete_gaussian(self.variance, steps.size, rng).reshape(steps.shape)
         if self.d > 1:
             return noisy
