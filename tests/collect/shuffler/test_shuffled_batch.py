@@ -43,7 +43,7 @@ class Shelf:
         self.body = b""
         return True
 
-    def add_part(self, batch, number, body):
+    def add_part(self, batch, number, body, mac=b""):
         self.body += body if self.keep else b""
         self.largest = max(len(body), getattr(self, "largest", 0))
 

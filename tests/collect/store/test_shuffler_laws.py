@@ -321,11 +321,13 @@ def test_tags_are_scanned_in_pages_of_one_round(store: ShufflerStore) -> None:
 def test_the_secret_of_a_batch_is_there_until_it_is_finished(store: ShufflerStore) -> None:
     fill(store, [1])
     store.begin_batch(replace(outgoing(1), secret=b"sealed"))
-    assert store.outgoing() == [replace(outgoing(1), secret=b"sealed")] and store.part_count("b1") == 0
-    store.add_part("b1", 0, b"first")
-    assert (store.part_count("b1"), store.part("b1", 0)) == (1, b"first")
+    assert store.outgoing() == [replace(outgoing(1), secret=b"sealed")] and store.part_macs("b1") == {}
+    store.add_part("b1", 0, b"first", b"code")
+    assert (store.part_macs("b1"), store.part("b1", 0)) == ({0: b"code"}, b"first")
+    store.add_part("b1", 7, b"seventh")
+    assert store.part_macs("b1") == {0: b"code", 7: b""}
     with pytest.raises(StorageError):
         store.part("b1", 1)
     store.finish_batch("b1", b"header")
     assert [batch.secret for batch in store.outgoing()] == [b""]
-    assert (store.part_count("b1"), store.part("b1", 0)) == (1, b"first")
+    assert (len(store.part_macs("b1")), store.part("b1", 0)) == (2, b"first")

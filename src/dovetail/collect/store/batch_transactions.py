@@ -28,10 +28,10 @@ def begin(connection: Connection, batch: OutgoingBatch) -> bool:
     return True
 
 
-def add_part(connection: Connection, batch: str, number: int, body: bytes) -> None:
+def add_part(connection: Connection, batch: str, number: int, body: bytes, mac: bytes) -> None:
     """Keep a part of a batch that is still ours to build."""
     _building(connection, batch)
-    connection.execute(insert(PART), [{"batch": batch, "number": number, "body": body}])
+    connection.execute(insert(PART), [{"batch": batch, "number": number, "body": body, "mac": mac or None}])
 
 
 def finish(connection: Connection, batch: str, header: bytes) -> None:
@@ -97,12 +97,13 @@ def finished_parts(connection: Connection, batch: str) -> int:
     """How many parts the body of a finished batch has."""
     if _lock_batch(connection, batch, "waiting") is None:
         raise StorageError(f"the batch {batch} does not wait for delivery.")
-    return part_count(connection, batch)
-
-
-def part_count(connection: Connection, batch: str) -> int:
-    """How many parts of the body there are."""
     return connection.scalar(select(func.count()).where(PART.c.batch == batch)) or 0
+
+
+def part_macs(connection: Connection, batch: str) -> dict[int, bytes]:
+    """What the builder left beside each part of the body, by its number."""
+    rows = connection.execute(select(PART.c.number, PART.c.mac).where(PART.c.batch == batch))
+    return {number: bytes(mac or b"") for number, mac in rows}
 
 
 def part(connection: Connection, batch: str, number: int) -> bytes:

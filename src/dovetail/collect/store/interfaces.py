@@ -144,8 +144,8 @@ class ShufflerStore(Protocol):
         """Note a batch under construction and mark its rounds "releasing"; False if one of them is not "open" or
         "held": another replica was first. A batch that was begun before and not finished is abandoned first."""
 
-    def add_part(self, batch: str, number: int, body: bytes) -> None:
-        """Part `number` (0, 1, ..) of the body of a batch under construction."""
+    def add_part(self, batch: str, number: int, body: bytes, mac: bytes = b"") -> None:
+        """Part `number` (0, 1, ..) of the body of a batch under construction, and the builder's code beside it."""
 
     def finish_batch(self, batch: str, header: bytes) -> None:
         """In one transaction: the batch waits for delivery, the reports of its rounds and the secret of its order are
@@ -162,8 +162,8 @@ class ShufflerStore(Protocol):
     def parts(self, batch: str) -> Iterator[bytes]:
         """The body of a batch, in its order, part by part, in bounded memory."""
 
-    def part_count(self, batch: str) -> int:
-        """How many parts of the body there are by now, of a batch in whatever state."""
+    def part_macs(self, batch: str) -> dict[int, bytes]:
+        """The code beside each part of the body that is there by now, of a batch in whatever state; by number."""
 
     def part(self, batch: str, number: int) -> bytes:
         """One part of the body; StorageError if it is not there (any more)."""

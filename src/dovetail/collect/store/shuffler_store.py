@@ -187,8 +187,8 @@ class DatabaseShufflerStore:
     def begin_batch(self, batch: OutgoingBatch) -> bool:
         return self._database.write(lambda connection: batch_transactions.begin(connection, batch))
 
-    def add_part(self, batch: str, number: int, body: bytes) -> None:
-        self._database.write(lambda connection: batch_transactions.add_part(connection, batch, number, body))
+    def add_part(self, batch: str, number: int, body: bytes, mac: bytes = b"") -> None:
+        self._database.write(lambda connection: batch_transactions.add_part(connection, batch, number, body, mac))
 
     def finish_batch(self, batch: str, header: bytes) -> None:
         self._database.write(lambda connection: batch_transactions.finish(connection, batch, header))
@@ -205,8 +205,8 @@ class DatabaseShufflerStore:
         for number in range(self._database.read(partial(batch_transactions.finished_parts, batch=batch))):
             yield self.part(batch, number)
 
-    def part_count(self, batch: str) -> int:
-        return self._database.read(partial(batch_transactions.part_count, batch=batch))
+    def part_macs(self, batch: str) -> dict[int, bytes]:
+        return self._database.read(partial(batch_transactions.part_macs, batch=batch))
 
     def part(self, batch: str, number: int) -> bytes:
         return self._database.read(partial(batch_transactions.part, batch=batch, number=number))

@@ -110,6 +110,7 @@ PART = Table(  # until delivery
     Column("batch", Text, ForeignKey("batch.id"), primary_key=True),
     _number("number", key=True),
     _bytes("body"),
+    Column("mac", LargeBinary, nullable=True),  # of a part that can be built on, under a key of the order's secret
     sqlite_with_rowid=False,
 )
 

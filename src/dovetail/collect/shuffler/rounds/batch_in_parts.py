@@ -7,8 +7,9 @@ The order of the whole batch is that of
 and part i holds what stands at its places. Tags are distinct, so that the blocks are distinct and exchangeable: every
 order of the whole batch is equally likely, up to the advantage against AES-256 as a permutation. Until the batch is
 finished its secret lies beside it, sealed under the round's key: whoever goes on draws the same order, and parts that
-stand are never built in another one. The transaction that finishes the batch deletes it, then the round's key is
-erased: nobody can compute the order any more, and what is sent again is bytes.
+stand are never built in another one. Whoever writes the database has no such secret, and parts are believed by it
+only (`PartMacs`). The transaction that finishes the batch deletes it, then the round's key is erased: nobody can
+compute the order any more, and what is sent again is bytes.
 
 Dummies and the orders of order privacy are drawn once and kept nowhere, and the two entries of a device among people
 who send dummies share a tag: such a batch is sent in parts, and built from its beginning after a crash.
@@ -32,6 +33,7 @@ from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
+from dovetail.collect.shuffler.rounds.part_macs import PartMacs
 from dovetail.collect.shuffler.rounds.shuffled_batch import Body, ClosedRound, Places, ReleasedOrder, sign_batch
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, ShufflerStore
 from dovetail.core.entropy import Entropy
@@ -140,24 +142,40 @@ def _build_on(
     if not closed.now().count == len(tags) == batch.count:  # another replica has merged more reports into it
         store.abandon_batch(batch.id)
         return None
-    begun = [Part.of(store.part(batch.id, number), entry) for number in range(store.part_count(batch.id))]
+    macs = PartMacs.of(batch.id, secret, tags.tags)
+    begun = macs.standing(store, entry)
+    # a database that was damaged, or that somebody else writes; nothing of the batch has left
+    if begun is None or len(tags) < version.campaign.batch.minimum:
+        _LOG.warning("half built batch is not what was built", campaign=batch.campaign, batch=batch.id)
+        store.abandon_batch(batch.id)
+        return None
     if begun:
         _LOG.info("half built batch goes on", campaign=batch.campaign, batch=batch.id, count=len(begun))
     released = ReleasedOrder(keyed_order(secret, tags.tags), None)
     none = BatchDummies(version.campaign, closed.round.number, None, np.zeros(0, dtype=np.int64))
     rest = shuffled_batch.entries(closed, tags, released, none, begin=sum(part.count for part in begun))
-    body = _write_parts(store, batch.id, rest, size=begun[0].count if begun else size, entry=entry, begun=begun)
+    if begun:
+        size = begun[0].count
+    body = _write_parts(store, batch.id, rest, size=size, entry=entry, begun=begun, macs=macs)
     return sign_batch(batch, version, rounds, body, {"superseded": closed.round.superseded}, len(tags))
 
 
 def _write_parts(
-    store: ShufflerStore, batch: str, found: Iterator[bytes], *, size: int, entry: int, begun: list[Part]
+    store: ShufflerStore,
+    batch: str,
+    found: Iterator[bytes],
+    *,
+    size: int,
+    entry: int,
+    begun: list[Part],
+    macs: PartMacs | None = None,
 ) -> Body:
-    """Keep a body in parts of so many entries, after those that were begun."""
-    parts = list(begun)
+    """Keep a body in parts of so many entries, after those that were begun; without `macs` nobody builds on them."""
+    parts, begin = list(begun), sum(part.count for part in begun)
     while part := b"".join(islice(found, size)):
-        store.add_part(batch, len(parts), part)
+        store.add_part(batch, len(parts), part, b"" if macs is None else macs.code(len(parts), begin, part))
         parts.append(Part.of(part, entry))
+        begin += parts[-1].count
     listed = list_parts(parts)
     return Body(sha256(listed).hexdigest(), len(parts), listed)
 
