@@ -178,6 +178,11 @@ def head_bytes(prefix: bytes, version: int = VERSION) -> int:
     return PREFIX + length + SIGNATURE
 
 
+def listed_parts(manifest: bytes) -> int:
+    """How many parts a manifest lists."""
+    return (len(manifest) - head_bytes(manifest[:PREFIX], IN_PARTS)) // LISTED
+
+
 def entry_bytes(campaign: Campaign) -> int:
     """Length of one entry of the body."""
     return inner_bytes(campaign) + (4 if campaign.order_private else 0)

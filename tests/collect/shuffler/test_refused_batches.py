@@ -10,6 +10,7 @@ from dovetail.collect.audit_log import AuditLog
 from dovetail.collect.files import save_keys
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.close_request import drop_statement
+from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.core.errors import StorageError
 
 WAIT = 300.0  # seconds: no back-off is longer
@@ -70,6 +71,27 @@ def test_a_batch_that_cannot_be_read_holds_up_no_other_one(tmp_path):
     with pytest.raises(StorageError, match="a page"):
         world.advance(WAIT)
     assert list(world.analyzer.batches) == [second.id]
+
+
+@pytest.mark.parametrize("missing", [[1 << 63], [3], [0, 0], [0, 1, 2, 2], [10**30]])
+def test_an_analyzer_that_lacks_parts_that_are_not_there_holds_up_no_other_batch(missing, monkeypatch):
+    world = World(campaign(minimum=2), settings=ShufflerSettings(part_reports=1))
+    world.analyzer.parts_left = 0
+    for number in (1, 2):
+        world.send(0, 1, 2, round=number)
+        world.to_round(number + 1)
+    world.analyzer.parts_left = 1 << 30
+    first, second = world.store.outgoing()  # in the order in which they are sent
+    real = world.analyzer.offer
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            world.analyzer, "offer", lambda batch, wire: missing if batch == first.id else real(batch, wire)
+        )
+        world.advance(WAIT)
+    assert list(world.analyzer.batches) == [second.id]
+    assert first.id not in [batch for batch, _ in world.analyzer.put]
+    world.advance(WAIT)
+    assert set(world.analyzer.batches) == {first.id, second.id}
 
 
 def test_the_owner_gives_a_refused_batch_up_once_and_for_ever(tmp_path):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from dovetail.collect.batch import IN_PARTS, version_of
+from dovetail.collect.batch import IN_PARTS, listed_parts, version_of
 from dovetail.collect.http.problems import STATUS, read_problem
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.rounds import batch_rule
@@ -104,7 +104,7 @@ class HttpAnalyzerTransport:
             )
             if answer.status_code == 200:
                 return answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             kind = "untrusted" if "CERTIFICATE_VERIFY_FAILED" in str(error) else "unreachable"
             raise NotDelivered(kind=kind) from None
         problem = read_problem(answer.content)
@@ -189,6 +189,8 @@ class DeliveryQueue:
     def _send_parts(self, batch: OutgoingBatch) -> None:
         """The parts that the analyzer lacks, and word that it has counted them."""
         missing = self._transport.offer(batch.id, batch.header)
+        if len(set(missing).intersection(range(listed_parts(batch.header)))) != len(missing):
+            raise NotDelivered(200, "unknown")
         for number in missing:
             self._transport.send_part(batch.id, number, self._store.part(batch.id, number))
             self._tries.pop(batch.id, None)  # it goes on: if this try fails, the next one comes soon
