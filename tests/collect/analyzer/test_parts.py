@@ -243,6 +243,16 @@ def test_a_stored_body_reads_like_a_file(one: World, size: int) -> None:
         assert body.read(size) == b""
 
 
+@pytest.mark.parametrize(
+    "id", ["%00", "a%00b", "%ff", "%ed%a0%80", "a", ID.upper(), ID + "ab", ID + "%20", "x" * 5000]
+)
+def test_what_is_no_id_of_a_batch_never_reaches_the_store(one: World, id: str) -> None:
+    client = Client(analyzer_app(one.analyzer, tokens=TOKENS))
+    one.store.close()
+    for path, content in ((id, GOOD), (f"{id}/parts/0", BODIES[0])):
+        assert problem(client.put(f"/v1/batches/{path}", content=content)) == ("not_found", 404)
+
+
 def test_the_parts_of_a_batch_go_over_http(one: World) -> None:
     client = Client(analyzer_app(one.analyzer, tokens=TOKENS))
 

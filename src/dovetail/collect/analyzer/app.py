@@ -64,8 +64,8 @@ def analyzer_app(analyzer: Analyzer, *, tokens: TokenSource, public_page: bool =
 
     routes = [
         Route("/v1/batches", _batches(analyzer), methods=["POST"]),
-        Route("/v1/batches/{batch}", _offer(analyzer), methods=["PUT"]),
-        Route("/v1/batches/{batch}/parts/{part:number}", _part(analyzer), methods=["PUT"]),
+        Route("/v1/batches/{batch:batch}", _offer(analyzer), methods=["PUT"]),
+        Route("/v1/batches/{batch:batch}/parts/{part:number}", _part(analyzer), methods=["PUT"]),
         Route("/v1/campaigns", guard(_list(analyzer))),
         *(Route(f"{campaign}/{name}", guard(_ask(analyzer, find))) for name, find in asked.items()),
         *(

@@ -36,7 +36,20 @@ class _Number(Convertor[int]):
         return str(value)
 
 
+class _Batch(Convertor[str]):
+    """`{name:batch}` in a route: the id of a batch, as shufflers draw them."""
+
+    regex = "[0-9a-f]{32}"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
 register_url_convertor("number", _Number())
+register_url_convertor("batch", _Batch())
 
 
 @dataclass(frozen=True)
