@@ -228,6 +228,40 @@ def test_while_a_batch_is_counted_others_who_ask_are_told_to_come_back(
     assert (offer(one), told) == ([], ["unavailable"])
 
 
+def test_an_offer_that_comes_late_waits_for_nothing_of_a_batch_that_was_counted_meanwhile(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(one)
+    for number in range(3):
+        one.analyzer.parts.keep(ID, number, BODIES[number])
+    real = one.analyzer.parts.missing
+
+    def late(asked: Manifest, now: float) -> list[int]:
+        with monkeypatch.context() as patched:
+            patched.setattr(one.analyzer.parts, "missing", real)
+            assert offer(one) == []  # by another request
+        return real(asked, now)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(one.analyzer.parts, "missing", late)
+        assert offer(one) == []
+    assert one.store.manifest(ID) is None and len(one.store.batches("commute")) == 1
+    with pytest.raises(Refusal, match="no such part"):
+        one.analyzer.parts.keep(ID, 0, BODIES[0])
+
+
+def test_parts_of_a_batch_whose_round_was_counted_in_another_one_are_deleted_when_it_is_offered(one: World) -> None:
+    other = manifest(cut(SEALED, 2), batch="cd" * 16)
+    for wire, id, bodies in ((GOOD, ID, BODIES), (other, "cd" * 16, cut(SEALED, 2))):
+        offer(one, wire)
+        for number, body in enumerate(bodies):
+            one.analyzer.parts.keep(id, number, body)
+    assert offer(one) == [] and len(one.store.arrived("cd" * 16)) == 4
+    with pytest.raises(Rejected, match="counted already"):
+        offer(one, other)
+    assert one.store.arrived("cd" * 16) == [] and one.store.manifest("cd" * 16) is None
+
+
 @pytest.mark.parametrize("size", [1, ENTRY - 1, ENTRY, 2 * ENTRY + 1, 100 * ENTRY])
 def test_a_stored_body_reads_like_a_file(one: World, size: int) -> None:
     offer(one)

@@ -108,6 +108,7 @@ def test_parts_are_kept_by_their_place_until_the_batch_is_counted(analyzer: Anal
     assert analyzer.count(COUNTED)
     assert (analyzer.manifest("b1"), analyzer.arrived("b1"), analyzer.arrived("b2")) == (None, [], [1])
     assert not analyzer.keep_part("b1", 2, b"late")
+    assert not analyzer.expect("b1", b"manifest", 600.0) and analyzer.manifest("b1") is None
 
 
 def test_parts_that_nobody_waits_for_any_more_are_forgotten(analyzer: AnalyzerStore) -> None:

@@ -81,9 +81,14 @@ class Analyzer:
         """The parts of a batch that are still to come; of none it has been counted, now or before."""
         batch = manifest.header.batch
         if self.store.has_counted(batch):
+            self.parts.forget(batch)
             return []
         arrived = self.parts.whole(manifest)
-        self._refuse_again(arrived)
+        try:
+            self._refuse_again(arrived)
+        except Rejected:
+            self.parts.forget(batch)
+            raise
         missing = self.parts.missing(manifest, self.clock.now())
         if not missing:
             with self._counting_alone(batch):

@@ -64,6 +64,8 @@ class ArrivingParts:
         """Numbers of the parts that are still to come, which are waited for from now on."""
         batch = manifest.header.batch
         if not self._store.expect(batch, manifest.wire, now):
+            if self._store.has_counted(batch):  # by another request, since the caller has looked
+                return []
             raise Rejected("content", "this batch has come with another manifest before.")
         self._latest = (batch, manifest)
         here = set(self._store.arrived(batch))
@@ -86,6 +88,11 @@ class ArrivingParts:
         if not self._store.keep_part(batch, number, body):
             self._latest = None
             raise _not_awaited()
+
+    def forget(self, batch: str) -> None:
+        """What is here of a batch that will never be counted from it."""
+        if self._store.manifest(batch) is not None:
+            self._store.forget_parts(batch)
 
     def whole(self, manifest: Manifest) -> VerifiedBatch:
         """The batch, when no part of it is missing."""

@@ -91,8 +91,14 @@ class DatabaseAnalyzerStore:
     def expect(self, batch: str, manifest: bytes, now: float) -> bool:
         row = {"batch": batch, "manifest": manifest, "since": int(now // 60) * 60}
         first = self._database.insert(INCOMING).values(row).on_conflict_do_nothing()
-        self._database.write(lambda connection: connection.execute(first))
-        return self.manifest(batch) == manifest
+
+        def work(connection: Connection) -> bool:
+            connection.execute(first)
+            if connection.scalar(select(COUNTED.c.id).where(COUNTED.c.id == batch)) is not None:
+                _delete_parts(connection, [batch])
+            return connection.scalar(select(INCOMING.c.manifest).where(INCOMING.c.batch == batch)) == manifest
+
+        return self._database.write(work)
 
     def manifest(self, batch: str) -> bytes | None:
         statement = select(INCOMING.c.manifest).where(INCOMING.c.batch == batch)

@@ -236,7 +236,8 @@ class AnalyzerStore(Protocol):
         """
 
     def expect(self, batch: str, manifest: bytes, now: float) -> bool:
-        """Wait for the parts of this manifest; False, and nothing done, if the batch has come with another one."""
+        """Wait for the parts of this manifest; False, and nothing done, if the batch has come with another one, or is
+        counted already."""
 
     def manifest(self, batch: str) -> bytes | None:
         """The manifest of a batch whose parts are waited for."""
