@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from tests.collect.shuffler.test_shuffled_batch import Shelf, closed, found_in, law, public, version
-from tests.collect.shuffler.world import BEGIN, World, campaign
+from tests.collect.shuffler.world import BEGIN, OWNER, World, campaign
 from tests.statistics import expect_broken, expect_law, rng_of
 from tests.tiers import tiered
 
@@ -23,6 +23,8 @@ from dovetail.collect.batch import (
     version_of,
 )
 from dovetail.collect.campaign.fit_shuffler import fit
+from dovetail.collect.http.problems import Refusal
+from dovetail.collect.shuffler.close_request import drop_statement
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.shuffler.rounds import batch_in_parts
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
@@ -244,6 +246,21 @@ def test_a_half_built_batch_whose_secret_does_not_open_is_built_anew(monkeypatch
         world.advance(1.0)
     entries = world.analyzer.only().entries
     assert len(set(entries)) == 6 and b"".join(entries[:4]) != b"".join(kept)
+
+
+def test_whoever_drops_another_round_leaves_a_half_built_batch_alone(monkeypatch):
+    other = campaign(id="ferry", minimum=5)
+    world = World(campaign(minimum=5), others=[other], settings=ShufflerSettings(part_reports=2))
+    world.send(*range(6))
+    half_built(world, monkeypatch)
+    kept = [part_of(world, n) for n in range(2)]
+    for asked, number in ((other, 1), (world.campaign, 2)):
+        statement = OWNER.signing.sign(drop_statement(asked.digest, number))
+        with pytest.raises(Refusal, match="only one that is lost"):
+            world.shuffler.drop_round(asked.id, number, statement, world.clock.now())
+    assert [part_of(world, n) for n in range(2)] == kept and kept[1] is not None
+    world.advance(1.0)
+    assert b"".join(world.analyzer.only().entries[:4]) == b"".join(kept)
 
 
 def test_a_batch_that_misses_a_report_is_taken_back_and_built_anew(monkeypatch):

@@ -191,9 +191,10 @@ class ShufflerRole:
         version = self._served(campaign)
         check_drop(version.campaign, number, signature)
         with self._lock, turning_alone(self.rounds.store):
-            abandon_half_built(self.rounds.store, begun=True)
-            if number not in self.rounds.refresh(campaign):
+            if number not in (rounds := self.rounds.refresh(campaign)):
                 raise Refusal("round", "this round has not been opened.")
+            abandon_half_built(self.rounds.store, rounds[number].batch)
+            self.rounds.refresh(campaign)
             if self._find_transition(version, number, "owner drops", now) is not None:
                 if self._audit is not None:  # before it has effect
                     named = version.campaign

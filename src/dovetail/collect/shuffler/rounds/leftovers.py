@@ -28,13 +28,13 @@ def turning_alone(store: ShufflerStore) -> Iterator[None]:
         yield
 
 
-def abandon_half_built(store: ShufflerStore, only: str | None = None, *, begun: bool = False) -> None:
+def abandon_half_built(store: ShufflerStore, only: str | None = None) -> None:
     """What is half built while nobody else turns rounds was stopped: by an error, or with its process.
 
-    What can be built on stays, unless it is the `only` batch that is asked for, or `begun`.
+    What can be built on stays, unless it is the `only` batch that is asked for.
     """
     for batch in store.outgoing():
-        if batch.state == "building" and (begun or batch.id == only or not batch.secret):
+        if batch.state == "building" and (batch.id == only or not batch.secret):
             store.abandon_batch(batch.id)
             _LOG.warning("half built batch abandoned", campaign=batch.campaign, batch=batch.id)
 
