@@ -137,6 +137,13 @@ def test_a_batch_in_parts_is_cut_between_entries_and_counted_as_one_piece_is() -
     assert [(one.count, one.n, one.rejected) for one in cut.answers.batches()] == [(DEVICES, DEVICES, {})]
 
 
+@pytest.mark.parametrize(("size", "parts"), [(DEVICES, 2), (2 * DEVICES - 1, 2), (2 * DEVICES, None)])
+def test_a_batch_is_cut_by_its_entries_and_not_by_its_devices(size: int, parts: int | None) -> None:
+    story = Story(part_reports=size)
+    story.play()
+    assert story.batch[0].parts == parts
+
+
 def test_the_shuffler_takes_one_message_of_a_device_and_no_third_entry() -> None:
     story = Story()
     audit, shuffler = story.simulation.audit, story.simulation.shuffler

@@ -64,7 +64,10 @@ class RetentionSection(Section):
 
 
 class ReleaseSection(Section):
-    """Batches of more than `part_reports` reports are built and sent in parts; without it, all in one piece."""
+    """Batches of more than `part_reports` reports are built and sent in parts; without it, all in one piece.
+
+    Where a device sends two entries, each counts.
+    """
 
     part_reports: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 

@@ -104,7 +104,7 @@ def build_batch(
     part_reports: int | None,
     rng: Entropy,
 ) -> OutgoingBatch | None:
-    """As `shuffled_batch.build_batch`; in parts where the round has more than `part_reports` reports.
+    """As `shuffled_batch.build_batch`; in parts where the round has more than `part_reports` entries.
 
     A batch of this round that somebody has begun is built on, whatever `part_reports` says now.
     """
@@ -112,7 +112,7 @@ def build_batch(
     campaign, count = version.campaign, closed.round.count
     if begun is not None:
         return _build_on(closed, version, rounds, begun, part_size(campaign, count, part_reports or count))
-    if part_reports is None or count <= part_reports:
+    if part_reports is None or campaign.entries * count <= part_reports:
         return shuffled_batch.build_batch(closed, version, rounds, id=id, shuffler=shuffler, rng=rng)
     law = added_dummies(campaign)
     most = campaign.entries * count + (0 if law is None else 2 * law.k * law.reach)  # entries
