@@ -32,6 +32,8 @@ def test_the_link_lets_one_browser_in_once(tmp_path: Path) -> None:
         link = session.link
         assert client.get("/read").status_code == 403
         assert client.get("/enter?token=").status_code == client.get("/enter?token=wrong").status_code == 403
+        preview = client.stranger().request("HEAD", link)
+        assert preview.status_code == 405 and "set-cookie" not in preview.headers
         first = client.get(link)
         assert first.status_code == 303 and first.headers["location"] == "/"
         for wanted in ("HttpOnly", "SameSite=lax", "Path=/"):

@@ -61,6 +61,8 @@ def web_app(session: Session, *, ahead: bool = True) -> Starlette:
 
 def _entry(session: Session) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        if request.method != "GET":  # a preview of a link asks with HEAD: it must not use the link up
+            return Response(status_code=405, headers={"Allow": "GET"})
         if not session.enter(request.query_params.get("token", "")):
             return PlainTextResponse("This link was used before. Stop `dovetail web` and start it again.\n", 403)
         response = RedirectResponse("/", 303)
