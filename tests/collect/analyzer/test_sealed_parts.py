@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from tests.collect.analyzer import world as analysis
 from tests.collect.analyzer.test_parallel_unseal import CONFIG
+from tests.collect.shuffler.test_people_dummies import Story
 from typer.testing import CliRunner
 
 from dovetail.cli.main import app
@@ -27,10 +28,10 @@ def fresh_keys() -> None:
     sealed_parts._opening.cache_clear()
 
 
-def site(folder: Path, asked: Any) -> Path:
+def site(folder: Path, asked: Any, keys: Any = analysis.ANALYZER) -> Path:
     (folder / "campaign.toml").write_bytes(asked.signed)
     (folder / "analyzer.toml").write_text(CONFIG)
-    save_keys(analysis.ANALYZER, folder / "analyzer.key")
+    save_keys(keys, folder / "analyzer.key")
     return folder / "analyzer.toml"
 
 
@@ -191,4 +192,13 @@ def test_what_stands_in_a_header_is_not_guessed(tmp_path: Path) -> None:
     config = site(tmp_path, asked)
     parts = write(tmp_path / "parts", analysis.seal(asked, [1] * 20, round=1))
     with pytest.raises(UnsupportedError, match="the analyzer counts its signed batches"):
+        count_parts(Processes(1), parts, config=config, campaign="commute", round=1)
+
+
+def test_files_of_people_who_send_dummies_are_not_opened(tmp_path: Path) -> None:
+    story = Story()
+    story.play()
+    config = site(tmp_path, story.world.campaign, story.world.analyzer)
+    parts = write(tmp_path / "parts", story.simulation.audit._entries(story.batch[1]))
+    with pytest.raises(UnsupportedError, match=r"its people add dummies: the analyzer counts its signed batches\.$"):
         count_parts(Processes(1), parts, config=config, campaign="commute", round=1)
