@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
+from io import BytesIO
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from dovetail.account.closed_form.user_dummies import UserDummiesLaw, user_dummi
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences, summarize
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
+from dovetail.collect.analyzer.batch_intake import VerifiedBatch, open_batch
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.page.live_page import render
+from dovetail.collect.analyzer.unseal import unseal
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.explain import explain
@@ -77,6 +81,13 @@ class Story:
         for _ in range(3):
             self.simulation.pass_time(PERIOD)
 
+    def hand_in(self, body: bytes) -> str:
+        """What the analyzer says of this body, which the shuffler has signed as another batch."""
+        header, key = self.batch[0], self.world.shuffler.signing
+        assert key is not None
+        again = replace(header, batch="2" * 32, sha256=sha256(body).hexdigest())
+        return self.simulation.analyzer.receive(again.sign(key) + body)
+
     @property
     def batch(self) -> tuple[Header, bytes]:
         [found] = self.simulation.audit._batches.values()
@@ -85,6 +96,14 @@ class Story:
     @property
     def answers(self) -> CampaignAnswers:
         return CampaignAnswers(self.world.campaign, self.simulation.counted)
+
+
+def with_broken(story: Story, many: int) -> bytes:
+    """The batch with so many entries that nobody can read."""
+    length, body = entry_bytes(story.world.campaign), bytearray(story.batch[1])
+    for place in range(many):
+        body[(place + 1) * length - 1] ^= 1
+    return bytes(body)
 
 
 def opened(story: Story) -> np.ndarray:
@@ -179,10 +198,31 @@ def test_people_who_send_no_dummies_are_noticed(monkeypatch: pytest.MonkeyPatch)
     story = Story(ThrowawayCampaign.of(tables(**crowd), 50))
     story.play()
     assert story.answers.batches() == [] and story.simulation.audit.count_uncounted(story.simulation.counted) == 1
-    header, body = story.batch
-    assert story.world.shuffler.signing is not None
     with pytest.raises(Rejected, match=r"50 honest people send \d+ messages or more .* got 50: fewer of them follow"):
-        story.simulation.analyzer.receive(header.sign(story.world.shuffler.signing) + body)
+        story.hand_in(story.batch[1])
+
+
+@pytest.mark.parametrize("broken", [1, 3])
+def test_broken_entries_do_not_hide_that_nobody_sends_dummies(monkeypatch: pytest.MonkeyPatch, broken: int) -> None:
+    monkeypatch.setattr(SentDummies, "filled", lambda self, value, words: [value, self.k])
+    crowd = {"promise": {"delta": 0.05, "trust": "users", "assumed_honest": 50}, "batch": {"minimum": 50}}
+    story = Story(ThrowawayCampaign.of(tables(**crowd), 50))
+    story.play()
+    with pytest.raises(Rejected, match=rf"{50 - broken} honest people send .* fewer of them follow"):
+        story.hand_in(with_broken(story, broken))
+    assert story.answers.batches() == []
+
+
+def test_a_broken_entry_of_people_who_send_dummies_is_set_aside_alone() -> None:
+    story = Story()
+    story.play()
+    body, campaign, keys = with_broken(story, 1), story.world.campaign, story.world.analyzer
+    versions = AnalyzerCampaigns.of([campaign], [keys]).versions_of(campaign)
+    arrived = VerifiedBatch(story.batch[0], campaign, BytesIO(body))
+    found = open_batch(
+        arrived, lambda pieces: ((one, unseal(versions, one.sealed, round=1)) for one in pieces), now=0.0
+    )
+    assert (found.batch.count, found.batch.n, found.batch.rejected) == (DEVICES, DEVICES - 1, {"seal": 1})
 
 
 @pytest.mark.parametrize("change", [{"people": None}, {"people": DEVICES - 1}, {"people": 2 * DEVICES}])

@@ -23,7 +23,7 @@ from dovetail.collect.analyzer.tallies import CampaignRandomizer, add_tallies, t
 from dovetail.collect.analyzer.unseal import OpenedReports
 from dovetail.collect.batch import LISTED, PREFIX, VERSION, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.added_dummies import added_dummies, law_of
-from dovetail.collect.campaign.people_dummies import people_dummies
+from dovetail.collect.campaign.people_dummies import count_messages, people_dummies
 from dovetail.collect.clock import minute
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally
 from dovetail.core.errors import DataError, StorageError
@@ -140,13 +140,18 @@ def check_dummies(header: Header, campaign: Campaign) -> None:
 
 
 def check_people(campaign: Campaign, counted: GroupTally, n: int) -> None:
-    """Rejected where the honest ones of n people who send dummies would have sent more; fewer are told nothing of."""
-    sent, honest = people_dummies(campaign), campaign.promise.assumed_honest
-    if sent is None or honest is None or n < honest:
+    """Rejected where the honest people whom a promise to n counts on would have sent more messages.
+
+    Entries that cannot be read take people off n, and off whom the promise counts on: `guarantees.honest_people`.
+    """
+    sent, promise = people_dummies(campaign), campaign.promise
+    if sent is None or promise.assumed_honest is None:
         return
-    messages = sum(count for symbol, count in counted.counts if symbol < sent.k)  # the others are blank
+    honest = min(promise.assumed_honest, n - promise.assumed_dishonest)
+    if honest < 1:  # nothing is promised then
+        return
     try:
-        sent.require_messages(messages, honest=honest)
+        sent.require_messages(count_messages(sent, counted.counts), honest=honest)
     except DataError as error:
         raise Rejected("content", str(error)) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from dovetail.account.closed_form.user_dummies import UserDummiesLaw, user_dummies_for
@@ -31,6 +32,11 @@ def people_dummies(campaign: Campaign) -> UserDummies | None:
     if wrong:
         raise ConfigError(f"in [dummies]: {wrong}")
     return UserDummies(mechanism.k, rule.rate)
+
+
+def count_messages(sent: UserDummies, counts: Iterable[tuple[int, int]]) -> int:
+    """Answers and dummies among symbols with their numbers."""
+    return sum(count for symbol, count in counts if symbol < sent.k)  # the others are blank
 
 
 @lru_cache(maxsize=256)
