@@ -177,3 +177,14 @@ def test_what_cannot_be_sent_planned_or_promised_is_refused() -> None:
         plan_with_user_dummies(n=1000, k=4, error=1e-9)
     with pytest.raises(ParameterError, match="give `epsilon` or `error`"):
         plan_with_user_dummies(n=1000, k=4)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.83, 1.0])
+def test_nobody_who_sends_dummies_is_doubted_and_one_doubt_in_a_billion_is_the_bound(rate: float) -> None:
+    from scipy.stats import binom
+
+    dummies, n = UserDummies(4, rate), 60
+    for size in range(2 * n + 1):
+        can = [m for m in range(n + 1) if size >= m and binom.cdf(size - m, m, dummies.rate) >= 1e-9]
+        assert dummies.most_followers(size, n) == max(can), size
+    assert dummies.most_followers(2 * n, n) == n and dummies.most_followers(0, n) == 0

@@ -170,7 +170,7 @@ def test_batches_with_too_few_valid_reports_are_named() -> None:
     sealed = seal(world.campaign, [0] * 20, round=1)
     world.analyzer.receive(batch(world.campaign, [each[:-1] + b"x" for each in sealed[:3]] + sealed[3:]))
     found = world.answers.guarantee()
-    short = {"t": 1, "sent": 20, "n": 17, "smallest": 17, "block": None, "own_alpha": None}
+    short = {"t": 1, "sent": 20, "n": 17, "smallest": 17, "block": None, "own_alpha": None, "followers": None}
     assert found["short"] == [short]
     assert "17 of 20" in words(world)["Fewer valid reports than planned"]["meaning"]
     assert world.answers.status()["batches"][0]["short"]

@@ -92,6 +92,8 @@ def _print(id: str, status: Any, promised: Any) -> None:
     for batch in status["batches"]:
         aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
         note = f"withheld: below the minimum of {status['minimum']:,} valid ones" if batch["short"] else ""
+        if batch.get("followers") is not None:  # an older analyzer says nothing of it
+            note = "; ".join(filter(None, (note, f"at most {batch['followers']:,} people sent dummies by the rule")))
         cells = (f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, note)
         rounds.add_row(*map(foreign, cells))
     Console().print(rounds)

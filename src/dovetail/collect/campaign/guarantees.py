@@ -49,6 +49,8 @@ class ReleasedBatch:
         None where the order is not uniform inside such sets, or the public table is not at hand.
     own_alpha : float, optional
         What the order tells inside the public groups, where the shuffler's alpha is about others.
+    followers : int, optional
+        Where people send dummies and too few came: how many of the n can have sent theirs; None elsewhere.
     """
 
     t: int
@@ -57,6 +59,7 @@ class ReleasedBatch:
     smallest: int
     block: int | None = None
     own_alpha: float | None = None
+    followers: int | None = None
 
     @property
     def crowd(self) -> int:
@@ -103,6 +106,7 @@ class CampaignGuarantees:
     alpha: float | Missing
     all_alpha: float | Missing
     short: tuple[ReleasedBatch, ...]  # batches with fewer valid reports than the campaign's minimum
+    doubtful: tuple[ReleasedBatch, ...]  # batches to which not everybody can have sent dummies
 
 
 def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:
@@ -122,6 +126,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
         alpha=alpha,
         all_alpha=alpha if isinstance(alpha, Missing) else round_up_to_double(most * Fraction(alpha)),
         short=tuple(each for each in released if each.n < campaign.batch.minimum),
+        doubtful=tuple(each for each in released if each.followers is not None),
     )
 
 
@@ -162,6 +167,8 @@ def honest_people(campaign: Campaign, released: ReleasedBatch) -> int:
     """How many honest people everybody hides among, in the smallest crowd and at worst; may be negative."""
     promise, n = campaign.promise, released.n
     honest = min(n if promise.assumed_honest is None else promise.assumed_honest, n - promise.assumed_dishonest)
+    if released.followers is not None:
+        honest = min(honest, released.followers)
     return released.crowd - (n - honest)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import final
 
@@ -12,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from dovetail.core.checks import whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
+from dovetail.core.numeric.special import binomial_cdf
 from dovetail_protocol.wire.sent_dummies import CAP, SentDummies
 
 Batch = NDArray[np.int64]  # (messages,)
+DOUBT = 1e-9  # how seldom people who follow the protocol are doubted
 
 
 @final
@@ -122,6 +125,20 @@ class UserDummies:
                 f"{trusted:,} honest people send {least:,} messages or more with these dummies, got {size:,}: fewer "
                 "of them follow the protocol."
             )
+
+    def most_followers(self, size: int, n: int) -> int:
+        r"""How many of n people can have sent what they should, where `size` messages came; all n if nothing objects.
+
+        .. math:: \max\{m \le n : \Pr[m + \mathrm{Bin}(m, \mathrm{rate}) \le \mathrm{size}] \ge 10^{-9}\}
+
+        The others may have sent anything, or nothing. It is fewer than there are with probability below 1e-9.
+        """
+
+        def too_many(people: int) -> bool:
+            spare = size - people  # dummies, if each of them has sent her answer
+            return spare < 0 or (spare < people and float(binomial_cdf(spare, people, self.rate)) < DOUBT)
+
+        return bisect_left(range(1, n + 1), True, key=too_many)
 
     def _dummies_of(self, honest: int) -> tuple[int, int]:
         """Fewest and most dummies of so many honest people."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dovetail.collect.campaign.guarantees import BatchGuarantee, CampaignGuarantees
+from dovetail.collect.campaign.guarantees import BatchGuarantee, CampaignGuarantees, ReleasedBatch
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
 from dovetail.report.document import Missing
@@ -26,7 +26,7 @@ def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[G
     parts = [_report(campaign, found), _rounds(campaign, found), *_batch(found), _together(found)]
     if campaign.order_private:
         parts.append(_order(found))
-    return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_open(campaign)]
+    return [*parts, _colluding(campaign, found), *_shortfalls(campaign, found), *_doubts(found), *_open(campaign)]
 
 
 def _report(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
@@ -180,6 +180,25 @@ def _shortfalls(campaign: Campaign, found: CampaignGuarantees) -> list[Guarantee
             "estimates are withheld, and the promises above count the valid ones only.",
         )
     ]
+
+
+def _doubts(found: CampaignGuarantees) -> list[GuaranteeSentence]:
+    if not found.doubtful:
+        return []
+    worst = min(found.doubtful, key=lambda each: (each.followers or 0) / max(1, each.n))
+    many = _count(len(found.doubtful), "batch", "batches")
+    return [GuaranteeSentence("Dummies are missing", "", f"{many} in doubt. {doubt(worst)}")]
+
+
+def doubt(released: ReleasedBatch) -> str:
+    """A warning where not everybody in a batch can have sent dummies as the campaign says; empty elsewhere."""
+    if released.followers is None:
+        return ""
+    return (
+        f"Warning: too few messages came in round {released.t:,}. At most {released.followers:,} of its "
+        f"{released.n:,} people can have followed the campaign's rule for dummies (wrong once in a billion batches). "
+        "Its promise counts on no more of them, and holds only if as many as it counts on did; nobody can check that."
+    )
 
 
 def _open(campaign: Campaign) -> list[GuaranteeSentence]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dovetail.collect.analyzer.answers.estimates import EVERYBODY, NumericSummary, RoundEstimates, window_estimates
-from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
+from dovetail.collect.analyzer.answers.guarantee_sentences import doubt, guarantee_sentences
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.campaign.added_dummies import added_dummies
 from dovetail.collect.campaign.guarantees import (
@@ -16,7 +16,7 @@ from dovetail.collect.campaign.guarantees import (
     batch_guarantee,
     campaign_guarantees,
 )
-from dovetail.collect.campaign.people_dummies import people_dummies
+from dovetail.collect.campaign.people_dummies import count_messages, people_dummies
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
@@ -47,6 +47,7 @@ class CampaignAnswers:
         self.campaign, self._store, self._slots = campaign, store, slots
         self._rounds: dict[str, RoundEstimates] = {}
         self._mixed: dict[str, tuple[int | None, float | None]] = {}
+        self._followers: dict[str, int | None] = {}
 
     def batches(self) -> list[BatchRecord]:
         """Counted batches, by the round that they closed with."""
@@ -94,6 +95,7 @@ class CampaignAnswers:
                 {**self._shares(name, each.estimate), "missing": list(each.missing)}
                 for name, each in answer.by_group.items()
             ],
+            "warnings": self._warnings(t, width=width),
         }
 
     def guarantees(self) -> CampaignGuarantees:
@@ -114,6 +116,7 @@ class CampaignAnswers:
             "measure": "share" if isinstance(each.randomizer, FrequencyRandomizer) else "mean",
             "level": LEVEL,
             "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
+            "warnings": self._warnings(each.t),
         }
         if detail and each.numbers is not None:
             found |= _numeric_document(each.numbers)
@@ -128,7 +131,13 @@ class CampaignAnswers:
         for name, estimate in each.by_group.items():
             found = self._shares(name, estimate)
             groups.append({**found, "projected": project_shares(estimate.value).tolist()})
-        return {"round": each.t, "n": each.n, "level": LEVEL, "groups": groups}
+        return {
+            "round": each.t,
+            "n": each.n,
+            "level": LEVEL,
+            "groups": groups,
+            "warnings": self._warnings(each.t),
+        }
 
     def status(self) -> Document:
         """Counted batches, and what was set aside, by kind."""
@@ -140,6 +149,7 @@ class CampaignAnswers:
                 "n": batch.n,
                 "rejected": dict(sorted(batch.rejected.items())),
                 "short": batch.n < self.campaign.batch.minimum,
+                "followers": self._most_followers(batch),
             }
             for batch in self.batches()
         ]
@@ -164,7 +174,8 @@ class CampaignAnswers:
         if t is not None:
             for each in self.released_batches():
                 if each.t == t:
-                    return _guarantee_document(batch_guarantee(self.campaign, each))
+                    promised = _guarantee_document(batch_guarantee(self.campaign, each))
+                    return {**promised, "warnings": self._warnings(t)}
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
         found = self.guarantees()
         return {
@@ -182,6 +193,7 @@ class CampaignAnswers:
             "alpha_of_a_batch": to_jsonable(found.alpha),
             "alpha_of_all_batches": to_jsonable(found.all_alpha),
             "short": [asdict(each) for each in found.short],
+            "warnings": [doubt(each) for each in found.doubtful],
             "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
         }
 
@@ -219,7 +231,27 @@ class CampaignAnswers:
         if self._slots is not None and batch.id not in self._mixed:
             self._mixed[batch.id] = self._slots.mixed(self._store.reports_by_slot(batch.id))
         block, alpha = self._mixed.get(batch.id, (None, None))
-        return ReleasedBatch(batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha)
+        return ReleasedBatch(
+            batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha, self._most_followers(batch)
+        )
+
+    def _most_followers(self, batch: BatchRecord) -> int | None:
+        """Where people send dummies: how many of the batch can have; None where it can be everybody."""
+        sent = people_dummies(self.campaign)
+        if sent is None:
+            return None
+        if batch.id not in self._followers:
+            tallies = self._store.tallies(self.campaign.id, batch.id)
+            messages = sum(count_messages(sent, each.counts) for each in tallies)
+            found = sent.most_followers(messages, batch.n)
+            self._followers[batch.id] = found if found < batch.n else None
+        return self._followers[batch.id]
+
+    def _warnings(self, last: int, *, width: int = 1) -> list[str]:
+        """What is to be doubted about so many rounds up to the last one."""
+        rounds = range(last - width + 1, last + 1)
+        batches = [self._released(batch) for batch in self.batches() if batch.rounds[-1] in rounds]
+        return [said for said in map(doubt, batches) if said]
 
     def _shares(self, name: str, estimate: Estimate) -> Document:
         shares: IntervalEstimates = shares_of(estimate, self.labels, None)

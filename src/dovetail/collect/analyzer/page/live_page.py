@@ -208,6 +208,7 @@ def _row(batch: Document) -> tuple[str, ...]:
     others = [str(round) for round in batch["rounds"][:-1]]
     notes = [f"with round {', '.join(others)}"] if others else []
     notes += ["below minimum, withheld"] if batch["short"] else []
+    notes += [] if batch["followers"] is None else [f"at most {batch['followers']:,} people sent dummies by the rule"]
     return f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, "; ".join(notes)
 
 
