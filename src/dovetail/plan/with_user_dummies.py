@@ -208,37 +208,58 @@ def plan_mean_with_dummies(
     people = whole("n", n, least=1, most=MOST_PEOPLE)
     low, high, step = number_range(lower, upper, grid)
     slack, trusted = default_delta(people) if delta is None else share("delta", delta), honest_people(honest, people)
-
-    def drawn(wanted: float) -> tuple[Dummies | UserDummies, float]:
-        asked = {"epsilon": wanted, "delta": slack}
-        dummies = mean_dummies(trust, n=people, honest=trusted, span=(low, high), grid=step, **asked)
-        noise = dummies.variance / people**2 if isinstance(dummies, Dummies) else dummies.rate / dummies.k / people
-        return dummies, sqrt(_squared_error(dummies.k, people, noise)) * (high - low)
-
-    def excess(wanted: float) -> float:
-        try:
-            return log_ratio(Z95 * drawn(wanted)[1], target)
-        except ParameterError:  # more dummies than a symbol, or a person, can have
-            return 1.0
-
-    def planned(wanted: float) -> DummiesPlan | UserDummiesPlan:
-        dummies, off = drawn(wanted)
-        accuracy = Accuracy(off, Z95 * off, Z95 * sqrt(off**2 + (high - low) ** 2 / (4.0 * people)))
-        if isinstance(dummies, Dummies):
-            return DummiesPlan(people, dummies, dummies_guarantee(dummies, n=people), accuracy, (low, high))
-        central = user_dummies_guarantee(dummies, n=people, delta=slack, honest=trusted)
-        return UserDummiesPlan(people, wanted, dummies, central, accuracy, (low, high))
-
+    asked = _MeanAsked(trust, people, trusted, (low, high), step, slack)
     if error is None:
         if epsilon is None:
             raise ParameterError("give `epsilon` or `error`: what the batch may tell, or what the mean may be off.")
-        return planned(privacy_budget("epsilon", epsilon, most=MOST_EPSILON))
+        return asked.planned(privacy_budget("epsilon", epsilon, most=MOST_EPSILON))
     target = positive("error", error)
     most = MOST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=MOST_EPSILON)
-    if excess(most) > 0.0:
-        best = Z95 * drawn(most)[1]
-        raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", target)
-    return planned(bracket_root(excess, min(1.0, most), steepness=1.0, most=most, tolerance=1e-3)[1])
+    return asked.planned(asked.least_epsilon(target, most=most))
+
+
+@dataclass(frozen=True)
+class _MeanAsked:
+    """What a mean is planned for, whatever its epsilon; everything checked."""
+
+    trust: str
+    n: int
+    honest: int
+    span: tuple[float, float]
+    grid: float | None
+    delta: float
+
+    def drawn(self, epsilon: float) -> tuple[Dummies | UserDummies, float]:
+        """The dummies, and the standard error of the mean."""
+        dummies = mean_dummies(
+            self.trust, n=self.n, honest=self.honest, span=self.span, grid=self.grid, epsilon=epsilon,
+            delta=self.delta,
+        )  # fmt: skip
+        noise = dummies.variance / self.n**2 if isinstance(dummies, Dummies) else dummies.rate / dummies.k / self.n
+        return dummies, sqrt(_squared_error(dummies.k, self.n, noise)) * (self.span[1] - self.span[0])
+
+    def planned(self, epsilon: float) -> DummiesPlan | UserDummiesPlan:
+        dummies, off = self.drawn(epsilon)
+        sampled = (self.span[1] - self.span[0]) ** 2 / (4.0 * self.n)
+        accuracy = Accuracy(off, Z95 * off, Z95 * sqrt(off**2 + sampled))
+        if isinstance(dummies, Dummies):
+            return DummiesPlan(self.n, dummies, dummies_guarantee(dummies, n=self.n), accuracy, self.span)
+        central = user_dummies_guarantee(dummies, n=self.n, delta=self.delta, honest=self.honest)
+        return UserDummiesPlan(self.n, epsilon, dummies, central, accuracy, self.span)
+
+    def least_epsilon(self, error: float, *, most: float) -> float:
+        """With which the mean is off by so much, with probability 95 %."""
+
+        def excess(epsilon: float) -> float:
+            try:
+                return log_ratio(Z95 * self.drawn(epsilon)[1], error)
+            except ParameterError:  # more dummies than a symbol, or a person, can have
+                return 1.0
+
+        if excess(most) > 0.0:
+            best = Z95 * self.drawn(most)[1]
+            raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", error)
+        return bracket_root(excess, min(1.0, most), steepness=1.0, most=most, tolerance=1e-3)[1]
 
 
 def mean_dummies(
