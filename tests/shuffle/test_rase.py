@@ -237,7 +237,7 @@ def test_overlapping_groups_are_refused_with_the_reason() -> None:
 
 
 def test_no_rase_is_made_by_hand_for_overlapping_groups_either() -> None:
-    with pytest.raises(UnsupportedError, match="needs disjoint groups"):
+    with pytest.raises(UnsupportedError, match="RASE needs disjoint groups"):
         RASE(Groups.from_lists([[0, 1], [1, 2]], 3), Uniform(3))
 
 
