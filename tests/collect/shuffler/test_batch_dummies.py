@@ -294,6 +294,14 @@ def test_rounds_compose_and_two_versions_in_a_batch_void_the_promise() -> None:
     assert isinstance(found, Missing) and "no epsilon keeps delta" in found.reason
 
 
+def expect_refused(campaign: dict[str, Any], message: str) -> None:
+    """In one line, when it is written or when the shuffler is to serve it."""
+    with pytest.raises(ConfigError, match=message) as refused:
+        made = ThrowawayCampaign.of(campaign, 1)
+        CampaignRegistry.of([made.campaign], [made.shuffler])
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -316,10 +324,7 @@ def test_rounds_compose_and_two_versions_in_a_batch_void_the_promise() -> None:
 def test_campaigns_that_no_shuffler_of_this_version_can_serve_are_refused_before_a_round_opens(
     change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message) as refused:
-        made = ThrowawayCampaign.of(tables(**change), 1)
-        CampaignRegistry.of([made.campaign], [made.shuffler])
-    assert "\n" not in str(refused.value)
+    expect_refused(tables(**change), message)
 
 
 def test_versions_are_not_served_side_by_side_where_dummies_hide_one_of_them() -> None:
