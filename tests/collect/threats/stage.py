@@ -282,8 +282,25 @@ def _written(region: bytes) -> bytes:
 
 
 def found(needles: Sequence[bytes], kept: dict[str, bytes]) -> list[str]:
-    """Where one of these stands."""
-    return [name for name, data in kept.items() for needle in needles if needle in data]
+    """Where one of these stands: the name of what holds it, once for each needle."""
+    return [name for name, data in kept.items() for _ in _held(needles, data)]
+
+
+def _held(needles: Sequence[bytes], data: bytes) -> set[bytes]:
+    """Those of these (of four bytes and more) that stand in the data, which is passed over once for all of them."""
+    by_head: dict[bytes, set[bytes]] = {}
+    for needle in needles:
+        by_head.setdefault(needle[:4], set()).add(needle)
+    begins = np.zeros(1 << 16, dtype=bool)
+    begins[[int.from_bytes(head[:2], "little") for head in by_head]] = True
+    held: set[bytes] = set()
+    for shift in range(min(2, len(data))):
+        pairs = np.frombuffer(data, dtype="<u2", offset=shift, count=(len(data) - shift) // 2)
+        for place in (2 * np.flatnonzero(begins[pairs]) + shift).tolist():
+            for needle in by_head.get(data[place : place + 4], ()):
+                if data.startswith(needle, place):
+                    held.add(needle)
+    return held
 
 
 @contextlib.contextmanager
