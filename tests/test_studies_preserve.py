@@ -49,6 +49,7 @@ def test_the_walkthrough_releases_what_the_paper_prints(tmp_path: Path) -> None:
         assert table[column].to_list() == claim[column]
 
 
+@pytest.mark.exhaust
 def test_preservation_agrees_with_the_published_claims_at_full_n() -> None:
     claim = expected("fig7")
     for number, row in enumerate(claim["row"]):

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.tiers import one_in
 
 from dovetail.account.blanket.contour_sum import contour_sum
 from dovetail.account.blanket.expected_positive_part import expected_positive_part, gridded_positive_part
@@ -65,7 +66,9 @@ def on_the_line(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
     return None if found is None else Bracket(found.lower / n, found.upper / n)
 
 
-@pytest.mark.parametrize("law", [stronger(1.0), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(4))])
+@pytest.mark.parametrize(
+    "law", one_in(4, [stronger(1.0), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(4))])
+)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_ends_enclose_the_sum_over_all_atoms_at_every_real_epsilon(law: BlanketLaw, n: int) -> None:
     for share in (-1.5, -0.7, -0.2, 0.0, 0.3, 0.8, 1.2):
@@ -88,7 +91,9 @@ def test_a_line_in_the_plane_encloses_the_sum_over_all_atoms() -> None:
     assert answered >= 10
 
 
-@pytest.mark.parametrize("law", [stronger(0.2), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(6))])
+@pytest.mark.parametrize(
+    "law", one_in(4, [stronger(0.2), stronger(5.0), lopsided(), *(random_law(seed) for seed in range(6))])
+)
 @pytest.mark.parametrize("n", [100, 5_000, 10**6, 10**9])
 def test_a_line_in_the_plane_agrees_with_grids_and_is_sharper_for_many_people(law: BlanketLaw, n: int) -> None:
     shift = math.sqrt(law.spread / n)
@@ -159,7 +164,7 @@ def few_contested(p: float, b: float, n: int, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("epsilon0", "n"), [(8.0, 2_000), (14.0, 10**6), (18.0, 10**8), (20.0, 10**9), (36.0, 1000), (44.0, 2)]
+    ("epsilon0", "n"), one_in(4, [(8.0, 2_000), (14.0, 10**6), (18.0, 10**8), (20.0, 10**9), (36.0, 1000), (44.0, 2)])
 )
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_reports_that_matter_rarely_are_summed_as_sharply_as_any(epsilon0: float, n: int, share: float) -> None:

@@ -99,6 +99,7 @@ def test_rounds_that_cannot_be_kept_are_refused_and_without_delta_epsilons_add()
         min_people(epsilon0=30.0, epsilon=1e-3, delta=1e-6, rounds=1000)
 
 
+@pytest.mark.exhaust
 def test_the_largest_epsilon0_of_rounds_is_admissible() -> None:
     most = max_epsilon(epsilon=0.5, n=1000, delta=1e-6, rounds=3)
     assert most > 0.5 / 3

@@ -76,6 +76,7 @@ def test_without_the_package_the_pip_line_is_named(monkeypatch: pytest.MonkeyPat
         to_dp_accounting(ShuffledRound(1.0, 100), interval=1e-2, neighboring_relation=REPLACE)
 
 
+@pytest.mark.exhaust
 def test_the_renyi_curve_converts_there_as_here() -> None:
     curve = renyi_curve(ShuffledRound(1.0, 10_000, times=1_000), orders=np.geomspace(2.0, 200.0, 60))
     theirs, _ = rdp.compute_epsilon(curve.orders, curve.divergences, 1e-6)

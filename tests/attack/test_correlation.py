@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.attack.planted import planted
 from tests.statistics import expect_caught, expect_mean
+from tests.tiers import one_in
 
 from dovetail.attack.correlation import Correlation, Smoothness, _few_at_a_place, learn_smoothness
 from dovetail.attack.experiment.run_attack import run_attack
@@ -87,6 +88,7 @@ def test_without_noise_and_shuffle_every_guess_is_right(rng: Entropy) -> None:
     assert found.success == found.vulnerable == 1.0 and (found.by_person == 1.0).all()
 
 
+@pytest.mark.exhaust
 def test_uniformly_shuffled_it_succeeds_by_chance_alone(rng: Entropy) -> None:
     """Every target's guess has the same law, so with equal shares it is right with probability 1/4."""
     smooth, values = attacker(KRR(4, 3.0), Smoothness(0.2, 0.95)), EVERYBODY % 4
@@ -137,7 +139,7 @@ def test_structure_is_learned_where_there_is_some(rng: Entropy) -> None:
     assert learned.interval[0] > blind.interval[1]
 
 
-@pytest.mark.parametrize("crowds", [[4000, 3, 3], [2000, 1], [1000] * 4, [61, 60]])
+@pytest.mark.parametrize("crowds", one_in(4, [[4000, 3, 3], [2000, 1], [1000] * 4, [61, 60]]))
 def test_structure_is_learned_from_crowds_at_few_places(crowds: list[int], rng: Entropy) -> None:
     """However many stand at one place, a block has others: it never depends on luck whether this can be done."""
     place, krr = np.repeat(np.arange(len(crowds)), crowds), KRR(2, 2.0)

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import t as t_law
 from tests.statistics import FALSE_ALARM, expect_caught, expect_share, rng_of
+from tests.tiers import one_in
 
 from dovetail.attack.reidentify.experiment import ReidentificationResult, recall_precision, reidentify
 from dovetail.attack.reidentify.forest import ForestAttack
@@ -151,7 +152,7 @@ def held_values(epsilon: float, *, known: bool, rng: Entropy) -> Reidentificatio
     return reidentify(attack, release, trials=10, permutations=19, rng=rng)
 
 
-@pytest.mark.parametrize("epsilon", [3.0, 30.0, 700.0])
+@pytest.mark.parametrize("epsilon", one_in(3, [3.0, 30.0, 700.0]))
 def test_the_p_value_is_valid_where_rounds_and_trials_repeat_the_values(epsilon: float, rng: Entropy) -> None:
     """Exchangeable devices, values that stay over rounds and trials: false alarms are as rare as the level says."""
     results = [held_values(epsilon, known=False, rng=rng) for _ in range(250)]

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import typer.main
 from tests.pipeline.surveys import survey
+from tests.tiers import one_in
 
 from dovetail.cli.main import app, invoke
 from dovetail.core.entropy import simulation
@@ -146,7 +147,7 @@ def told(capsys: pytest.CaptureFixture[str], name: str, *arguments: str) -> dict
     return parsed
 
 
-@pytest.mark.parametrize("randomizer", [kind.name for kind in RANDOMIZERS if kind.question == "frequency"])
+@pytest.mark.parametrize("randomizer", one_in(5, [kind.name for kind in RANDOMIZERS if kind.question == "frequency"]))
 @pytest.mark.parametrize("name", ATTACKS.names())
 def test_attacks_on_values_read_an_unshuffled_release_and_not_a_shuffled_one(
     name: str, randomizer: str, people: pl.DataFrame, capsys: pytest.CaptureFixture[str]
@@ -346,7 +347,7 @@ RELEASED_MISTAKES: dict[str, tuple[list[str], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", RELEASED_MISTAKES)
+@pytest.mark.parametrize("mistake", one_in(4, RELEASED_MISTAKES))
 def test_a_mistake_about_released_files_gets_one_line_and_status_two(
     mistake: str, files: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

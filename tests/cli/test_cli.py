@@ -391,6 +391,7 @@ sys.exit(invoke(["run", "rehearsal.toml", "--out", "out"]))
 """
 
 
+@pytest.mark.exhaust
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize(
     "work", one_in(2, ["pipeline.evaluate.attacks.run_attack", "pipeline.files.write_report.render_html"])

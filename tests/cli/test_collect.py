@@ -215,7 +215,7 @@ def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.Cap
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnorw\u2066\x9b31m\r\nfake row: signed"
 
 
-@pytest.mark.parametrize("words", [["--json"], []])
+@pytest.mark.parametrize("words", one_in(2, [["--json"], []]))
 def test_a_foreign_campaign_writes_on_no_terminal(
     place: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from tests.tiers import one_in
 from tests.waiting import PATIENCE
 
 from dovetail.cli.console.progress import _WATCHED, SILENT, Watch, duration, each
@@ -182,7 +183,7 @@ def test_ctrl_c_leaves_one_line() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["leak", "--n", "9", "--k", "3", "--p", "0.9"], ["study", "--json"]],
+    one_in(4, [["--help"], ["--version"], ["leak", "--n", "9", "--k", "3", "--p", "0.9"], ["study", "--json"]]),
     ids=" ".join,
 )  # fmt: skip
 def test_a_reader_who_has_seen_enough_may_go(arguments: list[str]) -> None:
@@ -212,12 +213,15 @@ def complete(line: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("line", "known"),
-    [
-        ("dovetail ", lambda: [*VERBS, "False"]),  # False: nothing of numpy was loaded
-        ("dovetail pl", lambda: ["plan", "plan-shuffle", "plan-strings", "plan-questions", "False"]),
-        ("dovetail --sh", lambda: ["--show-completion", "False"]),
-        ("dovetail randomize --randomizer ", lambda: [*RANDOMIZERS.names(), "True"]),
-    ],
+    one_in(
+        4,
+        [
+            ("dovetail ", lambda: [*VERBS, "False"]),  # False: nothing of numpy was loaded
+            ("dovetail pl", lambda: ["plan", "plan-shuffle", "plan-strings", "plan-questions", "False"]),
+            ("dovetail --sh", lambda: ["--show-completion", "False"]),
+            ("dovetail randomize --randomizer ", lambda: [*RANDOMIZERS.names(), "True"]),
+        ],
+    ),
 )
 def test_shells_complete_verbs_options_and_randomizers(line: str, known: Callable[[], list[str]]) -> None:
     assert complete(line) == known()

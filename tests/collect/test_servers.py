@@ -13,6 +13,7 @@ from tests.collect import servers
 from tests.waiting import until
 
 
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("postgres")  # skips where there is none
 def test_what_postgres_has_committed_is_there_after_a_kill() -> None:
     with servers.postgres(durable=True) as server:

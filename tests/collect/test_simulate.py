@@ -66,6 +66,7 @@ def test_without_faults_everybody_is_in_every_round() -> None:
     assert found.crashes == {"device": 0, "shuffler": 0, "analyzer": 0} and found.messages == {"accepted": 60}
 
 
+@pytest.mark.exhaust
 def test_a_budget_stops_devices() -> None:
     tables = COMMUTE | {"rounds": schedule(5), "batch": {"minimum": 5}}
     tables |= {"promise": {"delta": 1e-6, "device_budget": 6.5}}  # three reports of epsilon 2
@@ -73,6 +74,7 @@ def test_a_budget_stops_devices() -> None:
     assert found.sound and found.verdict.drawn == 30
 
 
+@pytest.mark.exhaust
 def test_numbers_and_public_groups_are_simulated_too() -> None:
     tables = world(base=APPLIANCE).campaign
     assert tables.precision == (0.5, 0.9)
@@ -81,6 +83,7 @@ def test_numbers_and_public_groups_are_simulated_too() -> None:
     assert found.sound and all(result.truth.shape == (1,) for result in found.results)
 
 
+@pytest.mark.exhaust
 def test_without_noise_estimates_are_the_truth_of_those_who_are_in_a_batch() -> None:
     """At an epsilon of 40; whose intervals cover with noise: `tests/estimate/test_coverage.py`."""
     loud = COMMUTE | {"randomizer": COMMUTE["randomizer"] | {"epsilon": 40.0}}
@@ -93,6 +96,7 @@ def test_without_noise_estimates_are_the_truth_of_those_who_are_in_a_batch() -> 
         assert ((result.interval[:, 0] <= result.truth) & (result.truth <= result.interval[:, 1])).all()
 
 
+@pytest.mark.exhaust
 def test_answers_and_faults_come_from_the_seed() -> None:
     def found(seed: int) -> SimulationResult:
         return simulate(ASKED, faults=replace(ALL_FAULTS, crash=0.0), seed=seed)
@@ -201,6 +205,7 @@ def run(*words: str) -> Any:
     return result
 
 
+@pytest.mark.exhaust
 def test_the_verb_prints_one_json_document() -> None:
     found = json.loads(run("--devices", "110", "--rounds", "2", "--crash", "0.01", "--json").stdout)
     assert list(found) == [

@@ -71,6 +71,7 @@ def test_nothing_is_lost_in_parts_that_hold_dummies() -> None:
     run(in_memory, examples=15, trust="shuffler", parts=2)
 
 
+@pytest.mark.exhaust
 def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:
     number = count()
 
@@ -82,6 +83,7 @@ def test_nothing_is_lost_and_nothing_doubled_in_files(tmp_path: Path) -> None:
     run(fresh, examples=4)
 
 
+@pytest.mark.exhaust
 def test_nothing_is_lost_and_nothing_doubled_on_postgresql(postgres: Postgres) -> None:
     number = count()
 
@@ -133,6 +135,7 @@ def test_a_shuffler_that_acknowledges_before_it_has_committed_is_caught(monkeypa
     caught("lost=[1-9]")
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_permutes_again_when_it_sends_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Simulation.send
 
@@ -147,6 +150,7 @@ def test_a_shuffler_that_permutes_again_when_it_sends_again_is_caught(monkeypatc
     caught("changed=[1-9]")
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_gives_a_batch_another_name_when_it_sends_again_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -184,6 +188,7 @@ def test_a_merge_that_forgets_a_report_is_caught(monkeypatch: pytest.MonkeyPatch
     caught("lost=[1-9]", small="merge")
 
 
+@pytest.mark.exhaust
 def test_a_shuffler_that_believes_every_clock_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TrustedClock, "_passes", lambda clock, before, reading: True)
     monkeypatch.setattr(TrustedClock, "_slew", lambda clock, before, reading: reading)

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 from tests.shuffle.symmetric import everything, index, largest_change, log_law, moved
 from tests.statistics import expect_broken, expect_law, rng_of
-from tests.tiers import tiered
+from tests.tiers import one_in, tiered
 
 from dovetail.core.entropy import simulation, system_entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
@@ -102,7 +102,7 @@ def test_the_inverse_permutation_is_caught(request: pytest.FixtureRequest) -> No
     expect_broken(drawn(shuffler, request.node.nodeid), law / law.sum())
 
 
-@pytest.mark.parametrize("kind", [Mallows, NoisySort])
+@pytest.mark.parametrize("kind", one_in(2, [Mallows, NoisySort]))
 def test_another_component_s_noise_is_caught(kind: type[Mallows | NoisySort], request: pytest.FixtureRequest) -> None:
     groups = Groups.from_lists([[0, 1], [1, 2], [3, 4]], 5)
     shuffler = kind.fit(groups, alpha=3.0)

@@ -126,7 +126,7 @@ def test_no_collection_exceeds_the_law_of_its_mechanism(
 
 @pytest.mark.parametrize(
     ("mechanism", "rows", "most"),
-    [case for case in CASES if type(case[0]) in declared_laws()],
+    one_in(4, [case for case in CASES if type(case[0]) in declared_laws()]),
     ids=lambda case: repr(case)[:50],
 )
 def test_some_collection_exceeds_the_attack_on_its_mechanism(

@@ -58,6 +58,7 @@ def worst(mechanism: FrequencyRandomizer, n: int, rounds: int, epsilon: float) -
 SMALL = [(KRR(3, 1.0), 3), (KRR(2, 1.5), 4), (KRR(2, 0.3), 5), (Hadamard(2, 1.2), 3)]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("mechanism", "n"), one_in(len(SMALL), SMALL), ids=str)
 def test_no_choice_of_collections_reveals_more_than_two_rounds_are_said_to(
     mechanism: FrequencyRandomizer, n: int

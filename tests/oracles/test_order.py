@@ -20,6 +20,7 @@ from tests.shuffle.symmetric import (
     naive_inversions,
 )
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
+from tests.tiers import one_in
 
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
@@ -151,7 +152,7 @@ def awkward(n: int, number: int) -> np.ndarray:
     return orders[number % len(orders)]
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("n", one_in(3, [3, 4, 5]))
 def test_components_and_atoms_keep_their_promise_exactly(n: int) -> None:
     for number, lists in enumerate(groupings(n)):
         groups = Groups.from_lists(lists, n)

@@ -194,6 +194,7 @@ def test_rounds_of_an_approximate_randomizer_are_not_promised_what_a_pure_one_ke
     assert isinstance(hopeless, Missing)
 
 
+@pytest.mark.exhaust
 def test_a_stream_is_charged_for_the_smallest_batches_of_any_device() -> None:
     sizes = pl.DataFrame({"group": [0, 0, 0, 1, 1, 1], "time": [1, 2, 3] * 2, "n": [900, 40, 300, 70, 500, 600]})
     batches = Batches(sizes, 1000, 1000)

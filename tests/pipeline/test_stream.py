@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from tests.pipeline.streams import loads, rehearsal, release
 from tests.statistics import LONG, SHORT, expect_caught, expect_mean, expect_standard_error
+from tests.tiers import one_in
 
 import dovetail as dt
 from dovetail.account.compose import compose
@@ -68,6 +69,7 @@ def test_rounds_have_their_standard_errors_and_windows_add_them_as_squares() -> 
     assert len(windows) == 300 and len(series["t"]) == 1200
 
 
+@pytest.mark.exhaust
 def test_what_is_shown_lies_in_the_public_range_and_its_interval_covers_as_before() -> None:
     loud = rehearsal(randomize={**LAPLACE, "epsilon": 0.05}, data={"grid": 1.0}, estimate={"window": 4})
     document = go(loud, loads(rounds=400)).document()
@@ -86,6 +88,7 @@ def test_what_is_shown_lies_in_the_public_range_and_its_interval_covers_as_befor
         assert lower <= row["interval"][0] < row["interval"][1] <= upper
 
 
+@pytest.mark.exhaust
 def test_a_projected_mean_is_biased_by_at_most_the_stated_part_of_its_noise() -> None:
     """E[X+] is at most half the standard error; the normal law has 0.399, and six devices' Laplace noise 0.39."""
     loud = rehearsal(randomize={**LAPLACE, "epsilon": 0.5}, data={"grid": 1.0}, estimate={"window": 4})
@@ -187,7 +190,7 @@ def test_orders_of_rounds_add_up() -> None:
     assert go(rehearsal()).evaluation.order.guarantee.alpha == 0.0
 
 
-@pytest.mark.parametrize("shuffler", ["uniform", "within_groups", "mallows", "best", "identity"])
+@pytest.mark.parametrize("shuffler", one_in(3, ["uniform", "within_groups", "mallows", "best", "identity"]))
 def test_every_shuffler_can_do_a_stream(shuffler: str) -> None:
     section = {"shuffler": shuffler, "alpha": 2.0} if shuffler in ("mallows", "best") else {"shuffler": shuffler}
     report = go(rehearsal(shuffle=section))

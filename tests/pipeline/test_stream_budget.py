@@ -77,6 +77,7 @@ def test_a_round_that_was_released_is_drawn_afresh_only_if_that_is_asked_for(tmp
     assert spent(fresh) == (13.0, 13.0, 13.0, 48)
 
 
+@pytest.mark.exhaust
 def test_a_release_is_reproduced_with_what_was_spent_when_it_was_made(tmp_path: Path) -> None:
     first = go(tmp_path, rounds(1, 5))
     second = go(tmp_path, rounds(6, 12))
@@ -87,6 +88,7 @@ def test_a_release_is_reproduced_with_what_was_spent_when_it_was_made(tmp_path: 
         assert again.evaluation.local.epsilon == 8.0  # of everything released since, too
 
 
+@pytest.mark.exhaust
 def test_spending_is_counted_device_by_device(tmp_path: Path) -> None:
     mine = pl.col("house") == "north"
     go(tmp_path, rounds(1, 5).filter(mine))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tiers import EXHAUST
+from tests.tiers import EXHAUST, one_in
 
 from dovetail.account.amplify import amplify
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -31,7 +31,7 @@ def requirements(**changes: Any) -> Requirements:
 # --- directions ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(4, NAMES))
 @pytest.mark.parametrize("k", [2, 16, 300])
 def test_the_smallest_epsilon0_reaches_the_error_and_no_smaller_one_does(name: str, k: int) -> None:
     asked = requirements(k=k, n=10_000, error=0.05)

@@ -114,6 +114,7 @@ def test_a_crowd_of_one_is_its_report_to_everybody() -> None:
             assert leaks[0].additive == pytest.approx(leaks[2].additive, rel=1e-12)
 
 
+@pytest.mark.exhaust
 def test_a_sample_from_a_large_crowd_is_sharper_than_the_promise_and_a_cap_cuts_its_upper_end() -> None:
     randomizer, n = Hadamard(k=4, epsilon=0.3), 10**7
     rough = uninformed_adversary_leakage(randomizer, n=n, rng=simulation(4))
@@ -301,6 +302,7 @@ def test_bad_questions_are_refused(change: dict[str, Any], words: str) -> None:
 # --- the introduction's two mechanisms -----------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_the_study_holds_and_leaves_its_table(tmp_path: Path) -> None:
     table = study.main(False, tmp_path)
     assert {"strong_or_uninformed.csv", "record.json"} <= {path.name for path in tmp_path.iterdir()}

@@ -55,6 +55,7 @@ def compared(shuffle: dict[str, Any]) -> dict[str, Any]:
     ).document()
 
 
+@pytest.mark.exhaust
 def test_a_comparison_of_order_private_shufflers_has_the_uniform_ones_beside_them() -> None:
     overlapping = {"shuffler": "mallows", "alpha": 0.01, "groups": {"labels": "age", "radius": 1.0}}
     document = compared({**overlapping, "compare": ["noisy_sort"]})

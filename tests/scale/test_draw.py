@@ -11,7 +11,7 @@ import pytest
 from tests.scale.faults import DyingPack
 from tests.scale.oracle import KEY, SECRET, config, released, table, write_table
 from tests.statistics import expect_broken, expect_law
-from tests.tiers import tiered
+from tests.tiers import one_in, tiered
 
 from dovetail.core.entropy.keyed import keyed_prints
 from dovetail.core.errors import DataError, StorageError
@@ -84,7 +84,7 @@ def test_every_randomizer_gives_the_reports_of_the_oracle(randomizer: str, shuff
     assert found.summaries[-1]["fingerprint"] == str(census.fingerprint)
 
 
-@pytest.mark.parametrize(("parts", "rows", "text"), [(1, 1000, False), (7, 1, False), (64, 37, True)])
+@pytest.mark.parametrize(("parts", "rows", "text"), one_in(3, [(1, 1000, False), (7, 1, False), (64, 37, True)]))
 def test_batches_and_partitions_change_nothing(parts: int, rows: int, text: bool, tmp_path: Path) -> None:
     people = table(150, text=text)
     first = config(write_table(tmp_path / "in", people), shuffler="within_groups")

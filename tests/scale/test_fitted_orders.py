@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency
 from tests.scale.oracle import config, table, write_table
 from tests.scale.test_draw import draw, files, reports
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law, rng_of
-from tests.tiers import tiered
+from tests.tiers import one_in, tiered
 
 import dovetail as dt
 from dovetail.core.entropy.keyed import keyed_prints
@@ -139,7 +139,7 @@ def test_labels_stand_for_their_people() -> None:
         assert made.line.component[places].tolist() == whole.line.component.tolist()
 
 
-@pytest.mark.parametrize("shuffler", KINDS)
+@pytest.mark.parametrize("shuffler", one_in(3, KINDS))
 def test_a_fitted_order_is_the_same_in_any_partitions(shuffler: str, tmp_path: Path) -> None:
     people = table(150, text=True)
     first = config(write_table(tmp_path / "in", people), shuffler=shuffler)
@@ -206,6 +206,7 @@ def release(place: Path, shuffler: str, **change: Any) -> dict[str, Any]:
     return dt.scale.run(settings, **options).document()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", tiered(KINDS, first=lambda kind: kind == "noisy_sort"))
 def test_a_release_reports_the_order_as_one_in_memory(shuffler: str, tmp_path: Path) -> None:
     write_table(tmp_path / "in", table(), files=3)

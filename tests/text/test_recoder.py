@@ -111,6 +111,7 @@ def test_no_fit_takes_private_documents() -> None:
         fit_recoder(PublicDocuments(private[:5]), SVD, epsilon=3.0)
 
 
+@pytest.mark.exhaust
 def test_poisoned_private_documents_change_nothing_that_is_public(tmp_path: Path) -> None:
     def public_side(private: list[Document]) -> list[bytes]:
         """Everything that is fitted, in a process that also sees these private documents."""

@@ -49,6 +49,7 @@ def test_a_random_walk_smooths_what_is_smooth() -> None:
     assert np.sqrt(np.mean((guess - true) ** 2)) < 0.6 * 0.3
 
 
+@pytest.mark.exhaust
 def test_where_the_kernel_is_right_prediction_and_measurement_agree() -> None:
     rng = rng_of("prediction")
     plan = replace(PLAN, secrets=SecretTimes(((75.0, 75.0),)), radius=15.0, error=15.0)

@@ -99,6 +99,7 @@ def test_rounds_compose_as_the_library_composes_them() -> None:
     assert (found.most_reports, found.all_local) == (3, 3.0)
 
 
+@pytest.mark.exhaust
 def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_weakest() -> None:
     found = campaign_guarantees(campaign(budget=2.5), [full(n, t=t) for t, n in enumerate((120, 100, 110, 400))])
     wanted = dt.compose(rounds(100, 110), delta=1e-6)

@@ -113,6 +113,7 @@ def test_an_analyzer_counts_answers_keeps_nobodys_trace_and_stops(folder: Path, 
         again.process.communicate()
 
 
+@pytest.mark.exhaust
 def test_asking_wrongly_is_one_line(folder: Path, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(*words: str) -> BaseException | None:
         return CliRunner().invoke(app, ["query", *words]).exception

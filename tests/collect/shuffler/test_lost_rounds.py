@@ -5,6 +5,7 @@ import shutil
 import pytest
 from tests.collect.shuffler.served import kind, served
 from tests.collect.shuffler.world import BY_HAND, DEVICES, OWNER, World, campaign, message
+from tests.tiers import one_in
 
 from dovetail.cli.main import invoke
 from dovetail.collect.files import save_keys
@@ -188,7 +189,7 @@ def spoil(world, number=1):
     world.store._database.write(lambda connection: connection.exec_driver_sql(statement))
 
 
-@pytest.mark.parametrize("small", ["wait", "merge"])
+@pytest.mark.parametrize("small", one_in(2, ["wait", "merge"]))
 def test_a_round_that_does_not_open_stops_no_other_one_and_its_owner_may_drop_it(tmp_path, caplog, small):
     world = World(campaign(minimum=2, small=small), folder=tmp_path)
     world.send(0, 1)

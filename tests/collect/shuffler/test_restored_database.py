@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.collect.shuffler.test_lost_rounds import close
 from tests.collect.shuffler.world import BY_HAND, DEVICES, World, campaign, message
+from tests.tiers import one_in
 
 
 def backup(world: World) -> bytes:
@@ -47,7 +48,7 @@ def test_database_back_and_keys_gone_loses_what_waited_and_goes_on(tmp_path):
     assert world.analyzer.only().header.rounds == (2,)
 
 
-@pytest.mark.parametrize("rounds", ["clock", "hand"])
+@pytest.mark.parametrize("rounds", one_in(2, ["clock", "hand"]))
 def test_keys_back_and_database_older_releases_nothing_twice(tmp_path, rounds):
     rules = {"minimum": 2} if rounds == "clock" else {"minimum": 2, "rounds": BY_HAND}
     world = World(campaign(**rules), folder=tmp_path)

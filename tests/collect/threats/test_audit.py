@@ -35,6 +35,7 @@ def test_a_biased_coin_is_caught(world: ThrowawayCampaign) -> None:
     assert seen.epsilon > EPSILON
 
 
+@pytest.mark.exhaust
 def test_a_right_device_tells_no_more_when_its_messages_are_lost(world: ThrowawayCampaign) -> None:
     owner, rounds = Owner(world, world.devices[0], system_entropy()), count(1)
     seen = membership(lambda value: owner.report(value, next(rounds), lost=2), trials=600, false_alarm=FALSE_ALARM)
@@ -92,6 +93,7 @@ def test_a_shuffler_that_does_not_shuffle_is_caught(world: ThrowawayCampaign) ->
     assert seen.p_value < FALSE_ALARM
 
 
+@pytest.mark.exhaust
 def test_two_faults_are_needed_because_reports_lie_by_keyed_tags(world: ThrowawayCampaign) -> None:
     assert linkage(order(world, rng=Unmoved())).p_value >= FALSE_ALARM
     assert linkage(order(world, store=Remembering, rng=shuffling())).p_value >= FALSE_ALARM

@@ -135,6 +135,7 @@ def test_no_body_breaks_the_shuffler(shuffler: Client, body: bytes, together: bo
     check(shuffler, "POST", ["v1", "reports", *(["batch"] if together else [])], {}, None, body)
 
 
+@pytest.mark.exhaust
 @FUZZED
 @given(body=bodies)
 def test_no_body_breaks_the_analyzer_and_none_but_the_signed_one_counts(analyzer: Client, body: bytes) -> None:
