@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 LIST = Path(__file__).parent
@@ -90,10 +91,16 @@ def _faults_of(mutant: Mutant, root: Path) -> list[str]:
     if not mutant.tests:
         wrong.append("names no test")
     try:
-        same = ast.dump(ast.parse(text)) == ast.dump(ast.parse(mutant.applied(text)))
+        same = _meaning(text) == _meaning(mutant.applied(text))
     except SyntaxError:
         return [*wrong, "the replacement is not Python"]
     return [*wrong, "the replacement changes nothing"] if same else wrong
+
+
+@cache
+def _meaning(text: str) -> bytes:
+    """A digest of the program that a file is, whatever its layout and its remarks."""
+    return sha256(ast.dump(ast.parse(text)).encode()).digest()
 
 
 def _exists(root: Path, test: str) -> bool:
