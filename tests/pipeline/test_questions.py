@@ -276,7 +276,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (asked("all", data={"public": ["age"]}), r"\[data\] public does not go with \[\[questions\]\]"),
     (asked("all", data={"labels": {"age": {"": "0"}}}), r"\[data.labels\] column 'age' is not asked for"),
     (asked("all", data={"persn": "id"}), "unknown key `data.persn`; did you mean 'person'"),
-    (asked("all", shuffle={"shuffler": "mallows"}), r"\[shuffle\] does not go with \[\[questions\]\]"),
+    (asked("all", shuffle={"shuffler": "mallows"}), r"shuffler \"mallows\" does not go with \[\[questions\]\]"),
     (asked("all", strings={"epsilon": 1.0}), r"\[strings\] does not go with \[\[questions\]\]"),
     (asked("all", promise={"trust": "shuffler", "epsilon": 1.0}), 'trust = "shuffler" does not go with'),
     (asked("all", promise={"cap": 3.0}), r"\[promise\] cap is for streams"),

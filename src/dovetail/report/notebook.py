@@ -102,7 +102,13 @@ def _blocks(document: Document) -> list[Document]:
     several = question_documents(document)
     if several:
         known = [one for one in several if missing_reason(one["estimates"]) is None]
-        return [{**one["estimates"]["overall"], "by": QUESTION, "group": one["column"]} for one in known]
+        whole = [{**one["estimates"]["overall"], "by": QUESTION, "group": one["column"]} for one in known]
+        grouped = [one for one in known if missing_reason(one["estimates"]["groups"]) is None]
+        return whole + [
+            {**block, "by": f"{one['column']} by {block['by']}"}
+            for one in grouped
+            for block in one["estimates"]["groups"]
+        ]
     overall, groups = document["estimates"]["overall"], document["estimates"]["groups"]
     return [overall, *(groups if missing_reason(groups) is None else ())]
 

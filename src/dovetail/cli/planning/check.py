@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,6 +146,7 @@ def _document(found: TableCheck, target: Path) -> dict[str, Any]:
         "n": found.n,
         "stops": found.stops,
         "unconfirmed": list(found.unconfirmed),
+        **({"promises": found.promises} if found.promises else {}),
         "columns": {
             name: {"kind": str(column.kind), "distinct": column.distinct, "missing": column.missing}
             for name, column in found.columns.items()
@@ -170,9 +172,28 @@ def _print(found: TableCheck, target: Path, after: str) -> None:
             console.print(Padding(foreign(f"-> {problem.remedy}"), (0, 0, 0, 4), expand=False), style="dim")
     if not found.problems:
         console.print("No problems.")
+    if found.promises:
+        console.print("\n[bold]Promised to each person[/bold], of her answers to all questions")
+        for line in _promises(found.promises):
+            console.print(Padding(foreign(line), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(foreign(f"Configuration: {target}"))
     console.print(foreign(after))
+
+
+def _promises(said: dict[str, Any]) -> Iterator[str]:
+    from dovetail.core.display.losses import downward, upward
+
+    yield f"epsilon {upward(said['local'])} of everything that she sends, whoever looks at it"
+    if said["epsilon"] is None:
+        yield f"no more than that after the shuffle: {said['reason']}"
+        return
+    people = f"{said['batch']:,} people" if said["batch"] == said["n"] else f"{said['batch']:,} in the smallest group"
+    honest = "" if said["honest"] == said["batch"] else f", {said['honest']:,} of them honest"
+    yield (
+        f"epsilon {upward(said['epsilon'])} with delta {said['delta']:g} of everything that is released ({people}"
+        f"{honest}); no proof can promise less than {downward(said['attack_lower'])}"
+    )
 
 
 def _next(found: TableCheck, target: Path) -> str:

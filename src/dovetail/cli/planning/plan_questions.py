@@ -31,6 +31,9 @@ def register(app: typer.Typer) -> None:
 def _plan_questions(
     config: Annotated[Path, typer.Argument(help="TOML file with [[questions]], as `dovetail run` reads it.")],
     n: Annotated[float, typer.Option(help="People, each of whom is asked.")],
+    smallest: Annotated[
+        float | None, typer.Option(help="People of the smallest group, where [shuffle] groups has groups.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Several columns of the same people: what each way to ask them promises a person, and how accurate it is.
@@ -48,9 +51,11 @@ def _plan_questions(
     if asked is None:
         raise ConfigError(f"{config}: has no [[questions]]; `dovetail plan` is for one column.")
     with progress_bar(hidden=as_json) as progress:
-        ways = plan_questions(asked, as_whole(n), progress=progress)
+        ways = plan_questions(
+            asked, as_whole(n), smallest=None if smallest is None else as_whole(smallest), progress=progress
+        )
     document = {
-        "schema_version": 1, "n": ways[0].central.n, "honest": ways[0].central.honest_n,
+        "schema_version": 1, "n": as_whole(n), "smallest": ways[0].central.n, "honest": ways[0].central.honest_n,
         "delta": ways[0].central.delta, "ask": asked.head.ask, "ways": {way.ask: _way(way) for way in ways},
     }  # fmt: skip
     print_json(document) if as_json else _print(document)
@@ -84,8 +89,9 @@ def _print(document: dict[str, Any]) -> None:
     from dovetail.core.display.losses import downward, upward
     from dovetail.report.number_format import Unit
 
-    honest = "" if document["honest"] == document["n"] else f", {document['honest']:,} of them honest"
-    title = f"{document['n']:,} people{honest}, delta {document['delta']:g}"
+    group = "" if document["smallest"] == document["n"] else f", {document['smallest']:,} in the smallest group"
+    honest = "" if document["honest"] == document["smallest"] else f", {document['honest']:,} of them honest"
+    title = f"{document['n']:,} people{group}{honest}, delta {document['delta']:g}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     columns = [one["column"] for one in document["ways"]["all"]["questions"]]
     for heading in ("asked", "budget", "epsilon", "attack", *(f"± {column}" for column in columns)):

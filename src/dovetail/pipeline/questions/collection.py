@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,19 @@ from dovetail.account.composition.questions_guarantee import Ask, local_guarante
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP, LocalDP
-from dovetail.core.stages import Reports
+from dovetail.core.stages import Reports, Shuffler
 from dovetail.pipeline.collection import Collection
-from dovetail.pipeline.config.build import build_collection, terms
+from dovetail.pipeline.config.build import build_collection, fit_of, terms
+from dovetail.pipeline.evaluate.guarantees import smallest_batch
 from dovetail.pipeline.files.report_columns import PREFIX, from_columns, to_columns
 from dovetail.pipeline.files.table import as_text, canonical, table_of
 from dovetail.pipeline.questions.config import QuestionsConfig
+from dovetail.pipeline.questions.groups import honest_in
 from dovetail.pipeline.release_entry import ReleaseRequest
+from dovetail.report.document import Missing
 from dovetail.shuffle.uniform import Uniform
 
+ALONE = "somebody is shuffled with nobody else: for that person the local guarantee is all there is"
 Drawn = NDArray[np.int64]  # (n,) the question of each person
 
 
@@ -63,6 +68,22 @@ class QuestionsCollection:
         """Number of people."""
         return self.parts[0].n
 
+    @cached_property
+    def shuffler(self) -> Shuffler:
+        """Of everybody, or inside the groups of a public column."""
+        shuffle = self.asked.head.shuffle
+        return Uniform(self.n) if shuffle.groups is None else fit_of(shuffle, self.n)(self.public)
+
+    @property
+    def public(self) -> pl.DataFrame:
+        """What is no secret, row by row of the people in their random order."""
+        return self.parts[0].survey.public
+
+    @property
+    def released_columns(self) -> list[str]:
+        """The public columns that stand beside the reports."""
+        return self.public.columns if self.shuffler.keeps_places else []
+
     @property
     def ask(self) -> Ask:
         """How people answer."""
@@ -83,36 +104,52 @@ class QuestionsCollection:
         """What a person's reports promise together, whoever looks."""
         return local_guarantee([part.randomizer for part in self.parts], ask=self.ask)
 
-    def central(self) -> CentralDP:
-        """What everything that is released promises a person."""
-        promise = self.asked.head.promise
+    def central(self) -> CentralDP | Missing:
+        """What everything that is released promises a person, in the smallest group where people are grouped.
+
+        Given what the other groups sent, which her answers do not change, a person's reports are those of a uniform
+        shuffle of her group. Whoever is not honest may sit in it.
+        """
+        promise, batch = self.asked.head.promise, smallest_batch(self.shuffler)
+        if isinstance(batch, Missing):
+            return batch
+        if batch == 1:
+            return Missing(ALONE)
         return questions_guarantee(
-            [part.randomizer for part in self.parts], ask=self.ask, n=self.n, delta=promise.delta,
-            honest=promise.honest, weights=self.weights if self.ask == "one" else (),
+            [part.randomizer for part in self.parts], ask=self.ask, n=batch, delta=promise.delta,
+            honest=honest_in(batch, self.n, promise.honest), weights=self.weights if self.ask == "one" else (),
         )  # fmt: skip
 
     def release(self, rng: Entropy) -> pl.DataFrame:
         """What leaves the shuffler: n rows, in which no row belongs to a person.
 
-        For "all" every column has an order of its own, so rows mean nothing; otherwise a row is one report.
+        For "all" every column has an order of its own, so rows mean nothing; otherwise a row is one report. Where
+        people are shuffled inside groups, the public columns stand beside the rows, which stay in their group.
         """
-        whole = Uniform(self.n)
+        return pl.DataFrame([*self.public.select(self.released_columns), *self._shuffled(rng)])
+
+    def _shuffled(self, rng: Entropy) -> pl.DataFrame:
+        mixed = self.shuffler
         if self.ask == "all":
-            shuffled = [whole.shuffle(part.randomized(rng), rng) for part in self.parts]
+            shuffled = [mixed.shuffle(part.randomized(rng), rng) for part in self.parts]
             return pl.concat([self._columns(q, one) for q, one in enumerate(shuffled)], how="horizontal")
         if self.ask == "joint":
             answers = [self._columns(q, part.randomized(rng)) for q, part in enumerate(self.parts)]
             table = pl.concat(answers, how="horizontal")
         else:
             table = self._one_each(draw_questions(self.n, self.weights, rng), rng)
-        return table[whole.permutation(rng)]
+        return table[mixed.permutation(rng)]
 
     def reports(self, table: pl.DataFrame) -> Iterator[Reports]:
         """The reports about each question, of a table that was released."""
         for q, part in enumerate(self.parts):
-            own = table.select(self.report_columns(q, table)).drop_nulls()
+            own = table.select(self.report_columns(q, table)).filter(self.answered(q, table))
             own = own.rename({name: name[len(self._prefix(q)) :] for name in own.columns})
             yield from_columns(part.randomizer, own, part.categories)
+
+    def answered(self, q: int, table: pl.DataFrame) -> pl.Series:
+        """Which rows of a released table hold an answer to question q."""
+        return table.select(pl.all_horizontal(pl.col(self.report_columns(q, table)).is_not_null())).to_series()
 
     def report_columns(self, q: int, table: pl.DataFrame) -> list[str]:
         """The columns of a released table that hold answers to question q."""
@@ -123,16 +160,21 @@ class QuestionsCollection:
         """What the release ledger is asked."""
         first, head = self.parts[0].survey, self.asked.head
         asked = json.dumps({"ask": head.ask, "weights": self.weights}).encode()
+        groups = b"everybody"
+        if head.shuffle.groups is not None:
+            shared = pl.DataFrame([*first.people, *first.public.select(head.shuffle.groups.columns)])
+            groups = head.shuffle.groups.model_dump_json().encode() + canonical(shared)
+            asked += groups + b"\nbeside\n" + canonical(pl.DataFrame([*first.people, *first.public]))
         each = b"".join(b"\nquestion\n" + terms(question.settings) for question in self.asked.questions)
         return ReleaseRequest(
             table=b"questions\n" + canonical(self._identity()),
             terms=b"questions\n" + asked + each,
-            groups=b"everybody",
+            groups=groups,
             people=[] if not first.people.width else as_text(first.people.to_series()).to_list(),
             epsilon=self.local.epsilon,
-            alpha=0.0,
+            alpha=self.shuffler.guarantee.alpha,
             n=self.n,
-            shuffler=Uniform.name,
+            shuffler=self.shuffler.name,
         )
 
     def _identity(self) -> pl.DataFrame:
@@ -168,4 +210,7 @@ def draw_questions(n: int, weights: tuple[int, ...], rng: Entropy) -> Drawn:
 
 
 def _reordered(part: Collection, order: NDArray[np.int64], provenance: str) -> Collection:
-    return replace(part, provenance=provenance, survey=replace(part.survey, values=part.survey.values[order]))
+    survey = part.survey
+    tables = {"public": survey.public, "people": survey.people, "identity": survey.identity}
+    moved: Any = {name: table[order] if table.width else table for name, table in tables.items()}
+    return replace(part, provenance=provenance, survey=replace(survey, values=survey.values[order], **moved))

@@ -10,7 +10,7 @@ from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.pipeline.questions.collection import QuestionsCollection
 from dovetail.pipeline.questions.config import QuestionsConfig
 from dovetail.pipeline.questions.evaluate import NOT_ATTACKED, Answered
-from dovetail.report.document import to_jsonable
+from dovetail.report.document import Missing, to_jsonable
 from dovetail.report.number_format import upward
 
 ANSWERS = {
@@ -28,6 +28,10 @@ RELEASED = {
     "one": "Released are the reports and the question of each; how many people answered a question is covered by the "
     "central guarantee. Nobody answers twice, so there is no link to release.",
 }
+INSIDE = (
+    "People are shuffled inside the groups of {name} alone: no report leaves its group, public columns stand beside "
+    "the reports of their group, and the central guarantee is that of the smallest group."
+)
 MIXED = {
     "all": "The shuffler mixes the reports on each question by themselves, with randomness of its own.",
     "joint": "The shuffler mixes whole reports; the answers in a report stay together.",
@@ -67,7 +71,8 @@ def _local(local: LocalDP) -> dict[str, Any]:
 def collection_of(collection: QuestionsCollection) -> dict[str, Any]:
     """Who was asked what."""
     return {
-        "n": collection.n, "private": ", ".join(collection.columns), "public": [], "kind": "questions",
+        "n": collection.n, "private": ", ".join(collection.columns), "public": collection.public.columns,
+        "kind": "questions",
         "ask": collection.ask, "questions": len(collection.columns),
     }  # fmt: skip
 
@@ -83,7 +88,8 @@ def randomizer_of(collection: QuestionsCollection) -> dict[str, Any]:
 
 def config_of(asked: QuestionsConfig) -> dict[str, Any]:
     """The configuration, without where the table is and how it is spelled."""
-    whole = asked.head.model_dump(mode="json", exclude={"seed"})
+    grouped = asked.head.shuffle.groups is not None
+    whole = asked.head.model_dump(mode="json", exclude={"seed", *(() if grouped else ("shuffle", "estimate"))})
     questions = []
     for question in asked.questions:
         data = question.settings.data.model_dump(
@@ -93,7 +99,8 @@ def config_of(asked: QuestionsConfig) -> dict[str, Any]:
         own = {} if randomize is None else randomize.model_dump(mode="json", exclude={"by", "epsilons"})
         drawn = {"weight": question.weight} if asked.head.ask == "one" else {}
         questions.append({"column": question.column, **data, **own, **drawn})
-    return {**whole, "data": {"person": asked.data.person}, "questions": questions}
+    data = {"person": asked.data.person, **({"public": asked.data.public} if grouped else {})}
+    return {**whole, "data": data, "questions": questions}
 
 
 def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, Any]:
@@ -107,11 +114,12 @@ def sanitized_of(collection: QuestionsCollection, provenance: str) -> dict[str, 
         "entropy": provenance,
         "ask": collection.ask,
         "people": collection.n,
+        **({"public": collection.released_columns} if collection.released_columns else {}),
         "questions": each,
     }
 
 
-def assumptions_of(collection: QuestionsCollection, central: CentralDP, *, mode: str) -> tuple[str, ...]:
+def assumptions_of(collection: QuestionsCollection, *, mode: str) -> tuple[str, ...]:
     """What must be true for the numbers to mean what they say."""
     inferred = [column for column, part in zip(collection.columns, collection.parts, strict=True) if part.inferred]
     known = "Questions, categories, bounds and grids are public knowledge, not read off the private columns."
@@ -120,11 +128,13 @@ def assumptions_of(collection: QuestionsCollection, central: CentralDP, *, mode:
             f"The categories of {', '.join(inferred)} were inferred from the private column and may tell who is in "
             "it; the promises hold only if they are public knowledge too. A release must declare them."
         )
+    groups, honest = collection.asked.head.shuffle.groups, collection.asked.head.promise.honest or collection.n
     lines = [
         ANSWERS[collection.ask],
         RELEASED[collection.ask],
+        *([] if groups is None else [INSIDE.format(name=groups.labels)]),
         known,
-        f"The shuffler keeps the order to itself, and {central.honest_n:,} of {central.n:,} people follow the "
+        f"The shuffler keeps the order to itself, and {honest:,} of {collection.n:,} people follow the "
         "protocol; otherwise the local guarantee is all that remains.",
         "Vulnerability of a question is against somebody who holds every category equally likely beforehand and "
         "knows of no link between questions; the guarantees need no such assumption.",
@@ -137,7 +147,18 @@ def assumptions_of(collection: QuestionsCollection, central: CentralDP, *, mode:
     return tuple(lines)
 
 
-def steps_of(collection: QuestionsCollection, local: LocalDP, central: CentralDP) -> tuple[dict[str, str], ...]:
+def _promised(central: CentralDP | Missing) -> dict[str, str]:
+    if isinstance(central, Missing):
+        return {"guarantee": f"none: {central.reason}", "theorem": "docs/theory/several-questions.md"}
+    return {
+        "guarantee": f"({upward(central.epsilon)}, {upward(central.delta)}) for a person's answers to all questions",
+        "theorem": f"{central.source}; docs/theory/several-questions.md",
+    }
+
+
+def steps_of(
+    collection: QuestionsCollection, local: LocalDP, central: CentralDP | Missing
+) -> tuple[dict[str, str], ...]:
     """The stages with their guarantees and theorems."""
     budgets = ", ".join(
         f"{column} {upward(part.randomizer.guarantee.epsilon)}"
@@ -153,10 +174,8 @@ def steps_of(collection: QuestionsCollection, local: LocalDP, central: CentralDP
         },
         {
             "stage": "shuffle",
-            "what": MIXED[collection.ask],
-            "guarantee": f"({upward(central.epsilon)}, {upward(central.delta)}) for a person's answers to all "
-            "questions",
-            "theorem": f"{central.source}; docs/theory/several-questions.md",
+            "what": MIXED[collection.ask] + ("" if not collection.released_columns else " Each group by itself."),
+            **_promised(central),
         },
         {
             "stage": "estimate",

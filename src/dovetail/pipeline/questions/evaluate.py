@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
-from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.estimate.mean import estimate_mean
 from dovetail.pipeline.collection import Collection
+from dovetail.pipeline.config.sections import EstimateSection
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of, span_of
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
-from dovetail.report.document import BayesLeakage, Estimates, GuessAtHand, Missing
+from dovetail.report.document import BayesLeakage, Estimates, GuessAtHand, IntervalEstimates, Missing
 from dovetail.shuffle.uniform import Uniform
 
 FEWEST = 2  # answers, from which a spread can be estimated
 UNIFORM = "a uniform shuffle keeps no order, so no report belongs to a group"
 ONE_OF_SEVERAL = Missing("one of several questions: `plan` compares randomizers for one")
 NOT_ATTACKED = Missing(
-    "the attacks guess from public columns beside the reports, and answers to several questions have none"
+    "the attacks guess from public columns beside the reports to one question, and know nothing of several"
+)
+DRAWN_IN_GROUPS = Missing(
+    "how many people of a group drew this question differs from group to group; the guarantee covers all of them"
 )
 DRAWN = "{source}; of {n:,} people {m:,} answered, whoever is guessed at with probability {m:,}/{n:,}"
 
@@ -37,24 +44,75 @@ class Answered:
     leakage: BayesLeakage | Missing
 
 
-def evaluate_question(part: Collection, reports: Reports, *, known: bool, provenance: str) -> Answered:
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The public columns beside the rows of a released table, where people are shuffled inside groups.
+
+    Parameters
+    ----------
+    shuffler : Shuffler
+    public : data frame (n, public columns)
+    answered : bool (n,)
+        Which rows hold an answer to the question.
+    wanted : EstimateSection
+    """
+
+    shuffler: Shuffler
+    public: pl.DataFrame
+    answered: pl.Series
+    wanted: EstimateSection
+
+
+def evaluate_question(
+    part: Collection, reports: Reports, *, known: bool, provenance: str, beside: Beside | None = None
+) -> Answered:
     """Estimate and leakage of a question that m of the n people have answered, drawn by chance or all of them."""
     randomizer, m = part.randomizer, len(reports)
     local = randomizer.guarantee.drawn_from(provenance)
     if m < FEWEST:
         why = Missing(f"{m} of {part.n:,} people drew this question: too few to estimate anything")
         return Answered(part, m, local, why, why)
-    if isinstance(randomizer, NumericRandomizer):
-        estimate, measure, labels = estimate_mean(randomizer, reports), "mean", ["mean"]
-    else:
-        estimate, measure, labels = estimate_frequencies(randomizer, reports), "share", part.categories or []
-    truth = _truth(part) if known else None
-    everybody = shares_of(of_everybody(estimate, part.n), labels, truth, span=span_of(randomizer))
-    found = Estimates(measure, LEVEL, everybody, Missing(UNIFORM), withheld=[], better=ONE_OF_SEVERAL)
+    truth = _truth(part, part.survey.values) if known else None
+    everybody = _shares(part, reports, part.n, truth)
+    measure = "mean" if isinstance(randomizer, NumericRandomizer) else "share"
+    groups, withheld = (Missing(UNIFORM), []) if beside is None else _by_group(part, reports, beside, known=known)
+    found = Estimates(measure, LEVEL, everybody, groups, withheld=withheld, better=ONE_OF_SEVERAL)
     if isinstance(randomizer, NumericRandomizer):
         found = replace(found, estimator=Missing("means of several questions have the unbiased estimator"))
     shares = np.asarray(everybody.possible if truth is None else truth)
-    return Answered(part, m, local, found, _leakage(part, m, shares, known=known))
+    return Answered(part, m, local, found, _leakage(part, m, shares, beside, known=known))
+
+
+def _shares(
+    part: Collection, reports: Reports, people: int, truth: list[float] | None, **group: str
+) -> IntervalEstimates:
+    """The estimate for so many people, of whom those who sent these reports are a random sample."""
+    randomizer = part.randomizer
+    if isinstance(randomizer, NumericRandomizer):
+        estimate, labels = estimate_mean(randomizer, reports), ["mean"]
+    else:
+        estimate, labels = estimate_frequencies(randomizer, reports), part.categories or []
+    return shares_of(of_everybody(estimate, people), labels, truth, span=span_of(randomizer), **group)
+
+
+def _by_group(
+    part: Collection, reports: Reports, beside: Beside, *, known: bool
+) -> tuple[list[IntervalEstimates] | Missing, list[dict[str, Any]]]:
+    """One entry for each group of enough people: reports stay in their group, so each is a collection of its own."""
+    if not beside.wanted.by:
+        return Missing("no grouping column was asked for: list it in [estimate] by"), []
+    name = beside.wanted.by[0]
+    column = beside.public[name].cast(pl.String)  # as groups are made
+    sent, values = column.filter(beside.answered).to_numpy(), part.survey.values
+    found, small = [], []
+    for label, people in column.value_counts(sort=False).sort(name).iter_rows():
+        own = sent == label
+        if people < beside.wanted.min_group_size or own.sum() < FEWEST:
+            small.append(people)
+            continue
+        truth = _truth(part, values[(column == label).to_numpy()]) if known else None
+        found.append(_shares(part, reports[own], people, truth, by=name, group=str(label)))
+    return found, [{"by": name, "groups": len(small), "people": sum(small)}] if small else []
 
 
 def of_everybody(estimate: Estimate, n: int) -> Estimate:
@@ -76,19 +134,22 @@ def of_everybody(estimate: Estimate, n: int) -> Estimate:
     return replace(estimate, standard_error=error, spread=spread)
 
 
-def _truth(part: Collection) -> list[float]:
-    values = part.survey.values
+def _truth(part: Collection, values: NDArray[Any]) -> list[float]:
     if part.categories is None:
         return [float(values.mean())]
     return [float(share) for share in np.bincount(values, minlength=len(part.categories)) / values.size]
 
 
-def _leakage(part: Collection, m: int, shares: np.ndarray, *, known: bool) -> BayesLeakage | Missing:
+def _leakage(
+    part: Collection, m: int, shares: np.ndarray, beside: Beside | None, *, known: bool
+) -> BayesLeakage | Missing:
     """Vulnerability of the answer to this question, to somebody who knows of no link between questions."""
     absent = 0 if part.honest is None else part.n - part.honest
+    if beside is not None and m < part.n:
+        return DRAWN_IN_GROUPS
+    shuffler, honest = (Uniform(m), max(1, m - absent)) if beside is None else (beside.shuffler, part.honest)
     found = bayes_leakage(
-        part.randomizer, Uniform(m), honest=max(1, m - absent), shares=shares,
-        law="empirical" if known else "estimated",
+        part.randomizer, shuffler, honest=honest, shares=shares, law="empirical" if known else "estimated",
     )  # fmt: skip
     return found if isinstance(found, Missing) or m == part.n else of_those_who_drew(found, m, part.n)
 

@@ -17,6 +17,7 @@ from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.config.build import build_randomizer
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.questions.config import Question, QuestionsConfig
+from dovetail.pipeline.questions.groups import honest_in
 from dovetail.plan.accuracy import Z95, Accuracy, predict_accuracy
 
 WAYS: tuple[Ask, ...] = ("all", "joint", "one")
@@ -51,25 +52,34 @@ class PlannedWay:
     questions: tuple[PlannedQuestion, ...]
 
 
-def plan_questions(asked: QuestionsConfig, n: int, *, progress: Progress = silent) -> tuple[PlannedWay, ...]:
+def plan_questions(
+    asked: QuestionsConfig, n: int, *, smallest: int | None = None, progress: Progress = silent
+) -> tuple[PlannedWay, ...]:
     """Every way to ask these questions of n people; nobody's answers are needed.
+
+    Parameters
+    ----------
+    smallest : int, 2 .. n
+        People of the smallest group, where they are shuffled inside groups: that one is promised least.
 
     Raises
     ------
     ConfigError
-        For a column whose categories are not declared, and for more honest people than n.
+        For a column whose categories are not declared, for more honest people than n, and for groups whose smallest
+        one is not known.
     """
     people = whole("n", n, least=2, most=10**12)
     promise = asked.head.promise
     if promise.honest is not None and promise.honest > people:
         raise ConfigError(f"`promise.honest` must be at most n = {people:,}, got {promise.honest:,}.")
+    batch = _smallest(asked, people, smallest)
     parts = [_randomizer(question, place) for place, question in enumerate(asked.questions, 1)]
     weights = [question.weight for question in asked.questions]
     found = []
     for done, ask in enumerate(WAYS):
         progress("ways to ask", done, len(WAYS))
         central = questions_guarantee(
-            parts, ask=ask, n=people, delta=promise.delta, honest=promise.honest,
+            parts, ask=ask, n=batch, delta=promise.delta, honest=honest_in(batch, people, promise.honest),
             weights=weights if ask == "one" else (),
         )  # fmt: skip
         shares = [weight / sum(weights) if ask == "one" else 1.0 for weight in weights]
@@ -80,6 +90,20 @@ def plan_questions(asked: QuestionsConfig, n: int, *, progress: Progress = silen
         found.append(PlannedWay(ask, len(parts) if ask == "all" else 1, central, questions))
     progress("ways to ask", len(WAYS), len(WAYS))
     return tuple(found)
+
+
+def _smallest(asked: QuestionsConfig, people: int, smallest: int | None) -> int:
+    """How many people are shuffled with somebody of the smallest group."""
+    if asked.head.shuffle.groups is None:
+        if smallest is not None:
+            raise ConfigError("`smallest` is for groups, [shuffle] groups in the file: here everybody is one group.")
+        return people
+    if smallest is None:
+        raise ConfigError(
+            f"people are shuffled inside the groups of {asked.head.shuffle.groups.labels!r}: say how many the "
+            "smallest one has, --smallest."
+        )
+    return whole("smallest", smallest, least=2, most=people)
 
 
 def predicted(randomizer: Analyst, n: int, share: float) -> Accuracy:

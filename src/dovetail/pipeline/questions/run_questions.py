@@ -26,12 +26,11 @@ from dovetail.pipeline.questions.describe import (
     sanitized_of,
     steps_of,
 )
-from dovetail.pipeline.questions.evaluate import NOT_ATTACKED, Answered, evaluate_question
+from dovetail.pipeline.questions.evaluate import NOT_ATTACKED, Answered, Beside, evaluate_question
 from dovetail.pipeline.rehearse import NO_TABLE, NOTHING
-from dovetail.pipeline.release import ReleasedTable
+from dovetail.pipeline.release import ReleasedTable, refuse_still
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.report.document import NO_TRUTH, Estimates, Evaluation, Missing, PrivacyReport
-from dovetail.shuffle.uniform import Uniform
 
 BY_QUESTION: Any = Missing("each question has its own, which stands with it")
 
@@ -42,6 +41,8 @@ def run_questions(
     """The report; a rehearsal beside the truth, a release recorded in the ledger."""
     progress("read the table", 0, 1)
     collection = QuestionsCollection.of(asked, rng, table=table)
+    if asked.mode == "release":
+        refuse_still(collection.shuffler)
     progress("read the table", 1, 1)
     if collection.n < 2:
         raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
@@ -53,10 +54,18 @@ def run_questions(
     progress("draw the reports", 1, 1)
     known = asked.mode == "rehearsal"
     answered = tuple(
-        evaluate_question(part, reports, known=known, provenance=rng.provenance)
-        for part, reports in zip(collection.parts, collection.reports(drawn), strict=True)
+        evaluate_question(part, reports, known=known, provenance=rng.provenance, beside=_beside(collection, q, drawn))
+        for q, (part, reports) in enumerate(zip(collection.parts, collection.reports(drawn), strict=True))
     )
     return _report(collection, central, answered, released, rng)
+
+
+def _beside(collection: QuestionsCollection, q: int, drawn: pl.DataFrame) -> Beside | None:
+    """What stands beside the reports; the recorded rows of a release have an order of their own."""
+    if not collection.shuffler.keeps_places:
+        return None
+    public = drawn.select(collection.public.columns)
+    return Beside(collection.shuffler, public, collection.answered(q, drawn), collection.asked.head.estimate)
 
 
 def _drawn(
@@ -75,7 +84,7 @@ def _drawn(
 
 def _report(
     collection: QuestionsCollection,
-    central: CentralDP,
+    central: CentralDP | Missing,
     answered: tuple[Answered, ...],
     released: ReleasedTable | None,
     rng: Entropy,
@@ -83,10 +92,10 @@ def _report(
     asked, provenance = collection.asked, rng.provenance
     local = collection.local.drawn_from(provenance)
     evaluation = Evaluation(
-        shuffler=Uniform.name,
+        shuffler=collection.shuffler.name,
         local=local,
-        central=central.drawn_from(provenance),
-        order=order_evaluation(Uniform(collection.n), provenance=provenance),
+        central=central if isinstance(central, Missing) else central.drawn_from(provenance),
+        order=order_evaluation(collection.shuffler, provenance=provenance),
         leakage=BY_QUESTION,
         estimates=Estimates("share", LEVEL, BY_QUESTION, BY_QUESTION, withheld=[], better=BY_QUESTION),
         attacks=NO_TRUTH if released is not None else NOT_ATTACKED,
@@ -106,7 +115,7 @@ def _report(
         randomizer=randomizer_of(collection),
         evaluation=evaluation,
         comparison=(),
-        assumptions=assumptions_of(collection, central, mode=asked.mode),
+        assumptions=assumptions_of(collection, mode=asked.mode),
         steps=steps_of(collection, local, central),
         config=config_of(asked),
         release=NOTHING if released is None else released.document(),

@@ -46,6 +46,8 @@ def print_report(document: Document, console: Console) -> None:
     several = question_parts(document)
     for part in several:
         _print_table(part.name, part.table, console)
+        if part.groups.columns:
+            _print_table(f"{part.name} by group", part.groups, console)
         _print_list(f"What {part.name} tells", part.lines, console)
     if not several:
         _print_table("What was learned", estimate_table(document), console)

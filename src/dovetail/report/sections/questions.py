@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dovetail.report.number_format import Document, missing_reason, percent, upward
+from dovetail.report.number_format import Document, display_name, missing_reason, percent, upward
 from dovetail.report.sections.sentences import MetricSummary, guess_gain, summarize_metrics
-from dovetail.report.sections.tables import Table, estimate_table
+from dovetail.report.sections.tables import Table, estimate_table, group_table
 
 HOW = {
     "all": "everybody answers all of them, and the reports on each are shuffled by themselves",
@@ -15,11 +15,12 @@ HOW = {
 
 
 class QuestionPart(NamedTuple):
-    """A question: what is written about it alone, its table, and in words what its answers tell."""
+    """A question: what is written about it alone, its tables, and in words what its answers tell."""
 
     name: str
     document: Document
     table: Table
+    groups: Table
     lines: tuple[str, ...]
 
 
@@ -32,7 +33,8 @@ def question_documents(document: Document) -> list[Document]:
 def question_parts(document: Document) -> list[QuestionPart]:
     """Every question, in the order in which they are asked."""
     return [
-        QuestionPart(str(one["column"]), one, _table(one), tuple(_lines(one))) for one in question_documents(document)
+        QuestionPart(str(one["column"]), one, _table(one), _groups(one), tuple(_lines(one)))
+        for one in question_documents(document)
     ]
 
 
@@ -54,8 +56,8 @@ def setting(document: Document) -> Iterator[str]:
         f"{one['column']}: {one['randomizer']['label']}, ε = {upward(one['local']['epsilon'])}" for one in parts
     )
     yield (
-        f"Every answer is randomized before it leaves its owner ({made}), passes the shuffler (uniform), and is then "
-        "estimated."
+        f"Every answer is randomized before it leaves its owner ({made}), passes the shuffler "
+        f"({display_name(document['shuffler'])}), and is then estimated."
     )
 
 
@@ -72,6 +74,12 @@ def riskiest(document: Document) -> Document:
 def _table(one: Document) -> Table:
     why = missing_reason(one["estimates"])
     return estimate_table(one) if why is None else Table((), (), (f"No estimate: {why}.",))
+
+
+def _groups(one: Document) -> Table:
+    """The estimates by group; nothing at all where none were asked for."""
+    known = missing_reason(one["estimates"]) is None and missing_reason(one["estimates"]["groups"]) is None
+    return group_table(one) if known else Table((), (), ())
 
 
 def _lines(one: Document) -> Iterator[str]:

@@ -48,6 +48,7 @@ class TableCheck:
     settings : keys of [data] that differ from their defaults
     unconfirmed : those of them that were read off private data
     noise : what the people give for the private column, where that can be said
+    promises : of several questions: what `run` would promise a person, by name
     """
 
     path: Path
@@ -58,6 +59,7 @@ class TableCheck:
     settings: dict[str, Any] = field(default_factory=dict)
     unconfirmed: tuple[str, ...] = ()
     noise: Noise | None = None
+    promises: dict[str, Any] = field(default_factory=dict)
 
     @property
     def stops(self) -> bool:

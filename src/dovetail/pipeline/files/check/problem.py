@@ -34,6 +34,12 @@ class Problem:
         return {"what": self.what, "where": self.where, "remedy": self.remedy, "status": str(self.status)}
 
 
+def refusal(error: Exception) -> Problem:
+    """What `run` says, split into fault and remedy."""
+    what, _, remedy = str(error).rstrip(".").partition("; ")
+    return Problem(what, "run", remedy or "correct the table or the configuration", Status.STOPS)
+
+
 def many(count: int, thing: str) -> str:
     """A number of things, such as 1 row and 2 rows."""
     return f"{count:,} {thing}{'s' * (count != 1)}"

@@ -14,13 +14,14 @@ from dovetail.pipeline.config.parse import parse_section, read_toml
 from dovetail.pipeline.config.run_config import RunConfig, load_config
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.evaluate.vectors.check_vectors import check_vectors
+from dovetail.pipeline.files.check.against.check_questions import check_questions
 from dovetail.pipeline.files.check.against.columns import Checked, check_columns
 from dovetail.pipeline.files.check.against.written import read_as_said
 from dovetail.pipeline.files.check.check_table import TableCheck
 from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.domain.categories import category_problems
 from dovetail.pipeline.files.check.domain.noise import Noise
-from dovetail.pipeline.files.check.problem import Problem, Status, column_called
+from dovetail.pipeline.files.check.problem import Problem, Status, column_called, refusal
 from dovetail.pipeline.files.table import read_survey
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.pipeline.stream.stream import read_stream
@@ -41,6 +42,9 @@ def check_config(place: Path, *, progress: Progress = silent) -> TableCheck:
     DataError
         When there is no table to look at.
     """
+    raw = read_toml(place)
+    if "questions" in raw:
+        return check_questions(place, raw, progress=progress)
     data, config, problems = _configured(place)
     if config is not None and config.vector is not None:
         return check_vectors(config, config.vector, progress=progress)
@@ -131,6 +135,5 @@ def _refused(config: RunConfig) -> list[Problem]:
         else:
             build_collection(config, system_entropy())
     except (DovetailError, pl.exceptions.PolarsError) as error:
-        what, _, remedy = str(error).rstrip(".").partition("; ")
-        return [Problem(what, "run", remedy or "correct the table or the configuration", Status.STOPS)]
+        return [refusal(error)]
     return []
