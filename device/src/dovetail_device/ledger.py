@@ -124,5 +124,5 @@ def terms_of(campaign: Campaign) -> bytes:
         settings=dict(sorted(campaign.shuffle.settings.items())),
     )
     promised = (campaign.schedule, campaign.batch, shuffle, replace(campaign.promise, device_budget=0.0))
-    noise = (campaign.sent,) if campaign.sent else ()
+    noise = tuple(rule for rule in (campaign.dummies, campaign.sent) if rule is not None)
     return sha256(repr((answered, promised, *noise)).encode()).digest()

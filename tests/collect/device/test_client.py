@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTransport, campaign, opened
@@ -330,6 +330,48 @@ def test_an_outbox_of_another_device_is_refused(tmp_path) -> None:  # type: igno
     with pytest.raises(ConfigError, match="belongs to another device"):
         Outbox.open(tmp_path / "outbox", other.verifying_key())
     made.outbox.close()
+
+
+def dummies(epsilon: float = 1.0, delta: float = 1e-6, reach: int = 20) -> str:
+    return f'trust = "shuffler"\n[dummies]\nepsilon = {epsilon}\ndelta = {delta}\nreach = {reach}'
+
+
+@pytest.mark.parametrize("weaker", ["epsilon", "delta", "reach", "none"])
+def test_a_version_whose_shuffler_adds_other_dummies_or_none_is_not_followed(weaker: str) -> None:
+    """An owner signs a weaker version and the shuffler refuses the old one: nothing is drawn or sealed for it."""
+    changed = {"epsilon": dummies(epsilon=8.0), "delta": dummies(delta=0.1), "reach": dummies(reach=1), "none": ""}
+    newer = campaign(version=2, extra=changed[weaker])
+    made = bench(UNREACHABLE, refusal_event("campaign"), campaign=campaign(extra=dummies()), file=newer.signed)
+    made.device.submit("red")
+    made.clock.time += 1e4
+    (receipt,) = made.device.flush()
+    assert (receipt.state, receipt.reason) == ("refused", "changed") and len(made.transport.sent) == 2
+    assert len({*made.transport.sent}) == 1 and opened(made.campaign, made.transport.sent[0])
+    with pytest.raises(ConfigError, match="asks something else; give its file to take part"):
+        made.device.submit("red", 2)
+    assert made.restart(newer).submit("red", 3).state == "accepted", "whoever runs the device has given its file"
+
+
+def test_a_version_with_new_keys_and_the_same_dummies_is_followed() -> None:
+    newer = campaign(version=2, extra=dummies(), analyzer=RoleKeys.generate("analyzer"))
+    made = bench(refusal_event("campaign"), campaign=campaign(extra=dummies()), file=newer.signed)
+    assert made.device.submit("red").state == "accepted" and made.device.campaign.version == 2
+
+
+KEYS_AND_DATES = {
+    "id", "version", "expires", "owner", "analyzer", "shuffler", "shuffler_signing", "endpoints", "handed_over",
+    "digest", "signed", "precision",
+}  # fmt: skip
+
+
+def test_every_part_of_a_campaign_but_keys_and_dates_is_part_of_its_terms() -> None:
+    """Whatever is added to a campaign file has to be among the terms or be named above."""
+    asked = campaign(extra=dummies())
+    for part in fields(asked):
+        if part.name in {*KEYS_AND_DATES, "shuffle", "promise"}:  # these two have fields of their own, see below
+            continue
+        changed = replace(asked, **{part.name: ("something else",)})
+        assert terms_of(changed) != terms_of(asked), part.name
 
 
 def test_whatever_a_report_answers_or_was_promised_is_part_of_its_terms() -> None:
