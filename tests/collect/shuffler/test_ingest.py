@@ -24,6 +24,8 @@ from dovetail.collect.shuffler import report_intake
 from dovetail.collect.shuffler.admission import AdmissionControl, RateLimiter
 from dovetail.collect.shuffler.campaign_registry import ServedVersion
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
+from dovetail.collect.store.interfaces import SealedReport
+from dovetail_device.sender import refusal_event
 from dovetail_protocol.keys import RoleKeys, SigningKey
 from dovetail_protocol.wire.message import plain, seal
 
@@ -45,6 +47,18 @@ def test_the_same_report_twice_in_one_batch_counts_once():
     report = message(world.campaign, ONE)
     assert world.deliver([report, report]) == ["accepted", "accepted"]
     assert world.store.rounds("commute")[0].count == 1
+
+
+def test_a_report_that_counted_for_another_campaign_is_not_said_to_count_for_this_one():
+    """An honest device draws 16 bytes anew for every report; one whose copies draw alike must not be told a lie."""
+    world, id = World(campaign(minimum=1)), os.urandom(16)
+    world.store.open_round("trains", 1, now=world.clock.now())
+    digest = sha256(id).digest()
+    assert world.store.accept([SealedReport("trains", 1, os.urandom(32), digest, b"sealed")]) == ["new"]
+    assert world.deliver([message(world.campaign, ONE, id=id)]) == ["content"]
+    assert (world.count("content"), world.count("accepted"), world.count("duplicate")) == (1, 0, 0)
+    assert refusal_event("content").name == "final", "the device gives up, and its owner can read why"
+    assert world.deliver([message(world.campaign, ONE)]) == ["accepted"]
 
 
 def test_a_second_report_of_a_device_is_refused_and_the_first_one_stays():

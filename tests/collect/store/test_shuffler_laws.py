@@ -40,6 +40,21 @@ def test_a_report_is_new_once_and_then_a_duplicate_in_every_round(store: Shuffle
     assert (count(store, 1), count(store, 2)) == (1, 0)
 
 
+@pytest.mark.parametrize("released", [False, True])
+def test_a_report_that_is_known_of_another_campaign_is_told_apart(store: ShufflerStore, released: bool) -> None:
+    [first] = fill(store, [1])
+    store.open_round("trains", 1, now=0.0)
+    if released:
+        release(store, 1)
+    there = replace(first, campaign="trains")
+    nowhere = replace(there, round=0)  # what the intake asks of a report that counts nowhere
+    assert store.accept([there, first, nowhere]) == ["elsewhere", "duplicate", "elsewhere"]
+    assert [round.count for round in store.rounds("trains")] == [0]
+    new, twice = report(2), replace(report(2), campaign="trains")
+    told = store.accept([twice, new] if released else [new, twice])
+    assert told == (["new", "elsewhere"]), "also where both come at once"
+
+
 def test_a_device_has_one_report_in_a_round(store: ShufflerStore) -> None:
     [first] = fill(store, [1])
     other = report(1, id=77)

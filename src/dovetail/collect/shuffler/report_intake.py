@@ -55,6 +55,9 @@ _LOG = Log("shuffler.ingest")
 _REPLIES: dict[StoreResult, Reply] = {
     "new": Reply(ACCEPTED),
     "duplicate": Reply(ACCEPTED),
+    "elsewhere": Reply(
+        "content", "its report id has come before, for another campaign; it counts for that one alone."
+    ),
     "second": Reply("second_report", "the device has another report in this round; each device counts once."),
     "closed": Reply("late", "the round is closed, and takes no more reports."),
     "keyless": Reply("unavailable", "the round cannot take reports now; come back later."),
@@ -63,6 +66,7 @@ _REPLIES: dict[StoreResult, Reply] = {
 _COUNTED_AS: dict[StoreResult, str] = {
     "new": ACCEPTED,
     "duplicate": "duplicate",
+    "elsewhere": "content",
     "second": "second_report",
     "closed": "late",
     "keyless": "unavailable",

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 CampaignId = str  # campaign id; versions of one campaign share rounds
 RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged", "lost"]
-AcceptOutcome = Literal["new", "duplicate", "second", "closed"]
+AcceptOutcome = Literal["new", "duplicate", "elsewhere", "second", "closed"]
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,9 @@ class ShufflerStore(Protocol):
     def accept(self, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
         """Store reports, all in one transaction, and say for each what became of it.
 
-        "duplicate": this very report is known, in whatever round, also long after its release; "second": its device
-        has another report in this round; "closed": the round is not open. Only "new" changes anything.
+        "duplicate": this very report is known, in whatever round of the campaign, also long after its release;
+        "elsewhere": it is known of another campaign, and counts for that one alone; "second": its device has another
+        report in this round; "closed": the round is not open. Only "new" changes anything.
         """
 
     def tags(self, campaign: CampaignId, rounds: Sequence[int]) -> list[tuple[int, bytes]]:

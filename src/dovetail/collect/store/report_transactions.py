@@ -49,6 +49,12 @@ _LOCK = (
     .with_for_update()
 )
 _KNOWN = union_all(*(select(table.c.digest).where(table.c.digest.in_(_among("digests"))) for table in (FRESH, SPENT)))
+_HOME = union_all(
+    *(
+        select(table.c.digest, table.c.campaign).where(table.c.digest.in_(_among("digests")))
+        for table in (FRESH, SPENT)
+    )
+)
 _MORE = (
     update(ROUND)
     .where(ROUND.c.campaign == bindparam("of"), ROUND.c.number == bindparam("at"))
@@ -91,8 +97,24 @@ def lock(connection: Connection, campaigns: Iterable[CampaignId], *states: str) 
 def accept(connection: Connection, reports: Sequence[SealedReport]) -> list[AcceptOutcome]:
     """What becomes of each report, as if they came one after the other."""
     if connection.dialect.name == "postgresql":
-        return _accept_beside_others(connection, reports)
-    return _accept_alone(connection, reports, lock(connection, (report.campaign for report in reports), "open"))
+        found = _accept_beside_others(connection, reports)
+    else:
+        found = _accept_alone(connection, reports, lock(connection, (report.campaign for report in reports), "open"))
+    return _tell_elsewhere(connection, reports, found)
+
+
+def _tell_elsewhere(
+    connection: Connection, reports: Sequence[SealedReport], outcomes: list[AcceptOutcome]
+) -> list[AcceptOutcome]:
+    """Of reports that are known, those that are known of another campaign: they count for this one nowhere."""
+    asked = [report.report for report, told in zip(reports, outcomes, strict=True) if told == "duplicate"]
+    home: dict[bytes, CampaignId] = {}
+    for part in _chunks(asked):
+        home.update((row.digest, row.campaign) for row in connection.execute(_HOME, {"digests": part}))
+    return [
+        "elsewhere" if told == "duplicate" and home.get(report.report, report.campaign) != report.campaign else told
+        for report, told in zip(reports, outcomes, strict=True)
+    ]
 
 
 def set_state(connection: Connection, place: RoundId, before: RoundState, after: RoundState) -> bool:
