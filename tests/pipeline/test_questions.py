@@ -257,6 +257,18 @@ def test_a_column_that_was_released_alone_counts_with_the_others(tmp_path: Path)
     assert run(released("all"), table=survey(), ledger=tmp_path).release["total_epsilon"] == 4.5
 
 
+@pytest.mark.usefixtures("quick")
+def test_releases_of_everybody_in_two_tables_promise_no_order_together(tmp_path: Path) -> None:
+    """Everybody here is not everybody there: the promises about order are about other groups."""
+    run(released("one"), table=survey(), ledger=tmp_path)
+    answers = survey().with_columns(secret=pl.col("secret").reverse())
+    alphas = [
+        run(released("one"), table=table, ledger=tmp_path).evaluation.order.guarantee.alpha
+        for table in (answers, answers.head(500))
+    ]
+    assert alphas == [0.0, float("inf")]
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     (asked("all", SECRET, SECRET), r"\[\[questions\]\] ask for column 'secret' twice"),
     (asked("all", SECRET), r"\[\[questions\]\] must stand 2 to 16 times, got 1"),

@@ -87,6 +87,21 @@ def test_two_releases_are_drawn_afresh_and_add(place: Path) -> None:
         assert release(place, out=out).document()["release"]["number"] == number
 
 
+@pytest.mark.parametrize("shuffler", ["within_groups", "uniform"])
+def test_releases_of_groups_with_other_members_promise_no_order_together(place: Path, shuffler: str) -> None:
+    """Of a person in the north here and in the south there, the rows of both releases tell something."""
+    release(place, shuffler=shuffler)
+    alphas = []
+    other_answers = table().with_columns(answer=pl.col("answer").reverse())
+    other_members = table().with_columns(region=pl.col("region").reverse()).head(570)
+    for number, frame in enumerate((other_answers, other_members)):
+        write_table(place / f"wave {number}", frame)
+        settings = config(place / f"wave {number}", shuffler=shuffler)
+        found = run(settings, out=place / f"{number}", ledger=place / "ledger", workers=1, new_release=True)
+        alphas.append(found.evaluation.order.guarantee.alpha)
+    assert alphas == [0.0, float("inf")], "the same people in the same groups add up; others do not"
+
+
 def test_releases_in_memory_and_in_files_know_each_other(place: Path) -> None:
     write_table(place / "whole", table(), files=1)
     settings = config(place / "whole" / "part-0.parquet")

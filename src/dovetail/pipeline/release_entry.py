@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,6 +80,11 @@ class ReleaseRequest:
     after: int | None = None
     note: str = ""
     dummies: int = 0
+
+
+def everybody(people: list[str]) -> bytes:
+    """The group of everybody in a table: of other people it is another group, and promises about both do not add."""
+    return b"everybody\n" + json.dumps(sorted(people)).encode()
 
 
 @dataclass(frozen=True)

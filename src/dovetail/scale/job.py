@@ -118,7 +118,7 @@ class Job:
         """The entry of the ledger, but for its manifest."""
         table = f"table in files: {census.n} {census.fingerprint}".encode()
         section, kind = self.config.shuffle, arrangement_of(self.config.shuffle.shuffler)
-        groups, alpha = self.group or "everybody", 0.0
+        groups, alpha = f"{json.dumps(self.columns)} {census.grouping}", 0.0  # of these people, in these groups
         if kind is not None and section.groups is not None:  # budgets add for the same groups: in the same table
             groups, alpha = f"{section.groups.model_dump_json()} {census.fingerprint}", section.alpha or 0.0
         return LedgerEntry(

@@ -25,7 +25,7 @@ from dovetail.pipeline.files.report_columns import PREFIX, from_columns, to_colu
 from dovetail.pipeline.files.table import as_text, canonical, table_of
 from dovetail.pipeline.questions.config import QuestionsConfig
 from dovetail.pipeline.questions.groups import honest_in
-from dovetail.pipeline.release_entry import ReleaseRequest
+from dovetail.pipeline.release_entry import ReleaseRequest, everybody
 from dovetail.report.document import Missing
 from dovetail.shuffle.uniform import Uniform
 
@@ -160,7 +160,8 @@ class QuestionsCollection:
         """What the release ledger is asked."""
         first, head = self.parts[0].survey, self.asked.head
         asked = json.dumps({"ask": head.ask, "weights": self.weights}).encode()
-        groups = b"everybody"
+        people = [] if not first.people.width else as_text(first.people.to_series()).to_list()
+        groups = everybody(people)
         if head.shuffle.groups is not None:
             shared = pl.DataFrame([*first.people, *first.public.select(head.shuffle.groups.columns)])
             groups = head.shuffle.groups.model_dump_json().encode() + canonical(shared)
@@ -170,7 +171,7 @@ class QuestionsCollection:
             table=b"questions\n" + canonical(self._identity()),
             terms=b"questions\n" + asked + each,
             groups=groups,
-            people=[] if not first.people.width else as_text(first.people.to_series()).to_list(),
+            people=people,
             epsilon=self.local.epsilon,
             alpha=self.shuffler.guarantee.alpha,
             n=self.n,

@@ -17,7 +17,7 @@ from dovetail.pipeline.files.table import Survey, as_text, canonical, read_surve
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.rehearse import NO_TABLE, NOTHING
 from dovetail.pipeline.release import ReleasedTable
-from dovetail.pipeline.release_entry import ReleaseRequest
+from dovetail.pipeline.release_entry import ReleaseRequest, everybody
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.pipeline.strings.describe import NOT_LOCAL, Search, assumptions_of, evaluation_of, steps_of
 from dovetail.pipeline.strings.frequent_strings import (
@@ -77,8 +77,9 @@ def _released(
         return pl.DataFrame([*rows, *[(None,) * 4] * (survey.n - len(rows))], schema=columns, orient="row")
 
     request = ReleaseRequest(
-        table=canonical(survey.identity), terms=b"strings" + asked.model_dump_json().encode(), groups=b"everybody",
-        people=[name for name, _ in people], epsilon=inf, alpha=0.0, n=survey.n, shuffler=Uniform.name,
+        table=canonical(survey.identity), terms=b"strings" + asked.model_dump_json().encode(),
+        groups=everybody([name for name, _ in people]), people=[name for name, _ in people],
+        epsilon=inf, alpha=0.0, n=survey.n, shuffler=Uniform.name,
     )  # fmt: skip
     answer = ledger.answer(request, new_release=new_release, draw=draw)
     table = answer.reports.drop_nulls("string")

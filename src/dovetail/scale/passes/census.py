@@ -18,6 +18,7 @@ from dovetail.scale.passes.rows import Reader
 from dovetail.scale.secrets import Sealer
 from dovetail.scale.storage import write_whole
 
+_HASHES = ("fingerprint", "grouping")
 PEOPLE = "people"  # folder of sorted prints, one file for each partition
 
 
@@ -44,6 +45,7 @@ class PackPeople:
             "n": rows.n,
             "wrong": dict(wrong),
             "fingerprint": str(self.reader.fingerprint(rows)),
+            "grouping": str(self.reader.grouping(rows)),
             "groups": {} if rows.groups is None else dict(rows.groups.value_counts().iter_rows()),
             "numbers": numbers,
             "texts": texts,
@@ -85,7 +87,7 @@ def add_totals(totals: list[dict[str, Any]]) -> Summary:
             counter.update(one.get(name, {}))
     return {
         "n": sum(one["n"] for one in totals),
-        "fingerprint": str(sum(int(one["fingerprint"]) for one in totals) % (1 << 128)),
+        **{name: str(sum(int(one.get(name, 0)) for one in totals) % (1 << 128)) for name in _HASHES},
         "numbers": sum(one.get("numbers", 0) for one in totals),
         "texts": sum(one.get("texts", 0) for one in totals),
         **{name: dict(sorted(counter.items())) for name, counter in counted.items()},
@@ -101,6 +103,8 @@ class Census:
     n : int
     fingerprint : int
         Of the multiset of rows, under the ledger's key.
+    grouping : int
+        Of people and their public groups alone.
     groups : people in each public group, in the order of their names; empty without groups
     mixed : bool
         Whether some names of people spell numbers and others do not.
@@ -108,6 +112,7 @@ class Census:
 
     n: int
     fingerprint: int
+    grouping: int
     groups: dict[str, int]
     mixed: bool
 
@@ -132,8 +137,9 @@ class Census:
                 "person, so keep one row each: nothing was released."
             )
         return cls(
-            totals["n"], int(totals["fingerprint"]), totals["groups"], bool(totals["numbers"] and totals["texts"])
-        )
+            totals["n"], int(totals["fingerprint"]), int(totals["grouping"]), totals["groups"],
+            bool(totals["numbers"] and totals["texts"]),
+        )  # fmt: skip
 
 
 def by_part(part: Any) -> list[tuple[int, Any]]:

@@ -104,15 +104,11 @@ class Reader:
         Clarke, Devadas, van Dijk, Gassend, Suh (2003), Incremental Multiset Hash Functions, ASIACRYPT: MSet-Add-Hash.
         """
         key = purpose_key(self.people.key, "snapshot")
-        blocks = keyed_prints(key, rows.ids)
-        blocks[:, 0] ^= np.ascontiguousarray(rows.values).view(np.uint64)
-        if rows.groups is not None:
-            names = rows.groups.unique()
-            digests = [int.from_bytes(purpose_key(key, f"group {name}")[:8], "big") for name in names]
-            codes = rows.groups.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
-            blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes.astype(np.int64)]
-        quarters = encrypt_blocks(key, blocks).view(np.uint32).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
-        return sum(int(total) << (32 * place) for place, total in enumerate(quarters)) % (1 << 128)
+        return _multiset_hash(key, rows, np.ascontiguousarray(rows.values).view(np.uint64))
+
+    def grouping(self, rows: Rows) -> int:
+        """The same of (person, group): who is grouped with whom, whatever they answer."""
+        return _multiset_hash(purpose_key(self.people.key, "grouping"), rows, np.zeros(rows.n, dtype=np.uint64))
 
     def _labels(self, frame: pl.DataFrame) -> pl.Series:
         """One text for each public label; a point is the texts of its coordinates."""
@@ -145,3 +141,15 @@ class Reader:
         wrong[NO_NUMBER] += int(bad.sum())
         wrong[OUTSIDE] += int(outside.sum())
         return values, ~(bad | absent | outside)
+
+
+def _multiset_hash(key: bytes, rows: Rows, values: NDArray[np.uint64]) -> int:
+    blocks = keyed_prints(key, rows.ids)
+    blocks[:, 0] ^= values
+    if rows.groups is not None:
+        names = rows.groups.unique()
+        digests = [int.from_bytes(purpose_key(key, f"group {name}")[:8], "big") for name in names]
+        codes = rows.groups.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
+        blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes.astype(np.int64)]
+    quarters = encrypt_blocks(key, blocks).view(np.uint32).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
+    return sum(int(total) << (32 * place) for place, total in enumerate(quarters)) % (1 << 128)

@@ -30,7 +30,7 @@ from dovetail.pipeline.files.report_columns import report_columns
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.rehearse import NO_TABLE, NOTHING
 from dovetail.pipeline.release import ReleasedTable
-from dovetail.pipeline.release_entry import ReleaseRequest
+from dovetail.pipeline.release_entry import ReleaseRequest, everybody
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer, VectorReports
 from dovetail.report.document import Missing, PrivacyReport
@@ -91,7 +91,7 @@ def _released(
     request = ReleaseRequest(
         table=people.identity,
         terms=b"vector" + asked.model_dump_json(exclude={"delta", "honest"}).encode(),
-        groups=b"everybody",
+        groups=everybody(people.names),
         people=people.names,
         epsilon=promise.epsilon if promise.delta == 0.0 else inf,
         alpha=0.0,
