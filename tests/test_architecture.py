@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 REPOSITORY = Path(__file__).parent.parent
 SOURCES, DEVICE = REPOSITORY / "src", REPOSITORY / "device" / "src"
@@ -302,7 +303,7 @@ def test_a_huge_module_would_be_found() -> None:
 
 
 def test_nothing_lists_mechanisms_by_hand() -> None:
-    names = {*RANDOMIZERS.names(), *SHUFFLERS.names()}
+    names = {*RANDOMIZERS.names(), *VECTOR_RANDOMIZERS.names(), *SHUFFLERS.names()}
     elsewhere = {module: tree for module, tree in sources().items() if not inside(module, HOMES)}
     found = {module for module, tree in elsewhere.items() if mechanisms_by_hand(tree, names)}
     assert found == set(NAMED_ON_PURPOSE)

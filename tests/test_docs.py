@@ -9,12 +9,13 @@ import pytest
 from tests.test_architecture import LAYERS
 
 from dovetail.core.registries import ATTACKS, RANDOMIZERS, SHUFFLERS
+from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("benchmarks/*.md"), ROOT / "device" / "README.md"]
 )
-REGISTRIES = (RANDOMIZERS, SHUFFLERS, ATTACKS)
+REGISTRIES = (RANDOMIZERS, VECTOR_RANDOMIZERS, SHUFFLERS, ATTACKS)
 # the changelog also says what is called otherwise by now
 PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]
 each_present_page = pytest.mark.parametrize("page", PRESENT, ids=lambda page: str(page.relative_to(ROOT)))
