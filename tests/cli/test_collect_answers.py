@@ -1,4 +1,4 @@
-"""What `collect query` and `collect status` print besides their tables: every line that says what is to be doubted."""
+"""What `collect query` and `collect status` print besides their tables: each line on what is to be doubted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every randomizer, of whatever kind: it is documented, accounted by a law, and runs on devices, or it is said why not."""
+"""Every randomizer, of any kind, is documented, accounted by a law, and runs on devices; or it is said why not."""
 
 from __future__ import annotations
 

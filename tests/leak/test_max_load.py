@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import comb
 
 import pytest
+from tests.tiers import EXHAUST
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.max_load import max_load, top_t_load, truncation
@@ -62,6 +63,26 @@ def test_compiled_and_array_powers_agree(monkeypatch: pytest.MonkeyPatch) -> Non
             patched.setattr(top_t_load, "MOST_COMPILED_BINS", 1)
             arrays = top_t_load_gap(n, k, t)
         assert compiled.value == pytest.approx(arrays.value, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "many", "cost"),
+    [(20_000, 4, 1 << 12, 1e-2), (20_000, 3, 1 << 14, 1e-2), (5_000, 5, 1 << 12, 1e-4),
+     pytest.param(30_000_000, 4, truncation.MANY, truncation.SHORTENED, marks=EXHAUST)],
+)  # fmt: skip
+def test_a_sum_of_fewer_nodes_holds_the_whole_one(
+    n: int, k: int, many: int, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(truncation, "MANY", many)
+    monkeypatch.setattr(truncation, "SHORTENED", cost)
+    short, fewer = max_load_gap(n, k), truncation.truncate_sum(n, k)
+    monkeypatch.setattr(truncation, "MANY", 10**12)
+    whole, every = max_load_gap(n, k), truncation.truncate_sum(n, k)
+    assert fewer.kept < every.kept, "less work"
+    assert whole.error_bound < 1e-13 * whole.value
+    assert abs(short.value - whole.value) <= short.error_bound + whole.error_bound <= 1.5 * cost * whole.value
+    if n < 10**6:
+        assert abs(short.value - whole.value) > 3 * whole.error_bound, "what is left out is seen"
 
 
 def test_a_sum_that_takes_too_long_is_refused_with_its_cost() -> None:

@@ -31,6 +31,8 @@ class Tolerances(NamedTuple):
 
 
 TOLERANCES = Tolerances()
+MANY = 1 << 27  # terms from which on fewer nodes are kept
+SHORTENED = 1e-7  # of sqrt(n/k), about the gap itself: what nodes that are left out to save time may cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Truncation:
 def truncate_sum(n: int, k: int) -> Truncation:
     what = f"The exact maximum load of n = {n:,} balls in k = {k} bins"
     nodes, peak, scale = node_count(n, TOLERANCES.nodes), poisson_mode_pmf(n / k), poisson_at_mean(n)
-    kept, dropped = _kept_nodes(nodes, k, peak, scale)
+    bounds = _node_bounds(nodes, k, peak)
+    kept, dropped = _kept_nodes(bounds, scale)
     check_cost(what, kept * 4.0 * math.sqrt(n * (k - 1)) / k)  # the window is wider still
     start, tail = -(-n // k), _binomial_tail(n, k)
     spill = k * tail  # for m = start, start + 1, ..: at least Pr[max > m]
@@ -63,6 +66,9 @@ def truncate_sum(n: int, k: int) -> Truncation:
     end = max(first, last, start + int(np.count_nonzero(spill * max(count, 1) >= TOLERANCES.window))) + 1
     check_cost(what, kept * float(end - first))
     pmf = poisson_pmf(n / k, first + 1, end)
+    if kept * pmf.size > MANY:
+        allowed = SHORTENED * math.sqrt(n / k) * nodes * scale / max(1, count)
+        kept, dropped = _shortened(bounds, kept, most=MANY // pmf.size, allowed=allowed)
     cuts = (
         count * (aliasing_error(n, nodes) + dropped / (nodes * scale))  # (i), (ii)
         + _tail_at(left, last + 1 - start)  # (iii)
@@ -86,11 +92,24 @@ def _binomial_tail(n: int, k: int) -> Reals:
     return binomial_survival(counts, n, 1.0 / k, (k - 1) / k)
 
 
-def _kept_nodes(nodes: int, k: int, peak: float, scale: float) -> tuple[int, float]:
-    """(ii): nodes j = 0 .. kept - 1 are summed; the others count at most `dropped`, times 1/(N Pois(n; n))."""
-    sines = np.sin(np.pi * np.arange(nodes // 2 + 1) / nodes)
+def _node_bounds(nodes: int, k: int, peak: float) -> tuple[Reals, Reals]:
+    """For nodes j = 0 .. N/2: log of a bound on each power there, which falls in j, and how often j counts."""
+    j = np.arange(nodes // 2 + 1)
     with np.errstate(divide="ignore"):
-        log_bound = k * (math.log(peak) - np.log(sines))  # falls in j
+        return k * (math.log(peak) - np.log(np.sin(np.pi * j / nodes))), node_weights(j, nodes)
+
+
+def _kept_nodes(bounds: tuple[Reals, Reals], scale: float) -> tuple[int, float]:
+    """(ii): nodes j = 0 .. kept - 1 are summed; the others count at most `dropped`, times 1/(N Pois(n; n))."""
+    log_bound, weights = bounds
     kept = int(np.count_nonzero((log_bound >= math.log(TOLERANCES.dropped * scale)) | (log_bound >= 0.0)))
-    weights = node_weights(np.arange(kept, nodes // 2 + 1), nodes)
-    return kept, 2.0 * float((weights * np.exp(log_bound[kept:])).sum())
+    return kept, 2.0 * float((weights[kept:] * np.exp(log_bound[kept:])).sum())
+
+
+def _shortened(bounds: tuple[Reals, Reals], kept: int, *, most: int, allowed: float) -> tuple[int, float]:
+    """Fewer nodes, `most` of them if what all others count is `allowed`: of few bins powers fall slowly in j."""
+    log_bound, weights = bounds
+    with np.errstate(over="ignore"):
+        left = 2.0 * np.append(np.cumsum((weights * np.exp(log_bound))[::-1])[::-1], 0.0)  # from node j on
+    kept = min(kept, max(most, int(np.count_nonzero(~(left <= allowed)))))
+    return kept, float(left[kept])
