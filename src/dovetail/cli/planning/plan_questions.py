@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 def _plan_questions(
     config: Annotated[Path, typer.Argument(help="TOML file with [[questions]], as `dovetail run` reads it.")],
     n: Annotated[float, typer.Option(help="People, each of whom is asked.")],
-    smallest: Annotated[
+    smallest_group: Annotated[
         float | None, typer.Option(help="People of the smallest group, where [shuffle] groups has groups.")
     ] = None,
     as_json: Json = False,
@@ -52,7 +52,10 @@ def _plan_questions(
         raise ConfigError(f"{config}: has no [[questions]]; `dovetail plan` is for one column.")
     with progress_bar(hidden=as_json) as progress:
         ways = plan_questions(
-            asked, as_whole(n), smallest=None if smallest is None else as_whole(smallest), progress=progress
+            asked,
+            as_whole(n),
+            smallest=None if smallest_group is None else as_whole(smallest_group),
+            progress=progress,
         )
     document = {
         "schema_version": 1, "n": as_whole(n), "smallest": ways[0].central.n, "honest": ways[0].central.honest_n,

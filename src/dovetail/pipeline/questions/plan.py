@@ -101,7 +101,7 @@ def _smallest(asked: QuestionsConfig, people: int, smallest: int | None) -> int:
     if smallest is None:
         raise ConfigError(
             f"people are shuffled inside the groups of {asked.head.shuffle.groups.labels!r}: say how many the "
-            "smallest one has, --smallest."
+            "smallest one has, --smallest-group."
         )
     return whole("smallest", smallest, least=2, most=people)
 
