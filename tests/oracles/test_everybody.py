@@ -225,6 +225,21 @@ def test_every_pair_is_evaluated_at_the_answer() -> None:
         assert law.upper(epsilon * 0.999) > 1e-6
 
 
+def test_an_epsilon_that_is_known_ends_a_search_at_once_or_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = everybody_law(KRR(3, 8.15), n=80_000, delta=1e-7)
+    alone = law.epsilon_upper(1e-7)
+    assert law.epsilon_upper(1e-7, most=1.1 * alone) == alone
+    asked: list[float] = []
+    value = FourierBound.value
+
+    def counted(bound: FourierBound, *, enough: float = 0.0, tilt: float | None = None) -> float:
+        asked.append(bound.epsilon)
+        return value(bound, enough=enough, tilt=tilt)
+
+    monkeypatch.setattr(FourierBound, "value", counted)
+    assert law.epsilon_upper(1e-7, most=0.9 * alone) == 0.9 * alone and len(asked) == 1
+
+
 # --- which pairs and types -----------------------------------------------------------------------------------------
 
 

@@ -153,6 +153,17 @@ def test_ruling_out_kinds_early_changes_no_recommendation(k: int, wish: dict[str
     assert len(found.calibrated) < len(every)
 
 
+def test_longer_reports_are_recommended_where_they_are_better() -> None:
+    found = recommend_collection(question="frequency", k=4, n=300, epsilon=0.03)
+    assert list(found.calibrated) == ["krr", "subset_selection"] and found.randomizer.name == "subset_selection"
+
+
+def test_the_same_mechanism_with_longer_reports_is_not_searched_again() -> None:
+    """Subset selection of one symbol is k-ary response."""
+    found = recommend_collection(question="frequency", k=3, n=100_000, epsilon=1.879)
+    assert list(found.calibrated) == ["krr"]
+
+
 @pytest.mark.exhaust
 def test_a_randomizer_that_takes_too_long_is_not_recommended_but_may_be_forced() -> None:
     big: dict[str, Any] = {"question": "frequency", "k": 100_000, "n": 10**9, "delta": 1e-11, "epsilon0": 3.0}

@@ -255,14 +255,13 @@ def coarse_law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: in
 
     `points` are those of the grid; `delta` is above 0.
     """
-    found = known
+    own, found = _own_law(mechanism, n=n, points=points), known
+    if isinstance(own, ShuffledLaw):  # sooner evaluated than what follows
+        found = own.epsilon_below(delta, known)
     with suppress(UnsupportedError):
         law = everybody_law(mechanism, n=n, delta=delta)
-        found = min(known, law.epsilon_upper(delta, most=known, tolerance=CLOSE))
-    own = _own_law(mechanism, n=n, points=points)
-    if isinstance(own, ShuffledLaw):
-        return own.epsilon_below(delta, found)
-    if own is None or own.delta(found).upper > delta:
+        found = min(found, law.epsilon_upper(delta, most=found, tolerance=CLOSE))
+    if own is None or isinstance(own, ShuffledLaw) or own.delta(found).upper > delta:
         return found
     return min(found, own.epsilon(delta).upper)
 

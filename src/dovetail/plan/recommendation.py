@@ -66,7 +66,7 @@ def recommend_randomizer(requirements: Requirements, *, least: int | None, progr
     admitted, calibrated = select_families(requirements), dict[str, CalibratedRandomizer | str]()
     for done, family in enumerate(sorted(admitted, key=lambda one: _rank(one, requirements))):
         progress("calibrate every randomizer", done, len(admitted))
-        if all(_may_come_near(family, one, requirements) for one in _meeting(calibrated)):
+        if all(_may_be_chosen(family, one, requirements) for one in _meeting(calibrated)):
             calibrated[family.name] = calibrate(family, requirements)
     best = _best(admitted, calibrated, requirements, progress)
     return Recommendation(requirements, best, calibrated, least)
@@ -84,12 +84,26 @@ def _meeting(calibrated: Calibrated) -> list[CalibratedRandomizer]:
     return [one for one in calibrated.values() if not isinstance(one, str)]
 
 
-def _may_come_near(family: RandomizerFamily, other: CalibratedRandomizer, requirements: Requirements) -> bool:
-    """Whether a search may end within a twentieth of another kind: one evaluation instead of eight."""
-    limit = NEAR_BEST * WIDER * objective(other, requirements)
+def _may_be_chosen(family: RandomizerFamily, other: CalibratedRandomizer, requirements: Requirements) -> bool:
+    """Whether a search may end within a twentieth of another kind, and ahead of it if its reports are longer.
+
+    One or two evaluations instead of a dozen; longer reports that are no better are those of the same mechanism.
+    """
+    best = objective(other, requirements)
+    limit = NEAR_BEST * WIDER * best
     if not 0.0 < limit < inf:
         return True
-    return any(_reaches(member, limit, requirements) for member in (family, *family.others))
+    near = [one for one in (family, *family.others) if _reaches(one, limit, requirements)]
+    if requirements.error is not None and requirements.epsilon is not None:  # each that may meet both is asked
+        return bool(near)
+    return any(not _is_longer(one, other) or _reaches(one, best / WIDER, requirements) for one in near)
+
+
+def _is_longer(family: RandomizerFamily, other: CalibratedRandomizer) -> bool:
+    try:
+        return family.make(other.epsilon0, other.requirements.n).report_bits > other.report_bits
+    except ParameterError:
+        return False
 
 
 def _reaches(family: RandomizerFamily, limit: float, requirements: Requirements) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import cache
 from math import asinh, ceil, inf, log, sqrt
 
 from dovetail.account.amplify import amplify, central_epsilon, log_delta_ratio
@@ -94,12 +95,17 @@ def largest_epsilon0(family: RandomizerFamily, requirements: Requirements, *, ep
     most, honest = family.largest_epsilon0, requirements.honest_with_anyone(n)
     if requirements.delta == 0.0:
         return min(epsilon, most)
-    if log_excess(family, most, requirements, epsilon=epsilon, n=n) <= 0.0:
-        return most
+
+    @cache
+    def excess(epsilon0: float) -> float:
+        return log_excess(family, epsilon0, requirements, epsilon=epsilon, n=n)
+
     spread = steepness_of_delta(requirements)
     start = min(max(2.0 * asinh(0.5 * epsilon * sqrt(honest / spread)), epsilon), most)  # stronger clones, as normals
+    if excess(start) <= 0.0 and excess(most) <= 0.0:
+        return most
     found, _ = bracket_root(
-        lambda epsilon0: -log_excess(family, epsilon0, requirements, epsilon=epsilon, n=n) or 1e-12,
+        lambda epsilon0: -excess(epsilon0) or 1e-12,
         start,
         steepness=spread * max(1.0, start / 2.0),
         most=most,

@@ -91,6 +91,8 @@ class EverybodyLaw:
         """
         if share("delta", delta) == 0.0:
             return self.epsilon0
+        if math.isfinite(most) and not self.reaches(min(most, self.epsilon0) * (1.0 - tolerance), delta):
+            return min(most, self.epsilon0)  # where a search would end, a dozen evaluations later
         found, tilt = 0.0, None
         for exposure in self.exposures:
             if found == 0.0 or self._one(exposure, found, enough=delta, tilt=tilt) > delta:
