@@ -60,8 +60,10 @@ def test_the_numbers_are_those_of_the_command_line(
     [
         {"trust": "shuffler", "question": "frequency", "n": "3000", "k": "5", "epsilon": "1"},
         {"trust": "users", "question": "frequency", "n": "3000", "k": "5", "error": "0.02", "honest": "0.8"},
+        {"trust": "shuffler", "question": "mean", "n": "3000", "lower": "0", "upper": "9", "epsilon": "1"},
+        {"trust": "users", "question": "mean", "n": "9000", "lower": "0", "upper": "9", "epsilon": "1", "grid": "3"},
     ],
-    ids=["shuffler", "users"],
+    ids=["shuffler", "users", "mean of the shuffler", "mean of users"],
 )
 def test_who_makes_the_noise_is_said_and_exported_as_on_the_command_line(
     client: Browser, asked: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path

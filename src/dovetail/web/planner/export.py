@@ -50,5 +50,5 @@ def _python_with_dummies(asked: dict[str, Any]) -> str:
 
 def command_of(asked: dict[str, Any]) -> str:
     """The command line that plans the same."""
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in asked.items()]
+    words = [f"--{name.replace('_', '-')} {str(value).removesuffix('.0')}" for name, value in asked.items()]
     return " ".join(["dovetail plan", *words])

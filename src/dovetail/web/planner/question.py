@@ -15,7 +15,7 @@ WHOLE = ("n", "k", "groups", "smallest_group")
 REAL = ("error", "epsilon", "epsilon0", "delta", "honest", "lower", "upper", "grid")
 WORDS = ("question", "randomizer", "shares", "trust")
 FIELDS = (*WORDS[:1], *WHOLE, *REAL, *WORDS[1:])
-ONLY = {"frequency": ("k", "shares", "trust"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
+ONLY = {"frequency": ("k", "shares"), "mean": ("lower", "upper", "grid")}  # fields of one kind of question
 USUAL = {"shares": "any", "trust": "local"}  # what is not said
 NOT_WITH = {  # fields that a plan with dummies does not have
     "shuffler": ("epsilon0", "groups", "smallest_group", "randomizer", "shares", "honest"),
@@ -40,8 +40,7 @@ class Question:
         texts["question"] = texts["question"] or "frequency"
         mine = texts["question"]
         others = [name for kind, names in ONLY.items() if kind != mine for name in names]
-        if "trust" not in others:
-            others += NOT_WITH.get(texts["trust"], ())
+        others += NOT_WITH.get(texts["trust"], ())
         kept = {
             name: text for name, text in texts.items() if name not in others and text not in ("", USUAL.get(name))
         }

@@ -99,7 +99,7 @@ def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> di
         "delta": upward(plan.central.delta),
         "grade": _grade(plan.central.epsilon, plan.central.delta, plan.n),
         "error": error,
-        "kind": f"the shares of {plan.dummies.k:,} answers",
+        "kind": f"the shares of {plan.dummies.k:,} answers" if plan.span is None else _mean_of(*plan.span),
         "guarantee": list(plan.trust_statement),
         "guess": "",
         "rows": [(name, text) for name, text in trusting_rows(plan).items() if name not in ("trust", "but")],
@@ -203,7 +203,12 @@ def _grade(epsilon: float, delta: float, n: int) -> str:
 def _kind(asked: Requirements) -> str:
     if asked.question == "frequency":
         return f"the shares of {asked.k:,} answers"
-    return f"the mean of a number from {asked.lower:g} to {asked.upper:g}"
+    assert asked.lower is not None and asked.upper is not None
+    return _mean_of(asked.lower, asked.upper)
+
+
+def _mean_of(lower: float, upper: float) -> str:
+    return f"the mean of a number from {lower:g} to {upper:g}"
 
 
 def _free(kind: Any) -> bool:
