@@ -186,6 +186,36 @@ def test_only_a_rehearsal_of_this_table_is_run(tmp_path: Path, old: str, new: st
         checked_config(urlencode({"config": CONFIG.replace(old, new)}).encode(), table)
 
 
+SEVERAL = """schema_version = 1
+mode = "rehearsal"
+ask = "one"
+[data]
+path = "survey.csv"
+[[questions]]
+column = "affair"
+categories = ["no", "yes"]
+randomizer = "krr"
+epsilon = 1.0
+[[questions]]
+column = "age"
+lower = 0
+upper = 100
+randomizer = "window"
+epsilon = 1.0
+"""
+
+
+def test_several_questions_are_rehearsed_on_this_table_alone(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    told = checked_config(urlencode({"config": SEVERAL}).encode(), table)
+    (tmp_path / "survey.toml").write_text(told)
+    assert work(tmp_path / "survey.toml", tmp_path / "out") == {"finished": True}
+    with pytest.raises(ConfigError, match=r"\[data\] path must be"):
+        checked_config(urlencode({"config": SEVERAL.replace("survey.csv", "../survey.csv")}).encode(), table)
+    with pytest.raises(ConfigError, match="rehearses only"):
+        checked_config(urlencode({"config": SEVERAL.replace("rehearsal", "release")}).encode(), table)
+
+
 @pytest.mark.parametrize("body", [b"", b"\xff", b"a=b", b"config=a&config=b", b"%", b"config=" + b"[" * 5000])
 def test_what_is_no_form_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(ConfigError):

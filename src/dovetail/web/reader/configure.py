@@ -9,6 +9,7 @@ from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.run_config import files_of, parse_config
 from dovetail.pipeline.files.check.check_table import TableCheck
 from dovetail.pipeline.files.check.configuration import write_configuration
+from dovetail.pipeline.questions.config import QuestionsConfig, questions_of
 from dovetail.web.reader.shelf import OpenedTable
 
 
@@ -34,11 +35,13 @@ def checked_config(body: bytes, table: OpenedTable) -> str:
         raise ConfigError(f"the configuration is no TOML: {error}.") from None
     except (ValueError, RecursionError):
         raise ConfigError("the configuration cannot be read.") from None
-    config = parse_config(raw)
+    config = questions_of(raw) or parse_config(raw)
     if config.mode != "rehearsal":
         raise ConfigError('this page rehearses only: set mode = "rehearsal"; `dovetail run` releases.')
     if config.data.path != table.name:
         raise ConfigError(f"[data] path must be {table.name!r}, the table that was opened, got {config.data.path!r}.")
+    if isinstance(config, QuestionsConfig):  # which names no other file
+        return text
     others = [name for name, path in files_of(config.shuffle).items() if path is not None]
     if others:
         raise ConfigError(f"[shuffle] {others[0]} names another file: use `dovetail run` for that.")
