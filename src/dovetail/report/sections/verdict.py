@@ -22,10 +22,10 @@ from dovetail.report.sections.sentences import (
 STRONG, REASONABLE = 1.0, 10.0  # largest epsilon of each grade
 SCALE = (
     "Scale for ε, a convention and no theorem: up to 1 strong, up to 10 moderate, above weak, after the three tiers "
-    "that Ponomareva and others (2023, How to DP-fy ML, Journal of Artificial Intelligence Research 77) propose for "
-    "models trained with central differential privacy, “strong formal” up to 1, “reasonable” up to 10, “weak to no "
-    "formal” guarantees above; we read ε of one report, and α, whose e^α bounds odds likewise, on the same "
-    "scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
+    "that Ponomareva and others (2023, How to DP-fy ML, Journal of Artificial Intelligence Research 77, 1113-1201) "
+    "propose for models trained with central differential privacy, strong formal guarantees up to 1, reasonable ones "
+    "up to 10, formally weak or none above; we read ε of one report, and α, whose e^α bounds odds likewise, on the "
+    "same scale. δ has to stay well below 1/n (Dwork and Roth, 2014, The Algorithmic Foundations of Differential "
     "Privacy, section 2.3). λ runs from 0, the order tells a group's share as if nothing were shuffled, to that of a "
     "uniform shuffle, which tells nothing. Risk is what a guess gains over naming the commonest answer: below 1 "
     "percentage point low, below 10 moderate, else high; these limits are our own."
