@@ -19,6 +19,7 @@ from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.pipeline.config.run_config import parse_config
 from dovetail.pipeline.files.report_columns import from_columns
 from dovetail.pipeline.progress import silent
+from dovetail.scale.engines import processes
 from dovetail.scale.engines.engine import Engine, Exchanged, Source
 from dovetail.scale.engines.processes import Processes
 from dovetail.scale.job import Job
@@ -132,6 +133,30 @@ def test_equal_keys_are_one_person_in_two_rows() -> None:
         sorted_order(np.zeros(3, np.int64), np.array([[3, 1], [2, 1], [3, 1]], dtype=np.uint64))
 
 
+@pytest.mark.parametrize("span", [1, 4, 20, 64])
+def test_sorting_by_keys_is_exact_however_close_they_are(span: int) -> None:
+    keys = keyed_prints(KEY, np.arange(5000))
+    keys[:, 0] = (keys[:, 0] >> np.uint64(64 - span)) + np.uint64(1 << 40 if span < 64 else 0)
+    expected = np.lexsort((keys[:, 1], keys[:, 0]))
+    assert np.array_equal(sorted_order(np.zeros(5000, np.int64), keys), expected)
+    assert sorted_order(np.zeros(0, np.int64), keys[:0]).size == 0
+    codes = np.arange(5000) % 3
+    assert np.array_equal(sorted_order(codes, keys), np.lexsort((keys[:, 1], keys[:, 0], codes)))
+
+
+def test_rows_that_are_packed_a_few_at_a_time_give_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(write_table(tmp_path / "in", table(300)))
+    draw(settings, tmp_path / "whole", rows=300)
+    monkeypatch.setattr(processes, "_FEW", 1)
+    monkeypatch.setattr(processes, "_BLOB", 2)
+    draw(settings, tmp_path / "few", rows=300)
+    assert [file.read_bytes() for file in files(tmp_path / "few")] == [
+        file.read_bytes() for file in files(tmp_path / "whole")
+    ]
+
+
 def test_what_a_task_sends_is_the_same_in_every_attempt_and_shows_nobody() -> None:
     people, settings = table(50), config(Path("unused"))
     job = Job(parse_config(settings), KEY)
@@ -144,6 +169,7 @@ def test_what_a_task_sends_is_the_same_in_every_attempt_and_shows_nobody() -> No
     assert not any(int(one).to_bytes(8, "little") in everything for one in people["id"])
     assert not any(key.tobytes() in everything for key in keys)
     assert SECRET not in everything and SECRET.hex() not in repr(pack) and str(list(SECRET)) not in repr(pack)
+    assert len({blob[:12] for _, blob in first}) == len(first) > 1
     part, blob = first[0]
     with pytest.raises(StorageError, match="altered"):
         Sealer(Secret(SECRET)).open(blob[:-1] + bytes([blob[-1] ^ 1]), part)

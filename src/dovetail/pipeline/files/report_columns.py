@@ -40,9 +40,7 @@ def from_columns(randomizer: Analyst, table: pl.DataFrame, categories: list[str]
     if isinstance(randomizer, NumericRandomizer):
         return _steps(randomizer, table[names[0]])
     if isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values and categories is not None:
-        codes = table[names[0]].cast(pl.String).replace_strict(
-            categories, range(len(categories)), default=None, return_dtype=pl.Int64
-        )  # fmt: skip
+        codes = table[names[0]].cast(pl.String).cast(pl.Enum(categories), strict=False).to_physical().cast(pl.Int64)
         if codes.null_count():
             raise DataError(f"column {names[0]!r}: {codes.null_count():,} reports are not among the categories.")
         return codes.to_numpy()

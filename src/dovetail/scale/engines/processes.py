@@ -22,6 +22,8 @@ from dovetail.scale.storage import write_whole
 
 MOST_ATTEMPTS = 3
 EXCHANGE = "exchange"  # folder of sealed rows, gone when the partitions are written
+_FEW = 1 << 17  # rows that are packed at once: their columns stay in the cache, and memory is used again
+_BLOB = 1 << 11  # rows that a blob has at least, on average
 
 Result = TypeVar("Result")
 Told = Callable[[int], None]  # how many tasks are done
@@ -55,7 +57,8 @@ class Processes(Engine):
         before, folder = self._retried, staging / EXCHANGE
         folder.mkdir(exist_ok=True)
         batches = list(source.batches(rows))
-        packing = [(pack, batch, source.columns, str(folder / f"{i:06d}")) for i, batch in enumerate(batches)]
+        few = max(_FEW, _BLOB * parts)
+        packing = [(pack, batch, source.columns, few, str(folder / f"{i:06d}")) for i, batch in enumerate(batches)]
         stretches = self._all(_pack, packing, lambda done: progress("randomize and exchange", done, len(batches)))
         mine: list[list[Stretch]] = [[] for _ in range(parts)]
         for stretch in (one for some in stretches for one in some):
@@ -126,14 +129,15 @@ def need_workers(workers: object) -> int:
     return workers
 
 
-def _pack(pack: Pack, batch: Batch, columns: Sequence[str], target: str) -> list[Stretch]:
-    """Pack a batch into one file; which stretch of it is for which partition."""
+def _pack(pack: Pack, batch: Batch, columns: Sequence[str], few: int, target: str) -> list[Stretch]:
+    """Pack a batch, a few rows at a time, into one file; which stretch of it is for which partition."""
     stretches, offset = [], 0
     with write_whole(Path(target)) as place, place.open("wb") as file:
-        for part, blob in pack(batch.read(list(columns))):
-            file.write(blob)
-            stretches.append((part, target, offset, len(blob)))
-            offset += len(blob)
+        for rows in batch.read(list(columns)).iter_slices(few):
+            for part, blob in pack(rows):
+                file.write(blob)
+                stretches.append((part, target, offset, len(blob)))
+                offset += len(blob)
     return stretches
 
 

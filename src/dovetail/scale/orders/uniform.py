@@ -68,9 +68,39 @@ class Layout(Arrangement):
 def sorted_order(codes: Codes, keys: Keys) -> NDArray[np.int64]:
     """The order of (group, key); DataError where two keys are equal, because one person stands in two rows."""
     several = bool(codes.size) and int(codes.max()) != int(codes.min())
-    order = np.lexsort((keys[:, 0], codes)) if several else np.argsort(np.ascontiguousarray(keys[:, 0]))
-    first = keys[order, 0]
-    if (first[1:] == first[:-1]).any():  # of 2^64, so hardly ever
-        order = np.lexsort((keys[:, 1], keys[:, 0], codes))
-        refuse_twins(keys[order])
-    return np.asarray(order)
+    order, unsure = _lexical(codes, keys[:, 0]) if several else upper_order(keys[:, 0])
+    rows = order[unsure]  # hardly ever any
+    rows = rows[np.lexsort((keys[rows, 1], keys[rows, 0], codes[rows]))]
+    order[unsure] = rows
+    refuse_twins(keys[rows])
+    return order
+
+
+def _lexical(codes: Codes, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    order = np.lexsort((words, codes))
+    return order, _runs(words[order])
+
+
+def upper_order(words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An order by the upper bits of words, and the places, in runs of equal bits, that the lower bits decide.
+
+    A row's number takes the place of the lower bits, so that one sort of plain numbers does, several times faster
+    than one that carries rows along.
+
+    >>> upper_order(np.array([7, 5, 6], dtype=np.uint64) << np.uint64(61))
+    (array([1, 2, 0]), array([], dtype=int64))
+    """
+    if not words.size:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    least = words.min()
+    room, below = 64 - int(words.max() - least).bit_length(), int(words.size - 1).bit_length()
+    lower = np.uint64((1 << below) - 1)
+    marked = (((words - least) << np.uint64(min(room, 63))) & ~lower) | np.arange(words.size, dtype=np.uint64)
+    marked.sort()
+    return (marked & lower).astype(np.int64), _runs(marked >> np.uint64(below))
+
+
+def _runs(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The places of numbers that are equal to a neighbour."""
+    same = np.append(False, ordered[1:] == ordered[:-1])
+    return np.flatnonzero(same | np.append(same[1:], False))

@@ -51,7 +51,7 @@ class PackPeople:
             "texts": texts,
         }
         pairs = np.column_stack([prints, low_words(rows.ids)])
-        packed = [(place, pairs[chosen].tobytes()) for place, chosen in by_part(part)]
+        packed = [(place, pairs.take(chosen, axis=0).tobytes()) for place, chosen in by_part(part)]
         sealed = [(place, self.sealer.seal(content, place)) for place, content in packed]
         return [*sealed, (self.parts, self.sealer.seal(json.dumps(totals, sort_keys=True).encode(), self.parts))]
 

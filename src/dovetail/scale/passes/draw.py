@@ -46,7 +46,7 @@ class PackReports:
         columns: list[NDArray[Any]] = [keys, *marks, reports]
         blobs = []
         for part, chosen in by_part(parts):
-            content = b"".join(np.ascontiguousarray(column[chosen]).tobytes() for column in columns)
+            content = b"".join(column.take(chosen, axis=0).tobytes() for column in columns)
             blobs.append((part, sealer.seal(content, part)))
         totals = {"n": rows.n, "fingerprint": str(self.reader.fingerprint(rows))}
         return [*blobs, (layout.parts, sealer.seal(json.dumps(totals).encode(), layout.parts))]

@@ -25,6 +25,7 @@ MISSING_PERSON, MISSING_VALUE, UNDECLARED, NO_NUMBER, OUTSIDE, MISSING_GROUP = (
     "public column {group}: {n:,} values are missing",
 )
 
+_HALF = np.uint64(0xFFFFFFFF)
 BETWEEN = "\x1f"  # the columns of a label
 
 
@@ -125,7 +126,7 @@ class Reader:
         if self.data.numeric:
             return self._numbers(text, absent.to_numpy(), wrong)
         names = self.data.categories or []
-        codes = text.replace_strict(names, range(len(names)), default=None, return_dtype=pl.Int64)
+        codes = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int64)
         unknown = (codes.is_null() & ~absent).to_numpy()
         wrong[UNDECLARED] += int(unknown.sum())
         return codes.fill_null(0).to_numpy(), ~(unknown | absent.to_numpy())
@@ -151,5 +152,6 @@ def _multiset_hash(key: bytes, rows: Rows, values: NDArray[np.uint64]) -> int:
         digests = [int.from_bytes(purpose_key(key, f"group {name}")[:8], "big") for name in names]
         codes = rows.groups.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
         blocks[:, 1] ^= np.array(digests, dtype=np.uint64)[codes.astype(np.int64)]
-    quarters = encrypt_blocks(key, blocks).view(np.uint32).reshape(-1, 4).sum(axis=0, dtype=np.uint64)
-    return sum(int(total) << (32 * place) for place, total in enumerate(quarters)) % (1 << 128)
+    words = encrypt_blocks(key, blocks)
+    halves = [half.sum() for half in (words[:, 0] & _HALF, words[:, 0] >> 32, words[:, 1] & _HALF, words[:, 1] >> 32)]
+    return sum(int(total) << (32 * place) for place, total in enumerate(halves)) % (1 << 128)
