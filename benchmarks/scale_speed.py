@@ -2,8 +2,9 @@
 
 Yardsticks in the same run: the same randomizers with `system_entropy()`; polars' `sort(hash).sink_parquet`, which
 protects nobody; with --spark, Spark's own `orderBy(rand())` write of the same rows. `draw` is the exchange alone,
-`run` the whole job: census, fingerprint, prints for the ledger, tally and report. Processor time of the whole tree of
-processes; "to start" is what Python, Java and imports took before.
+`run` the whole job: census, fingerprint, prints for the ledger, tally and report; `frame` the same from a data frame,
+whose rows Spark hands over one by one, where the tasks of `run` read the files themselves. Processor time of the
+whole tree of processes; "to start" is what Python, Java and imports took before.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.unary import Unary
 
 NAMES = [f"category-{code}" for code in range(16)]
-JOBS = ("run", "draw", "polars", "spark run", "spark draw", "spark orderBy(rand())")
+JOBS = ("run", "draw", "polars", "spark run", "spark frame", "spark draw", "spark orderBy(rand())")
 
 
 def main() -> None:
@@ -105,7 +106,7 @@ def write(folder: Path, n: int) -> None:
 def measured(job: str, place: Path, workers: int) -> tuple[float, float, float, float]:
     """Seconds, processor seconds, those to start, and the largest process of one job."""
     engine, _, what = job.rpartition(" ") if job != "spark orderBy(rand())" else ("spark", "", "order")
-    work = {"run": whole, "draw": draw, "polars": in_polars, "order": in_spark}[what]
+    work = {"run": whole, "frame": whole, "draw": draw, "polars": in_polars, "order": in_spark}[what]
     done = work(place, job, engine == "spark", workers)
     return done
 
@@ -122,8 +123,9 @@ def whole(place: Path, job: str, spark: bool, workers: int) -> tuple[float, floa
     }  # fmt: skip
     session = started(workers) if spark else None
     start, begin = tree()[0], perf_counter()
-    table = None if session is None else session.read.parquet(str(place / "in"))
-    using = {"workers": workers} if session is None else {"table": table}
+    using = {"engine": "spark", "master": f"local[{workers}]"} if spark else {"workers": workers}
+    if job == "spark frame":
+        using = {"table": session.read.parquet(str(place / "in"))}
     run(config, out=own / "out", ledger=own / "ledger", **using)
     return (perf_counter() - begin, *reckoned(start))
 

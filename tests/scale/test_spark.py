@@ -42,7 +42,9 @@ if not master.startswith("local["):
         deadly = faults.KillingUnpack(unpack, str(place / "killed")) if "Reports" in repr(unpack) else unpack
         return plain(source, pack, deadly, **rest)
     engine.exchange = killing
-draw(config(place / "in", randomizer="unary", shuffler="within_groups"), place / "there", parts=7, engine=engine)
+for shuffler in sys.argv[3:]:
+    asked = config(place / "in", randomizer="unary", shuffler=shuffler)
+    draw(asked, place / "there" / shuffler, parts=7, engine=engine)
 print("drawn", (place / "killed").exists())
 session.stop()
 """
@@ -108,6 +110,13 @@ def test_spark_gives_the_files_of_one_process(
     draw(settings, tmp_path / "spark", parts=parts, engine=engine)
     draw(settings, tmp_path / "one", parts=parts)
     assert same(tmp_path / "spark", tmp_path / "one")
+    plain, frame = engine.source, engine.session.read.parquet(str(tmp_path / "in"))
+    engine.source = lambda data: plain(data, frame)  # type: ignore[method-assign]
+    try:
+        draw(settings, tmp_path / "frame", parts=parts, engine=engine)
+    finally:
+        engine.source = plain  # type: ignore[method-assign]
+    assert same(tmp_path / "frame", tmp_path / "one")
 
 
 @pytest.mark.exhaust
@@ -172,30 +181,28 @@ def test_what_a_task_refuses_is_one_line_without_a_value(engine: spark.Spark, tm
     assert not (tmp_path / "out").exists()
 
 
-def elsewhere(master: str, place: Path) -> str:
+def elsewhere(master: str, place: Path, *shufflers: str) -> str:
     need_spark()
     write_table(place / "in", table(300, text=True))
     paths = os.pathsep.join([str(REPOSITORY), *([os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else [])])
     own = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT, master, str(place)], env=own, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    words = [sys.executable, "-W", "ignore", "-c", SCRIPT, master, str(place), *shufflers]
+    done = subprocess.run(words, env=own, capture_output=True, text=True, check=False)
     assert "drawn" in done.stdout, done.stderr[-3000:]
-    settings = config(place / "in", randomizer="unary", shuffler="within_groups")
-    draw(settings, place / "here", parts=7)
-    assert same(place / "there", place / "here")
+    for shuffler in shufflers:
+        draw(config(place / "in", randomizer="unary", shuffler=shuffler), place / "here" / shuffler, parts=7)
+        assert same(place / "there" / shuffler, place / "here" / shuffler)
     return done.stdout
 
 
 @pytest.mark.exhaust
 def test_connect_gives_the_files_of_one_process(tmp_path: Path) -> None:
-    assert "drawn False" in elsewhere("local[2]", tmp_path)
+    assert "drawn False" in elsewhere("local[2]", tmp_path, "within_groups", "noisy_sort", "mallows", "planar")
 
 
 @pytest.mark.exhaust
 def test_an_executor_that_is_killed_changes_nothing(tmp_path: Path) -> None:
-    assert "drawn True" in elsewhere("local-cluster[2,1,1024]", tmp_path)
+    assert "drawn True" in elsewhere("local-cluster[2,1,1024]", tmp_path, "within_groups")
 
 
 def test_closures_that_spark_would_write_to_disk_are_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,8 @@ from dovetail.core.errors import DataError
 from dovetail.pipeline.config.sections import DataSection
 
 _SUFFIXES = (".parquet", ".pq")
+_FEW = 1 << 17  # rows that are packed at once: their columns stay in the cache, and memory is used again
+_BLOB = 1 << 11  # rows of a blob at least, on average
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class Batch:
     file: str
     start: int
     rows: int
+
+    def pieces(self, columns: Sequence[str], few: int) -> Iterator[pl.DataFrame]:
+        """These columns of these rows, so many rows at a time."""
+        return self.read(list(columns)).iter_slices(few)
 
     def read(self, columns: list[str]) -> pl.DataFrame:
         """These columns of these rows; DataError when they are gone."""
@@ -83,6 +89,15 @@ class Source:
         for file, rows in self.files:
             for start in range(0, rows, most):
                 yield Batch(file, start, min(most, rows - start))
+
+
+def few_rows(parts: int) -> int:
+    """How many rows are packed at once for so many partitions.
+
+    >>> few_rows(1), few_rows(1000)
+    (131072, 2048000)
+    """
+    return max(_FEW, _BLOB * parts)
 
 
 def _paths(path: str | None) -> list[str]:

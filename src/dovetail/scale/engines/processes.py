@@ -17,13 +17,11 @@ from dovetail.core.errors import StorageError, UnsupportedError
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.progress import Progress
 from dovetail.scale.engines.engine import Counted, Engine, Exchanged, Pack, Summary, Unpack
-from dovetail.scale.source import Batch, Source
+from dovetail.scale.source import Batch, Source, few_rows
 from dovetail.scale.storage import write_whole
 
 MOST_ATTEMPTS = 3
 EXCHANGE = "exchange"  # folder of sealed rows, gone when the partitions are written
-_FEW = 1 << 17  # rows that are packed at once: their columns stay in the cache, and memory is used again
-_BLOB = 1 << 11  # rows that a blob has at least, on average
 
 Result = TypeVar("Result")
 Told = Callable[[int], None]  # how many tasks are done
@@ -57,7 +55,7 @@ class Processes(Engine):
         before, folder = self._retried, staging / EXCHANGE
         folder.mkdir(exist_ok=True)
         batches = list(source.batches(rows))
-        few = max(_FEW, _BLOB * parts)
+        few = few_rows(parts)
         packing = [(pack, batch, source.columns, few, str(folder / f"{i:06d}")) for i, batch in enumerate(batches)]
         stretches = self._all(_pack, packing, lambda done: progress("randomize and exchange", done, len(batches)))
         mine: list[list[Stretch]] = [[] for _ in range(parts)]
@@ -133,11 +131,10 @@ def _pack(pack: Pack, batch: Batch, columns: Sequence[str], few: int, target: st
     """Pack a batch, a few rows at a time, into one file; which stretch of it is for which partition."""
     stretches, offset = [], 0
     with write_whole(Path(target)) as place, place.open("wb") as file:
-        for rows in batch.read(list(columns)).iter_slices(few):
-            for part, blob in pack(rows):
-                file.write(blob)
-                stretches.append((part, target, offset, len(blob)))
-                offset += len(blob)
+        for part, blob in (one for rows in batch.pieces(columns, few) for one in pack(rows)):
+            file.write(blob)
+            stretches.append((part, target, offset, len(blob)))
+            offset += len(blob)
     return stretches
 
 

@@ -27,11 +27,10 @@ from dovetail.core.errors import DataError, StorageError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.progress import Progress
-from dovetail.scale.engines.engine import Counted, Engine, Exchanged, Pack, Summary, Unpack
-from dovetail.scale.source import Source
+from dovetail.scale.engines.engine import Blobs, Counted, Engine, Exchanged, Pack, Summary, Unpack
+from dovetail.scale.source import Batch, Source, few_rows
 
 MOST_CLOSURE = 1 << 19  # bytes; above 1 MiB Spark broadcasts a closure, which lies on disk
-_BATCH = 1 << 18  # rows of an Arrow batch
 _OURS = re.compile(r"dovetail_protocol\.errors\.(\w+): (.*)")
 _BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
@@ -42,7 +41,6 @@ class SparkSource:
 
     frame: Any
     n: int
-    columns: tuple[str, ...]
 
 
 @final
@@ -66,30 +64,35 @@ class Spark(Engine):
         self._refuse_plain_network()
         self._check_workers()
 
-    def source(self, data: DataSection, table: Any = None) -> SparkSource:
+    def source(self, data: DataSection, table: Any = None) -> SparkSource | Source:
+        """Files that the tasks read themselves, which saves Spark's way from row to row; or a data frame."""
         wanted = [name for name in (data.person, data.private, *data.public) if name]
         if table is None and data.table is not None:
             table = self._table(data.table)
         if table is None and "://" not in (data.path or ""):
             files = Source.of(data)
-            frame, n = self.session.read.parquet(*[str(Path(file).absolute()) for file, _ in files.files]), files.n
-        else:
-            frame = self.session.read.parquet(data.path) if table is None else table
-            missing = [name for name in wanted if name not in frame.columns]
-            if missing:
-                raise DataError(f"the table has no column {missing[0]!r}.")
-            n = self._try(frame.count)
+            return Source(tuple((str(Path(file).absolute()), rows) for file, rows in files.files), files.columns)
+        frame = self.session.read.parquet(data.path) if table is None else table
+        missing = [name for name in wanted if name not in frame.columns]
+        if missing:
+            raise DataError(f"the table has no column {missing[0]!r}.")
+        n = self._try(frame.count)
         if not n:
             raise DataError("the table has no rows.")
         quoted = ["`" + name.replace("`", "``") + "`" for name in wanted]
-        return SparkSource(frame.select(*quoted), n, tuple(wanted))
+        return SparkSource(frame.select(*quoted), n)
 
     def exchange(
         self, source: Any, pack: Pack, unpack: Unpack, *, parts: int, rows: int, staging: Path, progress: Progress
     ) -> Exchanged:
-        self.session.conf.set(_BATCH_SETTING, str(min(rows, _BATCH)))
+        few = few_rows(parts)
+        self.session.conf.set(_BATCH_SETTING, str(min(rows, few)))
         with quiet():
-            packed = source.frame.mapInArrow(checked(_PackBatches(pack)), "part int, blob binary")
+            if isinstance(source, Source):
+                read, task = self._batches(source, rows), checked(_PackFiles(pack, source.columns, few))
+            else:
+                read, task = source.frame, checked(_PackBatches(pack))
+            packed = read.mapInArrow(task, "part int, blob binary")
             moved = packed.repartitionById(parts, packed["part"])
             done = moved.mapInArrow(checked(_UnpackBlobs(unpack)), "part int, summary string")
         progress("randomize and exchange", 0, 1)
@@ -119,6 +122,12 @@ class Spark(Engine):
     def close(self) -> None:
         if self.own:
             self.session.stop()
+
+    def _batches(self, source: Source, rows: int) -> Any:
+        """A data frame whose every partition names a batch."""
+        named = [(place, one.file, one.start, one.rows) for place, one in enumerate(source.batches(rows))]
+        frame = self.session.createDataFrame(named, "place int, file string, start long, rows long")
+        return frame.repartitionById(len(named), frame["place"])
 
     def _table(self, name: str) -> Any:
         """A table of the catalogue; DataError where there is none."""
@@ -248,9 +257,27 @@ class _PackBatches:
             if batch.num_rows:
                 frame = pl.from_arrow(batch)
                 assert isinstance(frame, pl.DataFrame)
-                parts, blobs = zip(*self.pack(frame), strict=True)
-                columns = [arrow.array(parts, arrow.int32()), arrow.array(blobs, arrow.binary())]
-                yield arrow.RecordBatch.from_arrays(columns, names=["part", "blob"])
+                yield _as_batch(arrow, self.pack(frame))
+
+
+@dataclass(frozen=True)
+class _PackFiles:
+    pack: Pack
+    columns: tuple[str, ...]
+    few: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        arrow = require("pyarrow", extra="spark")
+        named = (one for batch in batches for one in batch.select(["file", "start", "rows"]).to_pylist())
+        for batch in (Batch(**one) for one in named):
+            for rows in batch.pieces(self.columns, self.few):
+                yield _as_batch(arrow, self.pack(rows))
+
+
+def _as_batch(arrow: Any, packed: Blobs) -> Any:
+    parts, blobs = zip(*packed, strict=True)
+    columns = [arrow.array(parts, arrow.int32()), arrow.array(blobs, arrow.binary())]
+    return arrow.RecordBatch.from_arrays(columns, names=["part", "blob"])
 
 
 @dataclass(frozen=True)
