@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
+import httpx
 import pytest
 from tests.collect.analyzer import world as analysis
 from tests.collect.analyzer.test_app import TOKENS, Client, problem
@@ -306,3 +308,26 @@ def test_the_parts_of_a_batch_go_over_http(one: World) -> None:
     put(f"{ID}/parts/1", BODIES[1])
     assert put(ID, GOOD).json() == put(ID, GOOD).json() == {"batch": ID, "state": "counted"}
     assert 'batches_refused_total{kind="signature"} 1.0' in client.get("/metrics").text
+
+
+def test_however_many_parts_come_at_once_one_of_them_is_in_memory(
+    one: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, under_way, seen = one.analyzer.parts.keep, list[int](), list[int]()
+
+    def keep(batch: str, number: int, body: bytes) -> None:
+        under_way.append(number)
+        seen.append(len(under_way))
+        real(batch, number, body)
+        under_way.remove(number)
+
+    async def everything() -> list[int]:
+        transport = httpx.ASGITransport(app=analyzer_app(one.analyzer, tokens=TOKENS))
+        async with httpx.AsyncClient(transport=transport, base_url="http://analyzer") as client:
+            asked = [client.put(f"/v1/batches/{ID}/parts/{i % 3}", content=BODIES[i % 3]) for i in range(12)]
+            return [answer.status_code for answer in await asyncio.gather(*asked)]
+
+    offer(one)
+    monkeypatch.setattr(one.analyzer.parts, "keep", keep)
+    assert asyncio.run(everything()) == [200] * 12 and seen == [1] * 12
+    assert offer(one) == []

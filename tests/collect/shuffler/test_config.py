@@ -84,6 +84,7 @@ def test_a_configuration_makes_a_shuffler_with_its_files_beside_it(place):
         ("schema_version = 1", "schema_version = 1\n[limits]\nper_device_per_minute = 0\n", "per_device_per_minute"),
         ("schema_version = 1", "schema_version = 1\n[release]\npart_reports = 0\n", "part_reports"),
         ("schema_version = 1", "schema_version = 1\n[release]\npart_reports = 1000001\n", "part_reports"),
+        ("schema_version = 1", "schema_version = 1\n[release]\nparts_at_once = 17\n", "parts_at_once"),
         ("schema_version = 1", "schema_version = 1\n[release]\nparts = 3\n", "parts"),
         ("schema_version = 1", "schema_version = ", "not TOML"),
     ],

@@ -147,9 +147,9 @@ class Analyzer:
             _LOG.warning("incomplete batches were purged", purged=incomplete)
         return gone
 
-    def spool(self) -> IO[bytes]:
+    def spool(self, in_memory: int = IN_MEMORY) -> IO[bytes]:
         """Where a batch lies until it has arrived: sealed reports only, gone when it is closed."""
-        return cast(IO[bytes], SpooledTemporaryFile(max_size=IN_MEMORY))
+        return cast(IO[bytes], SpooledTemporaryFile(max_size=in_memory))
 
     def refusals(self) -> AbstractContextManager[None]:
         """A context that counts refused batches by kind."""

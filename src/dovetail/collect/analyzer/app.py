@@ -34,6 +34,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 MOST_BODY = MOST_REPORTS * 4096  # bytes; the signed header of a batch says how many really come
 _PURGE_SECONDS = 3600.0
+_PART_IN_MEMORY = 1 << 20  # bytes of each upload: there may be many at once
 _WIDEST = 100_000  # rounds of a window
 _LOG = Log("analyzer")
 
@@ -144,14 +145,17 @@ def _offer(analyzer: Analyzer) -> Endpoint:
 
 
 def _part(analyzer: Analyzer) -> Endpoint:
+    alone = asyncio.Lock()
+
     async def keep(request: Request) -> Response:
         batch, number = request.path_params["batch"], request.path_params["part"]
         length = await asyncio.to_thread(analyzer.parts.length, batch, number)
-        with analyzer.spool() as spool, analyzer.refusals():
+        with analyzer.spool(_PART_IN_MEMORY) as spool, analyzer.refusals():
             async for piece in stream_limited(request, length):
                 write_to(spool, piece)
-            spool.seek(0)
-            await asyncio.to_thread(analyzer.parts.keep, batch, number, spool.read())
+            async with alone:  # so that memory holds one part, however many come
+                spool.seek(0)
+                await asyncio.to_thread(analyzer.parts.keep, batch, number, spool.read())
         return JSONResponse({"batch": batch, "part": number, "state": "kept"})
 
     return keep

@@ -10,7 +10,9 @@ and counts when none is missing. Whatever is interrupted goes on with the parts 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
@@ -120,10 +122,13 @@ def _missing(told: Any, batch: str) -> Sequence[int]:
 
 
 class DeliveryQueue:
-    """What waits for the analyzer, and when each batch is tried next. After a restart everything is due at once."""
+    """What waits for the analyzer, and when each batch is tried next. After a restart everything is due at once.
 
-    def __init__(self, store: ShufflerStore, transport: AnalyzerTransport, rng: Entropy) -> None:
-        self._store, self._transport, self._rng = store, transport, rng
+    at_once : how many parts of a batch are sent at the same time; memory holds as many.
+    """
+
+    def __init__(self, store: ShufflerStore, transport: AnalyzerTransport, rng: Entropy, at_once: int = 1) -> None:
+        self._store, self._transport, self._rng, self._at_once = store, transport, rng, at_once
         self._tries: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._refused: dict[str, tuple[OutgoingBatch, str]] = {}
@@ -191,11 +196,24 @@ class DeliveryQueue:
         missing = self._transport.offer(batch.id, batch.header)
         if len(set(missing).intersection(range(listed_parts(batch.header)))) != len(missing):
             raise NotDelivered(200, "unknown")
-        for number in missing:
-            self._transport.send_part(batch.id, number, self._store.part(batch.id, number))
+        for _ in self._all(partial(self._send_part, batch.id), missing):
             self._tries.pop(batch.id, None)  # it goes on: if this try fails, the next one comes soon
         if missing and self._transport.offer(batch.id, batch.header):
             raise NotDelivered(STATUS["unavailable"], "unavailable")
+
+    def _send_part(self, batch: str, number: int) -> None:
+        self._transport.send_part(batch, number, self._store.part(batch, number))
+
+    def _all(self, send: Callable[[int], None], parts: Sequence[int]) -> Iterator[None]:
+        """Send these parts, several at once; after the first that fails no other is begun."""
+        if self._at_once == 1:
+            yield from map(send, parts)
+            return
+        with ThreadPoolExecutor(self._at_once) as pool:
+            try:
+                yield from pool.map(send, parts)
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def later(self, batch: str, now: float) -> None:
         """Try a batch again after a back-off."""

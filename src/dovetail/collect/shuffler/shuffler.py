@@ -39,12 +39,13 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class ShufflerSettings:
-    """What the operator decides: messages per device and minute, days that digests of report ids are kept, and how
-    many reports a batch has at most that is sent in one piece, or a part of a larger one."""
+    """What the operator decides: messages per device and minute, days that digests of report ids are kept, how many
+    reports a batch has that is sent in one piece, or a part of a larger one, and how many parts are sent at once."""
 
     per_device_per_minute: float = 60.0
     retention_days: float = 90.0
     part_reports: int | None = None
+    parts_at_once: int = 1
 
 
 class ShufflerRole:
@@ -77,7 +78,7 @@ class ShufflerRole:
         self.faults = RoundFaults()
         self.rounds = RoundCache(store, link_keys, ended=self.counters.settle)
         self._fitted, self._settings, self._rng = fitted or {}, settings or ShufflerSettings(), rng
-        self._outbox = DeliveryQueue(store, transport, rng)
+        self._outbox = DeliveryQueue(store, transport, rng, self._settings.parts_at_once)
         self._ingest = ReportIntake(
             campaigns,
             self.rounds,

@@ -66,10 +66,11 @@ class RetentionSection(Section):
 class ReleaseSection(Section):
     """Batches of more than `part_reports` reports are built and sent in parts; without it, all in one piece.
 
-    Where a device sends two entries, each counts.
+    Where a device sends two entries, each counts. `parts_at_once` are on their way, and in memory, at the same time.
     """
 
     part_reports: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    parts_at_once: Annotated[int, Field(ge=1, le=16)] = 1
 
 
 class ShufflerConfig(ServerConfig):
@@ -119,7 +120,10 @@ def assemble(
         roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
         settings=ShufflerSettings(
-            config.limits.per_device_per_minute, config.retention.days, config.release.part_reports
+            config.limits.per_device_per_minute,
+            config.retention.days,
+            config.release.part_reports,
+            config.release.parts_at_once,
         ),
         audit=audit,
         rng=system_entropy(),
