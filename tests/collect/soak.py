@@ -40,7 +40,7 @@ from tests.collect.soak_devices import CALM, PERIOD, REPORTS, Journal, command, 
 from tests.collect.soak_rotation import KeyChanges, planned
 from tests.waiting import PATIENCE, until
 
-from dovetail.collect.batch import PREFIX, head_bytes
+from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes, listed_parts
 from dovetail.collect.http.server import uvicorn_server
 from dovetail.collect.http.sockets import bind, url_of
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
@@ -68,6 +68,7 @@ class Found:
     kills: dict[str, int]
     batches: int
     sent: int  # batches sent, also again
+    put: int  # parts of them, also again
     rebuilt: int  # batches that were abandoned half built
     repeated: int  # messages sent again
     rounds: dict[str, int]  # by state
@@ -85,17 +86,21 @@ class Found:
 
 @dataclass
 class Proxy:
-    """Hands batches on, and the answers back; shows every batch to the watcher."""
+    """Hands batches on, and the answers back; shows every batch to the watcher, one in parts when all have passed."""
 
     audit: DeliveryAudit
     analyzer: str
     sent: int = 0
+    put: int = 0  # parts, also again
+    _parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     @contextmanager
     def serving(self) -> Iterator[str]:
         """The proxy's URL while it runs."""
-        app = Starlette(routes=[Route("/v1/batches", self._batch, methods=["POST"])])
+        put = [("/v1/batches/{batch}", self._offer), ("/v1/batches/{batch}/parts/{part:int}", self._part)]
+        routes = [Route(path, endpoint, methods=["PUT"]) for path, endpoint in put]
+        app = Starlette(routes=[Route("/v1/batches", self._batch, methods=["POST"]), *routes])
         bound, made = bind("127.0.0.1:0"), uvicorn_server(app)
         thread = Thread(target=lambda: made.run(sockets=[bound]), daemon=True)
         thread.start()
@@ -114,11 +119,34 @@ class Proxy:
         with self._lock:
             self.sent += 1
             self.audit.record_batch(wire[:head], wire[head:])
-        return await asyncio.to_thread(self._forward, wire)
+        return await asyncio.to_thread(self._forward, request, wire)
 
-    def _forward(self, wire: bytes) -> Response:
+    async def _offer(self, request: Request) -> Response:
         try:
-            answer = httpx.post(f"{self.analyzer}/v1/batches", content=wire, timeout=10.0)
+            wire = await request.body()
+        except ClientDisconnect:
+            return Response(status_code=400)
+        head = wire[: head_bytes(wire[:PREFIX], IN_PARTS)]
+        with self._lock:
+            here = self._parts.setdefault(request.path_params["batch"], {})
+            if len(here) == listed_parts(wire):
+                self.sent += 1
+                self.audit.record_batch(head, b"".join(here[number] for number in sorted(here)))
+        return await asyncio.to_thread(self._forward, request, wire)
+
+    async def _part(self, request: Request) -> Response:
+        try:
+            wire = await request.body()
+        except ClientDisconnect:
+            return Response(status_code=400)
+        with self._lock:
+            self.put += 1
+            self._parts.setdefault(request.path_params["batch"], {})[request.path_params["part"]] = wire
+        return await asyncio.to_thread(self._forward, request, wire)
+
+    def _forward(self, request: Request, wire: bytes) -> Response:
+        try:
+            answer = httpx.request(request.method, f"{self.analyzer}{request.url.path}", content=wire, timeout=10.0)
         except httpx.HTTPError:
             return Response(status_code=503)
         return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
@@ -152,6 +180,7 @@ def soak(
     broker: servers.Mosquitto | None = None,
     rotations: int = 0,
     processes_of_shuffler: int = 1,
+    part_reports: int | None = None,
     seed: int = 1,
 ) -> Found:
     """One soak in an empty folder; `stores` are URLs, None for SQLite in the folder.
@@ -173,6 +202,9 @@ def soak(
     with proxy.serving() as url, ExitStack() as stack:
         site = replace(site, stores=stores, batches=url)
         site.write()
+        if part_reports is not None:
+            with (folder / "shuffler.toml").open("a") as settings:
+                settings.write(f"\n[release]\npart_reports = {part_reports}\nparts_at_once = 2\n")
         crowd = ServerProcess("devices", command(folder), folder / "devices.log")
         analyzer, shufflers = server_process(site, "analyzer"), [server_process(site, "shuffler")]
         if processes_of_shuffler > 1:
@@ -191,7 +223,7 @@ def soak(
         until(lambda: proxy.sent > 1)
         _calm_down(site, crowd)
         status = {"shuffler": max(abs(each.stop()) for each in shufflers), "analyzer": analyzer.stop()}
-    return _check(site, audit, proxy.sent, killed, status, time.monotonic() - began)
+    return _check(site, audit, proxy, killed, status, time.monotonic() - began)
 
 
 def _written(folder: Path) -> int:
@@ -249,7 +281,12 @@ def _calm_down(site: Deployment, crowd: ServerProcess) -> None:
 
 
 def _check(
-    site: Deployment, audit: DeliveryAudit, sent: int, killed: dict[str, int], status: dict[str, int], seconds: float
+    site: Deployment,
+    audit: DeliveryAudit,
+    proxy: Proxy,
+    killed: dict[str, int],
+    status: dict[str, int],
+    seconds: float,
 ) -> Found:
     """Everything that was sent and acknowledged beside what is stored."""
     messages = Counter[bytes]()
@@ -270,7 +307,8 @@ def _check(
             status=status,
             kills=killed,
             batches=len(counted.batches(site.world.campaign.id)),
-            sent=sent,
+            sent=proxy.sent,
+            put=proxy.put,
             rebuilt=(site.folder / "shuffler.log").read_text().count("half built batch abandoned"),
             repeated=messages.total() - len(messages),
             rounds=dict(Counter(round.state for round in store.rounds(site.world.campaign.id))),
@@ -301,6 +339,7 @@ def main() -> int:
     )
     parser.add_argument("--mqtt", action="store_true", help="through a Mosquitto of its own, killed as well")
     parser.add_argument("--processes", type=int, default=1, help="of the shuffler, behind a balancer")
+    parser.add_argument("--parts", type=int, help="reports of a part, where batches are sent in parts")
     parser.add_argument("--rotations", type=int, default=0, help="changes of both servers' keys on the way")
     asked = parser.parse_args()
     for sign in (signal.SIGINT, signal.SIGTERM):  # whoever stops us, the others go first
@@ -319,6 +358,7 @@ def main() -> int:
                 broker=broker,
                 rotations=asked.rotations,
                 processes_of_shuffler=asked.processes,
+                part_reports=asked.parts,
                 seed=asked.seed,
             )
     except servers.Absent as error:

@@ -22,6 +22,13 @@ def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaust
+def test_kills_lose_nothing_and_double_nothing_of_batches_in_parts(tmp_path: Path) -> None:
+    found = soak.soak(tmp_path, kills=6, part_reports=5, seed=5)
+    expect_sound(found, 6)
+    assert found.put > 2 * found.batches
+
+
+@pytest.mark.exhaust
 def test_kills_lose_nothing_and_double_nothing_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     stores = (postgres.database("soak-shuffler"), postgres.database("soak-analyzer"))
     expect_sound(soak.soak(tmp_path, kills=4, stores=stores, seed=2), 4)
