@@ -18,6 +18,7 @@ from dovetail.core.entropy.keyed import keyed_prints
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.pipeline.config.build import fit_of
 from dovetail.pipeline.config.run_config import parse_config
+from dovetail.scale import storage
 from dovetail.scale.orders import gathered, line
 from dovetail.scale.orders.arrangement import Arrangement, labels_of
 from dovetail.scale.orders.fitted import FITTED, arrangement_of
@@ -197,6 +198,19 @@ def test_components_and_tables_beyond_the_limit_are_refused(monkeypatch: pytest.
     monkeypatch.setattr(line, "MOST_FITTED", 3)
     with pytest.raises(UnsupportedError, match="one memory, at most 3 people, got 4; use within_groups or uniform"):
         fitted("noisy_sort", FOUR, alpha=1.0)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    planar = fitted("planar", CORNERS, alpha=1.0)
+    monkeypatch.setattr(storage, "memory", lambda: 4 * 120 - 1)
+    with pytest.raises(
+        UnsupportedError, match=r"fitting shuffler 'noisy_sort' to 4 people takes .* use within_groups"
+    ):
+        fitted("noisy_sort", FOUR, alpha=1.0)
+    kind = arrangement_of("planar")
+    assert kind is not None
+    with pytest.raises(UnsupportedError, match=r"a partition of shuffler 'planar' with 4 people takes .* noisy_sort"):
+        kind.of(planar, 1).order(0, np.zeros((4, 2), np.uint64), (), Secret(bytes(32)))
 
 
 def release(place: Path, shuffler: str, **change: Any) -> dict[str, Any]:

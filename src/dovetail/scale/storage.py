@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from dovetail.core.errors import StorageError
+from dovetail.core.errors import StorageError, UnsupportedError
 
 _PIECE = 1 << 20
 
@@ -42,6 +44,23 @@ def digest_of(path: Path) -> str:
         while piece := file.read(_PIECE):
             found.update(piece)
     return found.hexdigest()
+
+
+def memory() -> int:
+    """Bytes of memory that this machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return sys.maxsize
+
+
+def need_memory(what: str, wanted: int, instead: str) -> None:
+    """UnsupportedError before a machine is asked for more than it has, which would end in a process killed."""
+    if wanted > memory():
+        raise UnsupportedError(
+            f"--engine: {what} takes {wanted / 1e9:.1f} GB, and this machine has {memory() / 1e9:.1f} GB of memory; "
+            f"{instead}."
+        )
 
 
 def need_space(folder: Path, wanted: int) -> None:

@@ -20,6 +20,7 @@ from dovetail.scale.orders.arrangement import Arrangement, Codes, Keys, Marks, c
 from dovetail.scale.orders.line import Fitted, Line, Sizes
 from dovetail.scale.passes.rows import Rows
 from dovetail.scale.secrets import Secret
+from dovetail.scale.storage import need_memory
 from dovetail.shuffle.fitting.components import PartitionedOrder
 from dovetail.shuffle.mallows import Mallows
 from dovetail.shuffle.planar import PlanarLaplace
@@ -29,6 +30,7 @@ from dovetail.shuffle.sampling.planar_noise import Plane, planar_laplace
 from dovetail.shuffle.sensitivity.planar import RATE
 
 MOST_TOGETHER = 1 << 27  # people of a component, whom one task holds
+_TASK = 250  # bytes for each of them, measured: keys and marks, as they came and joined, and the sampler's
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,10 @@ class Gathered(Arrangement):
         return self.line.names
 
     def order(self, part: int, keys: Keys, marks: Marks, secret: Secret) -> tuple[NDArray[np.int64], Codes]:
+        what = f"a partition of shuffler {self.shuffler!r} with {len(keys):,} people"
+        need_memory(
+            what, len(keys) * _TASK, "use noisy_sort, a smaller radius, or split the table by a public column"
+        )
         first, last = self.part_starts[part : part + 2].tolist()
         starts = self.line.component_starts[first : last + 1]
         places = self.line.codes_at(int(starts[0]), int(starts[-1]))

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.pipeline.config.sections import ShuffleSection
 from dovetail.scale.orders.arrangement import Codes, labels_of
+from dovetail.scale.storage import need_memory
 
 MOST_FITTED = 1 << 28  # people whose public labels are held while an order is fitted
+_FIT = 120  # bytes for each of them, measured
 
 Sizes = NDArray[np.int64]  # (labels,)
 
@@ -109,6 +111,8 @@ def fit_line(section: ShuffleSection, columns: tuple[str, ...], groups: dict[str
             f"--engine: shuffler {section.shuffler!r} is fitted to everybody's public label in one memory, at most "
             f"{MOST_FITTED:,} people, got {n:,}; use within_groups or uniform, or draw from parts of the table."
         )
+    instead = "use within_groups or uniform, or draw from parts of the table"
+    need_memory(f"fitting shuffler {section.shuffler!r} to {n:,} people", n * _FIT, instead)
     from dovetail.pipeline.config.build import fit_of  # tasks have no use for it
 
     public = labels_of(columns, pl.Series(names, dtype=pl.String))[np.repeat(np.arange(sizes.size), sizes)]
