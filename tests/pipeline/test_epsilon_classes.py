@@ -11,7 +11,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.account.mechanisms.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import ConfigError
+from dovetail.core.errors import ConfigError, ParameterError
 from dovetail.pipeline.config.build import build_collection, fresh
 from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.run_config import parse_config
@@ -49,6 +49,21 @@ def test_a_release_promises_each_class_its_own_and_quotes_the_largest(tmp_path: 
     assert estimates.estimator["name"] == "weighted" and "class and answer" in estimates.estimator["reason"]
     gap = np.abs(np.array(estimates.overall.value) - [1 / 3, 2 / 3, 0.0])
     assert np.all(gap < 6 * np.array(estimates.overall.standard_error))
+
+
+def test_an_epsilon_under_a_misspelled_text_is_refused_and_not_left_out() -> None:
+    """Else the careful ones would be given the noise of everybody else."""
+    wrong = {**ASKED, "randomize": {"epsilon": 4.0, "by": "privacy", "epsilons": {"carefull": 1.0}}}
+    with pytest.raises(ConfigError, match=r"nobody has 'carefull' in column 'privacy'; did you mean 'careful'\?"):
+        build_collection(parse_config(wrong), fresh(parse_config(wrong)), table=TABLE)
+    fine = {**ASKED, "randomize": {"epsilon": 4.0, "by": "privacy", "epsilons": {"carefull": 1.0, "careful": 1.0}}}
+    build_collection(parse_config(fine), fresh(parse_config(fine)), table=TABLE)
+
+
+def test_the_honest_people_of_a_mixture_are_named_class_by_class() -> None:
+    wrong: Any = 400
+    with pytest.raises(ParameterError, match="`honest` must be one number for each of the 2 classes, got 400"):
+        amplify_mixture(3, [(300, 1.0), (300, 4.0)], delta=1e-6, honest=wrong)
 
 
 def test_those_who_are_not_honest_are_taken_for_the_careful_ones() -> None:

@@ -174,7 +174,8 @@ def amplify_mixture(
     if not share("delta", delta) > 0.0:
         raise refuse("delta", "above 0: at delta 0 shuffling amplifies nothing", delta)
     classes = _classes(k, mixture)
-    trusted = [count for count, _ in classes] if honest is None else list(honest)
+    given: Any = [count for count, _ in classes] if honest is None else honest
+    trusted = list(given) if isinstance(given, Sequence) else []
     if len(trusted) != len(classes):
         raise refuse("honest", f"one number for each of the {len(classes)} classes", honest)
     for place, (count, _) in enumerate(classes):

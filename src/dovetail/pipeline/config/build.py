@@ -63,6 +63,8 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
     if survey.categories is None and dummies is not None:
         randomizer = open_numbers(settings.data, dummies)
     classes = build_classes(settings.randomize, survey.categories)
+    if classes is not None:
+        classes.refuse_misspelled(survey.public)
     return Collection(
         survey,
         randomizer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import final
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dovetail.account.mechanisms.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.errors import ConfigError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Reports
 from dovetail.randomize.krr import KRR
@@ -42,6 +43,17 @@ class EpsilonClasses:
     def largest(self) -> float:
         """Epsilon that nobody spends more than."""
         return max(self.default, *self.epsilons.values())
+
+    def refuse_misspelled(self, public: pl.DataFrame) -> None:
+        """ConfigError for an epsilon of nobody whose text is nearly that of people who would get the default."""
+        held = public[self.column].cast(pl.String).unique().to_list()
+        others = [text for text in held if text not in self.epsilons]
+        for text in self.epsilons:
+            near = [] if text in held else get_close_matches(text, others, n=1)
+            if near:
+                raise ConfigError(
+                    f"[randomize] epsilons: nobody has {text!r} in column {self.column!r}; did you mean {near[0]!r}?"
+                )
 
     def members(self, public: pl.DataFrame) -> tuple[tuple[float, NDArray[np.int64]], ...]:
         """Each epsilon that occurs, and the places of its people, from the smallest one on."""
