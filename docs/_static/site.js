@@ -1,0 +1,21 @@
+// What the theme leaves out for people with a keyboard or a screen reader.
+"use strict";
+
+/** Whatever scrolls sideways can be reached by Tab. */
+function reach() {
+  for (const box of document.querySelectorAll("pre, .table-wrapper, .highlight")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+
+addEventListener("DOMContentLoaded", () => {
+  document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages");
+  document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
+  // the visible text is the better name
+  for (const summary of document.querySelectorAll("summary[aria-label]")) summary.removeAttribute("aria-label");
+  reach();
+});
+addEventListener("load", reach);
+addEventListener("resize", reach);
+document.addEventListener("toggle", reach, true);
