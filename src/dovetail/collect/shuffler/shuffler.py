@@ -39,12 +39,11 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class ShufflerSettings:
-    """What the operator decides: messages per device and minute, days that digests of report ids are kept, how many
-    reports a batch has that is sent in one piece, or a part of a larger one, and how many parts are sent at once."""
+    """What the operator decides: how much devices may send, how long digests are kept, and how batches are sent."""
 
     per_device_per_minute: float = 60.0
     retention_days: float = 90.0
-    part_reports: int | None = None
+    part_reports: int | None = None  # most of a batch in one piece, and of a part
     parts_at_once: int = 1
 
 
