@@ -23,6 +23,7 @@ from dovetail.core.numeric.special import Reals
 FINE, REACH = 0.02, 8.0  # half width of a cell and where the middle ends, in units of 1 / (theta sd)
 NOISES = (3e-4, 1e-3)  # share of the variance that is added as Gaussian noise: little, then enough for lattices
 GROWTH, EVEN = 1.06, 0.25  # cells beyond the middle: by this ratio, or of this half width where reports are a lattice
+BLOCK = 1 << 14  # angles at a time, which a processor keeps at hand
 ULP = 2.0**-50  # a few roundings of a double
 BEYOND = 1e-3  # share of the integral beyond the middle from which the reports are treated as a lattice
 
@@ -129,7 +130,8 @@ class FourierBound:
         variance = (mass * (x - mean[:, :, None]) ** 2).sum(axis=2) / total
         inexact = theta * (both * np.exp(x)).sum(axis=2)
         rough = np.abs(less).sum(axis=2) + self.exposure.g * missing[:, :, 0] + inexact
-        return Tilted(theta, x, mass, real, variance, rough, 2.0 * (mass * np.abs(x)).sum(axis=2) + inexact)
+        size = (4.0 + 0.25 * x.shape[2]) * (mass * np.abs(x)).sum(axis=2) + inexact  # tangents, and sums over atoms
+        return Tilted(theta, x, mass, real, variance, rough, size)
 
     def _top(self, tilted: Tilted) -> Reals:
         """Logs of M(0)^(n-1), rounded up, (nodes, types)."""
@@ -159,16 +161,11 @@ class FourierBound:
         others, edges, noise = self.n - 1, grid.edges, grid.noise
         left, half = edges[:-1], 0.5 * np.diff(edges)
         middle = left + half
-        x, mass = tilted.x[:, kept, None], tilted.mass[:, kept, None]
+        x, mass = tilted.x[:, kept], tilted.mass[:, kept]
         real0, variance = tilted.real[:, kept, None], tilted.variance[:, kept, None]
-        turned = 0.5 * middle[:, None] * x  # (nodes, types, cells, atoms)
-        sine, cosine = np.sin(turned), np.cos(turned)
-        whole_sine = 2.0 * sine * cosine
-        real = real0 - 2.0 * (mass * sine**2).sum(axis=3)
-        imaginary = (mass * whole_sine).sum(axis=3)
-        steered = mass * x
-        along = -(steered * whole_sine).sum(axis=3)
-        across = (steered * (1.0 - 2.0 * sine**2)).sum(axis=3)
+        versed, turned, versed_x, turned_x = _turned_sums(x, mass, middle)
+        real, imaginary = real0 - versed, turned
+        along, across = -turned_x, (mass * x).sum(axis=2)[:, :, None] - versed_x
         excess = 2.0 * real + real**2 + imaginary**2
         square, most = np.maximum(1.0 + excess, 1e-300), (1.0 + real0) ** 2
         slope = 2.0 * ((1.0 + real) * along + imaginary * across) / square
@@ -181,6 +178,27 @@ class FourierBound:
         values = 2.0 * half / (1.0 + left**2) * np.exp(np.minimum(known, -0.5 * noise * left**2) + 0.5 * noise)
         beyond = (0.5 * math.pi - math.atan(edges[-1])) * math.exp(0.5 * noise * (1.0 - edges[-1] ** 2))
         return np.concatenate([values, np.full((*values.shape[:2], 1), beyond)], axis=2)
+
+
+def _turned_sums(x: Reals, mass: Reals, u: Reals) -> NDArray[np.float64]:
+    r"""Sums over atoms of p (1 - cos u x) and p sin u x, and the same with p x for p, each (nodes, types, cells).
+
+    From one tangent each, t = tan(u x / 2): 1 - cos = 2 t^2 / (1 + t^2) and sin = 2 t / (1 + t^2), block by block.
+    """
+    nodes, types, atoms = x.shape
+    places, weights = x.reshape(-1, 1, atoms), 2.0 * np.stack([mass, mass * x], axis=3).reshape(-1, atoms, 2)
+    sums = np.empty((nodes * types, u.size, 4))
+    rows = max(1, BLOCK // (u.size * atoms))
+    for first in range(0, nodes * types, rows):
+        block = slice(first, first + rows)
+        tangent = np.tan(0.5 * u[:, None] * places[block])
+        square = tangent**2
+        share = 1.0 / (1.0 + square)
+        square *= share
+        tangent *= share
+        np.matmul(square, weights[block], out=sums[block, :, 0::2])
+        np.matmul(tangent, weights[block], out=sums[block, :, 1::2])
+    return np.moveaxis(sums.reshape(nodes, types, u.size, 4), 3, 0)
 
 
 def _cells(scale: float, noise: float, *, lattice: bool) -> Grid:
