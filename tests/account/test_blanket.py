@@ -8,6 +8,7 @@ import pytest
 from tests.tiers import one_in
 
 from dovetail.account.blanket.contour_sum import contour_sum
+from dovetail.account.blanket.count_sum import count_sum
 from dovetail.account.blanket.expected_positive_part import expected_positive_part, gridded_positive_part
 from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
@@ -105,6 +106,42 @@ def test_a_line_in_the_plane_agrees_with_grids_and_is_sharper_for_many_people(la
         assert grid.lower <= line.upper
         assert line.gap <= 1.1e-5 * (2.0 + 2.0 * t**2 + 4.0)
         assert line.upper <= grid.upper * (1.0 + 1e-4)
+
+
+def counted(law: BlanketLaw, n: int, epsilon: float) -> Bracket | None:
+    """Ends by counts alone, one direction."""
+    values, masses = losses(law, epsilon)
+    values, masses = values[masses > 0.0], masses[masses > 0.0]
+    found = count_sum(values, masses, n, true=values)
+    return None if found is None else Bracket(found.lower / n, found.upper / n)
+
+
+def test_counts_enclose_the_sum_over_all_atoms_within_their_rounding() -> None:
+    answered = 0
+    for law in (stronger(1.0), stronger(5.0), lopsided(), lopsided().mirrored, *map(random_law, range(4))):
+        for n, share in product((2, 3, 4), (0.0, 0.2, 0.7, 0.999)):
+            ends = counted(law, n, share * law.epsilon0)
+            if ends is not None:
+                answered += 1
+                exact = brute(law, n, share * law.epsilon0)
+                assert ends.lower * (1.0 - 1e-12) <= exact <= ends.upper * (1.0 + 1e-12)
+                assert ends.upper - ends.lower <= 1e-6 * ends.upper
+    assert answered >= 60
+
+
+@pytest.mark.parametrize(("law", "n"), [(stronger(8.0), 3_000), (lopsided(), 60), (random_law(1), 12)], ids=repr)
+def test_counts_agree_with_grids(law: BlanketLaw, n: int) -> None:
+    for share in (0.05, 0.3, 0.9):
+        counts, grid = counted(law, n, share * law.epsilon0), gridded(law, n, share * law.epsilon0, 1 << 13)
+        assert counts is not None
+        assert counts.lower <= grid.upper
+        assert grid.lower <= counts.upper
+
+
+def test_counts_give_way_where_they_are_many_or_too_little_is_left_of_them() -> None:
+    assert counted(stronger(1.0), 10**5, 0.1) is None
+    assert counted(random_law(1), 500, 0.1) is None
+    assert counted(stronger(1.0), 400, 0.99) is None  # below e^-80
 
 
 def rare_response(p: float) -> BlanketLaw:

@@ -330,9 +330,22 @@ def test_intervals_of_mixtures_give_the_maximum_over_all_of_them(epsilon0: float
     assert BinaryExact(epsilon0, n).delta(0.1 * epsilon0).lower >= every.delta(0.1 * epsilon0) * (1.0 - 1e-11)
 
 
+@pytest.mark.parametrize(("epsilon0", "n"), [(0.3, 40), (1.0, 300), (4.0, 300), (9.0, 700)])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_a_search_for_one_delta_ends_where_the_whole_law_does(epsilon0: float, n: int, delta: float) -> None:
+    law = BinaryExact(epsilon0, n)
+    ends = law.epsilon(delta)
+    assert law.delta(ends.upper).lower <= delta * (1.0 + 1e-9)
+    assert law.delta(ends.upper * (1.0 - 3e-6)).upper >= delta * (1.0 - 1e-9) or ends.upper >= epsilon0
+    for share in (0.5, 0.9, 1.1):
+        whole, near = law.delta(share * ends.upper), law.delta_near(share * ends.upper, delta)
+        assert near.lower <= whole.upper
+        assert whole.lower <= near.upper
+
+
 def test_intervals_of_mixtures_enclose_every_mixture_before_they_are_split() -> None:
     cover = MixtureCover(1.0, 60, math.inf)
-    ends, laws, _ = cover._held
+    [(ends, laws, _)] = cover.parts
     assert sorted(k for a, b in ends.tolist() for k in range(a, b + 1)) == list(range(60))
     every = mixed_laws(1.0, 60)
     for e in (0.05, 0.3):

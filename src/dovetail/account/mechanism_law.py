@@ -178,6 +178,8 @@ def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Boun
     """Of `law_bounds` and `everybody_bound` those that may be the smallest: the likely one, and the other one where a
     single evaluation does not show that it is larger.
     """
+    if _own_is_exact(mechanism, n=n):
+        return law_bounds(mechanism, n=n, delta=delta)
     if delta > 0.0 and _own_is_likely(mechanism):
         [own] = law_bounds(mechanism, n=n, delta=delta)
         if own.epsilon is not None and not everybody_reaches(mechanism, own.epsilon, n=n, delta=delta):
@@ -187,6 +189,12 @@ def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Boun
     if everybody.epsilon is None or law_reaches(mechanism, everybody.epsilon, n=n, delta=delta):
         return [*law_bounds(mechanism, n=n, delta=delta), everybody]
     return [everybody]
+
+
+def _own_is_exact(mechanism: Mechanism, *, n: int) -> bool:
+    """Whether the mechanism's own law is the maximum over all values of the others, so that none can be smaller."""
+    subject = _subject(mechanism)
+    return isinstance(subject, KRRChannel) and subject.k == 2 and n <= MOST_EXACT
 
 
 def _own_is_likely(mechanism: Mechanism) -> bool:
@@ -219,8 +227,9 @@ def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, poi
     The mechanism's own law is asked only where what hides among everybody does not keep `delta`.
     """
     found = 1.0
-    with suppress(UnsupportedError):
-        found = everybody_law(mechanism, n=n, delta=delta).upper(epsilon, enough=0.5 * delta)
+    if not _own_is_exact(mechanism, n=n):
+        with suppress(UnsupportedError):
+            found = everybody_law(mechanism, n=n, delta=delta).upper(epsilon, enough=0.5 * delta)
     law = None if found <= delta else _own_law(mechanism, n=n, points=points)
     return found if law is None else min(found, law.delta(epsilon).upper)
 
@@ -239,7 +248,7 @@ def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | N
 def law_epsilon(mechanism: Mechanism, *, n: int, delta: float) -> float:
     """The smaller epsilon of `law_bounds` and `everybody_bound`, for searches; infinite where both say nothing."""
     found = math.inf
-    if delta > 0.0:
+    if delta > 0.0 and not _own_is_exact(mechanism, n=n):
         with suppress(UnsupportedError):
             found = everybody_law(mechanism, n=n, delta=delta).epsilon_upper(delta)
     if math.isfinite(found) and not law_reaches(mechanism, found, n=n, delta=delta):

@@ -1,11 +1,12 @@
 r"""The expected positive part of a sum of independent copies of a discrete variable, between certified ends.
 
-For a variable with few values a sum over a line in the complex plane (`contour_sum`) says it sharply and soon. For
-others, and where that leaves the ends apart, the law of the sum is computed on grids, by three devices. *Tilting*
-moves the bulk of the law to where the sum changes sign, so that a probability of 1e-18 is as easy as one of 0.1.
-*Gridding* splits each value onto its two neighbours on a grid with the mean kept; it grows the convex order, so the
-gridded sum S' has the larger expected positive part. *Levels* in base r of n keep the grid at the scale of the sum: r
-blocks are added by one Fourier transform, and the grid is made coarser before the next level.
+Few copies, or few off one common value, are summed by their counts (`count_sum`), many copies of a variable with few
+values over a line in the complex plane (`contour_sum`): both sharply and soon. Otherwise, and where those leave the
+ends apart, the law of the sum is computed on grids, by three devices. *Tilting* moves the bulk of the law to where
+the sum changes sign, so that a probability of 1e-18 is as easy as one of 0.1. *Gridding* splits each value onto its
+two neighbours on a grid with the mean kept; it grows the convex order, so the gridded sum S' has the larger expected
+positive part. *Levels* in base r of n keep the grid at the scale of the sum: r blocks are added by one Fourier
+transform, and the grid is made coarser before the next level.
 
 The lower end of the grids comes from the event {S' > 0}: with h(x) = E[S; S' = x] carried along, E[S; S' > 0] <=
 E[S_+]. Where copies off one common value are so rare that the transforms round them away, it comes from the cases
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.account.blanket.contour_sum import contour_sum
+from dovetail.account.blanket.count_sum import FEW_TERMS, count_sum
 from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
 from dovetail.account.blanket.tilted_convolution import TAIL, convolve_copies
 from dovetail.core.bracket import Bracket
@@ -62,7 +64,11 @@ def expected_positive_part(
     if n == 1 or alone.upper == 0.0:
         return alone
     theta = saddle_point(values, masses, n)
-    summed = contour_sum(values, masses, n, theta, uncertain=values - true)
+    summed = (
+        count_sum(values, masses, n, true=true, most_terms=FEW_TERMS)
+        or contour_sum(values, masses, n, theta, uncertain=values - true)
+        or count_sum(values, masses, n, true=true)
+    )
     if summed is None:
         return _gridded(values, masses, n, true=true, alone=alone, theta=theta, points=points)
     upper = min(summed.upper / n, alone.upper)  # more people never help the adversary

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,16 @@ from dovetail.account.clones.stronger_clones import normal_threshold
 from dovetail.account.threshold_search import bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
-from dovetail.core.numeric.special import Reals
+from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_pmf
 
 MOST_EXACT = 1000  # people up to whom every mixture of values is evaluated
 FAR = 2 * MOST_EXACT  # from here on stronger clones are below what so many people have (measured)
 TAIL = 80.0  # e^-80 of each binomial law is left out of its window
+SPARE = 24.0  # and e^-24 of delta where that is known
 SMALL = 1e-22  # below, whole laws are used
 LOOSE = 1e-6  # share of delta by which intervals of mixtures may be above the largest mixture
-AT_ONCE, PARTS = 4, 3  # intervals split before all are looked at again, at first; parts of each
+FAR_OFF = 1e-3  # and more, as a share of how far, in the log, they are from the delta that is asked about
+AT_ONCE = 4  # intervals split before all are looked at again, at first
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,14 @@ class BinaryExact:
             low, high = mixture_cover(self.epsilon0, self.n, math.inf).delta(epsilon)
         return Bracket(low, min(1.0, high + 1e-300))
 
+    def delta_near(self, epsilon: float, delta: float) -> Bracket:
+        """As `delta`, sooner and for searches: as sharp only where it is close to this delta."""
+        if epsilon >= self.epsilon0:
+            return Bracket(0.0, 0.0)
+        tail = SPARE - math.log(delta)
+        low, high = mixture_cover(self.epsilon0, self.n, tail).delta(epsilon, near=delta)
+        return Bracket(low, min(1.0, high + 1e-300))
+
     def epsilon(self, delta: float) -> Bracket:
         """Ends of the smallest epsilon with delta(epsilon) <= delta, for 0 <= delta < 1."""
         share("delta", delta)
@@ -80,10 +91,11 @@ class BinaryExact:
             return Bracket(self.epsilon0, self.epsilon0)
         guess, steepness = binary_guess(self.epsilon0, self.n, delta)
         start = first_point(guess, self.epsilon0)
-        if is_zero(lambda e: self.delta(e).upper, delta, start, steepness=steepness, tolerance=SEARCH):
+        value = cache(lambda e: self.delta_near(e, delta).upper)
+        if is_zero(value, delta, start, steepness=steepness, tolerance=SEARCH):
             return Bracket(0.0, 0.0)
         _, high = bracket_root(
-            lambda e: log_ratio(self.delta(e).upper, delta),
+            lambda e: log_ratio(value(e), delta),
             start,
             steepness=steepness,
             most=self.epsilon0,
@@ -95,13 +107,41 @@ class BinaryExact:
         """The largest epsilon found at which the lower end of delta exceeds `delta`."""
         _, steepness = binary_guess(self.epsilon0, self.n, delta)
         return largest_exceeding(
-            lambda e: self.delta(e).lower,
+            lambda e: self.delta_near(e, delta).lower,
             delta,
             most=self.epsilon0,
             guess=guess,
             steepness=steepness,
             tolerance=SEARCH,
         )
+
+
+class Mixtures(NamedTuple):
+    """Some intervals [a, b] of how many of the others hold a one, each with a law that covers its mixtures.
+
+    Parameters
+    ----------
+    ends : int array (intervals, 2)
+    laws, above : float arrays (intervals, thresholds)
+        Pr[T = k - 1] and Pr[T >= k] of a ones and n - 1 - b zeros, from the first threshold k that counts.
+    """
+
+    ends: NDArray[np.int64]
+    laws: Reals
+    above: Reals
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether the interval is one mixture, (intervals,)."""
+        return np.asarray(self.ends[:, 0] == self.ends[:, 1])
+
+    def among(self, rows: NDArray[np.bool_]) -> Mixtures:
+        """Those intervals alone."""
+        return Mixtures(self.ends[rows], self.laws[rows], self.above[rows])
+
+    def most(self, gain: float, loss: float) -> Reals:
+        """The largest gain Pr[T = k - 1] - loss Pr[T >= k] over k, (intervals,)."""
+        return np.asarray((gain * self.laws - loss * self.above).max(axis=1))
 
 
 class MixtureCover:
@@ -123,57 +163,79 @@ class MixtureCover:
         tiny = math.exp(-epsilon0)
         self.lie, self.truth = tiny / (1.0 + tiny), 1.0 / (1.0 + tiny)
         self.tail, self.cut = tail, 4.0 * math.exp(-tail)  # two sides of two laws
-        lies = np.zeros((n, n))  # row m: the law of the lies among m people
-        lies[0, 0] = 1.0
-        for m in range(1, n):
-            lies[m, : m + 1] = self.truth * lies[m - 1, : m + 1]
-            lies[m, 1 : m + 1] += self.lie * lies[m - 1, :m]
-        self._lies = lies
+        people = np.arange(n)
+        self._peaks = binomial_pmf(np.floor(people * self.lie), people, self.lie, self.truth)
+        self._windows: dict[int, Reals] = {}
         edges = np.unique(np.linspace(1, n - 1, 17).astype(np.int64))
         inner = [(int(a), int(b) - 1) for a, b in pairwise(edges)]
-        ends = np.array(sorted({(0, 0), (n - 1, n - 1), *inner}))
-        self._held = (ends, *self._laws(ends))
+        self.parts = [self._covered(np.array(sorted({(0, 0), (n - 1, n - 1), *inner})))]
 
-    def delta(self, epsilon: float) -> tuple[float, float]:
-        """The largest evaluated mixture from below, and the largest interval from above."""
-        gain = -math.expm1(epsilon - self.epsilon0) / (1.0 + math.exp(-self.epsilon0))  # r - e^epsilon s
-        loss = math.expm1(epsilon)
-        ends, laws, above = self._held
-        most = AT_ONCE
+    def delta(self, epsilon: float, *, near: float | None = None) -> tuple[float, float]:
+        """The largest evaluated mixture from below, and the largest interval from above.
+
+        They may differ by a share of `LOOSE`, and by more the further they are from the delta that is asked about.
+        """
+        highs, split = [self._high(part, epsilon) for part in self.parts], AT_ONCE
+        low = max(self._low(part, epsilon) for part in self.parts)
         while True:
-            high = (gain * (1.0 + ERROR) * laws - loss * (1.0 - ERROR) * above).max(axis=1) + self.cut
-            single = ends[:, 0] == ends[:, 1]
-            low = float((gain * (1.0 - ERROR) * laws - loss * (1.0 + ERROR) * above)[single].max()) - loss * self.cut
-            wide = ~single & (high > (1.0 + LOOSE) * max(low, 1e6 * self.cut))
-            if not wide.any():
-                self._held = (ends, laws, above)
-                return max(0.0, low), max(0.0, float(high.max()))
-            wide &= high >= np.sort(high[wide])[-most:][0]  # the largest first: what they show settles others
-            most *= 2
-            parts = np.array([part for a, b in ends[wide].tolist() for part in _split(a, b)])
-            new_laws, new_above = self._laws(parts)
-            width = max(laws.shape[1], new_laws.shape[1])
-            ends = np.concatenate([ends[~wide], parts])
-            laws = np.concatenate([_wider(laws[~wide], width), _wider(new_laws, width)])
-            above = np.concatenate([_wider(above[~wide], width), _wider(new_above, width)])
+            high = max(float(values.max()) for values in highs if values.size)
+            far = 0.0 if near is None else abs(log_ratio(high, near))
+            bar = (1.0 + max(LOOSE, FAR_OFF * far)) * max(low, 1e6 * self.cut)
+            wide = [~part.single & (values > bar) for part, values in zip(self.parts, highs, strict=True)]
+            if not any(rows.any() for rows in wide):
+                return max(0.0, low), max(0.0, high)
+            tallest = np.sort(np.concatenate([values[rows] for values, rows in zip(highs, wide, strict=True)]))
+            least, split = tallest[-split:][0], 2 * split  # the largest first: what they show settles others
+            left = [~rows | (values < least) for values, rows in zip(highs, wide, strict=True)]
+            fresh = self._split(left)
+            highs = [*(values[rows] for values, rows in zip(highs, left, strict=True)), self._high(fresh, epsilon)]
+            low = max(low, self._low(fresh, epsilon))
 
-    def _laws(self, ends: NDArray[np.int64]) -> tuple[Reals, Reals]:
-        """Pr[T = k - 1] and Pr[T >= k] with a ones and n - 1 - b zeros, a row for each interval [a, b]."""
+    def _split(self, left: list[NDArray[np.bool_]]) -> Mixtures:
+        """Puts parts of the other intervals, which are returned, beside those that are left."""
+        pairs = zip(self.parts, left, strict=True)
+        ends = [part for held, rows in pairs for a, b in held.ends[~rows].tolist() for part in _thirds(a, b)]
+        fresh = self._covered(np.array(ends))
+        self.parts = [*(held.among(rows) for held, rows in zip(self.parts, left, strict=True)), fresh]
+        return fresh
+
+    def _high(self, held: Mixtures, epsilon: float) -> Reals:
+        """What no mixture of these intervals exceeds, (intervals,)."""
+        gain, loss = self._factors(epsilon)
+        return held.most(gain * (1.0 + ERROR), loss * (1.0 - ERROR)) + self.cut
+
+    def _low(self, held: Mixtures, epsilon: float) -> float:
+        """What the largest of the single mixtures reaches."""
+        gain, loss = self._factors(epsilon)
+        reached = held.among(held.single).most(gain * (1.0 - ERROR), loss * (1.0 + ERROR))
+        return float(reached.max(initial=0.0)) - loss * self.cut
+
+    def _factors(self, epsilon: float) -> tuple[float, float]:
+        """r - e^epsilon s and e^epsilon - 1."""
+        return self.truth * -math.expm1(epsilon - self.epsilon0), math.expm1(epsilon)
+
+    def _covered(self, ends: NDArray[np.int64]) -> Mixtures:
+        """These intervals with the laws of a ones and n - 1 - b zeros."""
         rows = [np.convolve(self._window(self.n - 1 - b), self._window(a)[::-1]) for a, b in ends.tolist()]
         laws = np.zeros((len(rows), max(row.size for row in rows)))
         for place, row in zip(laws, rows, strict=True):
             place[: row.size] = row
         above = np.zeros_like(laws)
         above[:, :-1] = np.cumsum(laws[:, :0:-1], axis=1)[:, ::-1]
-        return laws, above
+        return Mixtures(ends, laws, above)
 
     def _window(self, m: int) -> Reals:
-        """The law of the lies among m people, where Bernstein's bound leaves anything."""
-        if math.isinf(self.tail):
-            return np.asarray(self._lies[m, : m + 1])
-        third, mean = self.tail / 3.0, m * self.lie
-        reach = third + math.sqrt(third**2 + 2.0 * mean * self.truth * self.tail)
-        return np.asarray(self._lies[m, max(0, math.floor(mean - reach)) : min(m, math.ceil(mean + reach)) + 1])
+        """The law of the lies among m people, where Bernstein's bound leaves anything: outwards from its middle."""
+        if m not in self._windows:
+            mean, odds = m * self.lie, self.lie / self.truth
+            reach = bernstein_reach(mean * self.truth, self.tail) if math.isfinite(self.tail) else m
+            first, last = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
+            lies = np.arange(first, last + 1, dtype=np.float64)
+            middle = int(mean) - first
+            up = np.cumprod((m - lies[middle:-1]) / lies[middle + 1 :] * odds)
+            down = np.cumprod(lies[middle:0:-1] / (m - lies[middle:0:-1] + 1.0) / odds)
+            self._windows[m] = self._peaks[m] * np.concatenate([down[::-1], [1.0], up])
+        return self._windows[m]
 
 
 @lru_cache(maxsize=8)
@@ -182,15 +244,10 @@ def mixture_cover(epsilon0: float, n: int, tail: float) -> MixtureCover:
     return MixtureCover(epsilon0, n, tail)
 
 
-def _split(a: int, b: int) -> list[tuple[int, int]]:
+def _thirds(a: int, b: int) -> list[tuple[int, int]]:
     """About equal parts of an interval of whole numbers."""
-    edges = sorted({a + (b + 1 - a) * part // PARTS for part in range(PARTS + 1)} | {b + 1})
+    edges = sorted({a + (b + 1 - a) * part // 3 for part in range(4)} | {b + 1})
     return [(first, last - 1) for first, last in pairwise(edges)]
-
-
-def _wider(rows: Reals, width: int) -> Reals:
-    """Rows with zeros at their ends."""
-    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])))
 
 
 def binary_reached(epsilon0: float, n: int, delta: float, *, guess: float | None = None) -> float:
