@@ -141,7 +141,7 @@ def test_counts_agree_with_grids(law: BlanketLaw, n: int) -> None:
 def test_counts_give_way_where_they_are_many_or_too_little_is_left_of_them() -> None:
     assert counted(stronger(1.0), 10**5, 0.1) is None
     assert counted(random_law(1), 500, 0.1) is None
-    assert counted(stronger(1.0), 400, 0.99) is None  # below e^-80
+    assert counted(stronger(1.0), 250, 0.99) is None  # below e^-80
 
 
 def rare_response(p: float) -> BlanketLaw:
