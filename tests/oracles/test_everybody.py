@@ -32,6 +32,7 @@ from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
 from dovetail.randomize.subset_selection import SubsetSelection
 from dovetail.randomize.unary import Unary
+from dovetail.randomize.window import Window
 
 
 def random_rows(rng: random.Random, inputs: int, outputs: int, spread: float) -> Reals:
@@ -364,3 +365,24 @@ def test_a_few_people_and_too_many_pairs_are_left_to_other_bounds() -> None:
 def test_laws_that_are_none_are_refused(fields: tuple[list[list[float]], ...]) -> None:
     with pytest.raises(DataError):
         Exposure(*(np.array(field) for field in fields))
+
+
+@pytest.mark.parametrize(("m", "width", "epsilon"), [(6, 2, 2.0), (5, 4, 1.0), (6, 6, 0.7), (4, 3, 1.5)])
+def test_disjoint_windows_expose_as_much_as_the_worst_pair_among_all_windows(
+    m: int, width: int, epsilon: float
+) -> None:
+    window = Window(lower=0.0, upper=float(m), epsilon=epsilon, grid=1.0, window=width)
+    inside, low = window.device.masses
+    rows = np.array([[inside / width if a <= y < a + width else low for y in range(m + width)] for a in range(m + 1)])
+    rows /= rows.sum(axis=1, keepdims=True)
+    for n, e in ((300, 0.05 * epsilon), (3_000, 0.05 * epsilon), (3_000, 0.15 * epsilon)):
+        every = EverybodyLaw(channel_exposures(rows), n, window.epsilon, 1e-6).upper(e)
+        assert everybody_law(window, n=n, delta=1e-6).upper(e) == pytest.approx(every, rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("epsilon0", [0.5, 2.0])
+def test_overlapping_windows_are_known_to_a_thousandth(epsilon0: float) -> None:
+    window = Window(lower=0.0, upper=1.0, epsilon=epsilon0)
+    promised = everybody_bound(window, n=20_000, delta=1e-6).epsilon
+    assert promised is not None
+    assert promised <= 1.001 * mechanism_attack(window, n=20_000, delta=1e-6)

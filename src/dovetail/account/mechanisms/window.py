@@ -6,6 +6,7 @@ import numpy as np
 
 from dovetail.account.blanket.declared_law import DeclaredLaw
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.everybody.exposure import Exposure, Type
 from dovetail.account.mechanisms.finite_channel import base_law
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.window import Window
@@ -38,22 +39,50 @@ def window_law(randomizer: Window) -> BlanketLaw:
 
 
 def window_dataset(randomizer: Window) -> BlanketLaw:
-    """Exact law of a bad collection: the ends as the two values, everybody else in the middle or at one end.
+    """Exact law of a bad collection: the ends as the two values, everybody else at one end or beside it.
 
-    Outputs between two ends of windows count as one: the laws are the same there.
+    There the window overlaps one of the two as little as it can, and the other one not at all. Outputs between two
+    ends of windows count as one: the laws are the same there.
     """
     inside, low = randomizer.device.masses
     m, w = randomizer.steps, randomizer.width
-    middle = m // 2
-    cuts = np.unique([0, w, middle, middle + w, m, m + w])
+    beside = m - w if 2 * w > m else w
+    cuts = np.unique([0, w, beside, beside + w, m, m + w])
     sizes = np.diff(cuts)
 
     def row(start: int) -> Reals:
         held = (cuts[:-1] >= start) & (cuts[1:] <= start + w)
         return np.asarray(sizes * np.where(held, inside / w, float(low)) / WORD)
 
-    laws = [base_law(row(others), row(0), row(m)) for others in (0, middle)]
+    laws = [base_law(row(others), row(0), row(m)) for others in (0, beside)]
     return max(laws, key=lambda law: law.spread)
 
 
-LAW = DeclaredLaw(Window, "window mechanism", upper=window_law, dataset=window_dataset)
+def window_exposures(randomizer: Window) -> list[Exposure]:
+    r"""Disjoint windows of the two values; the others' window holds all of one, or as little of one as fits.
+
+    .. math:: 0 \le x, y \le 1, \qquad x + y \ge \max(0, 2 - m / W)
+
+    are the shares of the two windows that the other's may hold. Overlapping windows expose less, and every (x, y)
+    no more than some corner of that region.
+
+    Source
+    ------
+    docs/theory/hidden-among-everybody.md, which pairs and types.
+    """
+    inside, low = randomizer.device.masses
+    m, w = randomizer.steps, randomizer.width
+    p, b, neither = inside / (w * low), w * low / WORD, (m - w) * low / WORD
+    least = max(0.0, (2 * w - m) / w)
+
+    def sent(x: float, y: float) -> Type:
+        """In the first window, the second and neither: what the other's covers, and what it does not."""
+        rest = min(b * (1.0 - x - y), neither)
+        mu = np.array([b * x, b * (1.0 - x), b * y, b * (1.0 - y), rest, neither - rest])
+        first, second, own = np.where(np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [1, 0, 1, 0, 1, 0]]), p, 1.0)
+        return mu, first, second, own
+
+    return [Exposure.of_ratios([sent(1.0, 0.0), sent(0.0, 1.0), sent(least, 0.0), sent(0.0, least)])]
+
+
+LAW = DeclaredLaw(Window, "window mechanism", upper=window_law, dataset=window_dataset, exposures=window_exposures)
