@@ -11,6 +11,7 @@ from tests.statistics import LONG, SHORT, expect_broken, expect_caught, expect_l
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import RANDOMIZERS
+from dovetail.plan.accuracy import predict_accuracy
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.laplace import Laplace
 from dovetail.randomize.local_hashing import LocalHashing
@@ -203,3 +204,10 @@ def test_a_symbol_s_variance_depends_on_its_own_share_alone_where_that_is_said(r
     shares = np.linspace(1.0, 2.0, randomizer.k) / randomizer.k / 1.5
     if randomizer.variance_by_symbol:
         np.testing.assert_array_equal(randomizer.variance(shares)[:2], randomizer.variance(shares[:2]))
+
+
+@pytest.mark.parametrize("randomizer", FREQUENCY, ids=repr)
+def test_a_few_symbols_show_the_largest_variance_where_everybody_holds_one(randomizer: Any) -> None:
+    every = randomizer.variance(np.eye(1, randomizer.k)[0])
+    predicted = predict_accuracy(randomizer, n=100).standard_error
+    assert predicted == pytest.approx(np.sqrt(every.max() / 100), rel=1e-12)

@@ -291,11 +291,13 @@ class HadamardChannel(Channel):
     def inverse_variance(self, prior: ArrayLike) -> Law:
         # with F the share of the symbol's block: E[sign^2] = Pr(report falls into the block)
         #                                                   = (2 lie + (keep - lie) F) / total
-        shares = np.asarray(prior, dtype=np.float64)
-        heavy = self._spread(shares).sum(axis=-1)
-        mine = np.take(heavy, np.arange(self.k) % self.blocks, axis=-1)
-        inside = 2 * self.lie / self.total + self.contrast * mine
-        return np.asarray(inside / self.contrast**2 - shares)
+        shares = np.asarray(prior, dtype=np.float64)  # of the first symbols; all others hold nothing
+        asked = shares.shape[-1]
+        rows = np.zeros((*shares.shape[:-1], -(-asked // self.blocks), self.blocks))
+        rows.reshape(*shares.shape[:-1], -1)[..., :asked] = shares
+        inside = 2 * self.lie / self.total + self.contrast * rows.sum(axis=-2)
+        mine = np.take(inside, np.arange(asked) % self.blocks, axis=-1)
+        return np.asarray(mine / self.contrast**2 - shares)
 
     def _spread(self, shares: Law) -> Law:
         """Shares (.., k) laid out as (.., blocks, width) by block and Hadamard row."""

@@ -113,8 +113,8 @@ class FrequencyRandomizer(Randomizer):
     domain = frozenset({"k"})
     names_values: ClassVar[bool] = False  # whether a report is itself one of the symbols
     variance_by_symbol: ClassVar[bool] = False  # whether a symbol's variance depends on its own share alone
+    variance_period: ClassVar[str] = "k"  # the field after how many symbols variances repeat, but for own shares
     largest_k: ClassVar[int] = 1 << 31
-
     k: int
 
     @abstractmethod

@@ -68,8 +68,11 @@ def predict_accuracy(
         sampling = (randomizer.upper - randomizer.lower) ** 2 / 4.0
     else:
         k, rounding = randomizer.k, 0.0
-        asked = min(k, 2) if randomizer.variance_by_symbol else k  # a few shares stand for millions
-        population = np.full(asked, 1.0 / k) if shares == "flat" else np.eye(1, asked)[0]
+        period = 1 if randomizer.variance_by_symbol else getattr(randomizer, randomizer.variance_period)
+        if shares == "flat":
+            population = np.full(min(k, 2) if randomizer.variance_by_symbol else k, 1.0 / k)
+        else:
+            population = np.eye(1, min(k, period + 1))[0]  # a few shares stand for millions, which hold nothing
         variance = float(randomizer.variance(population).max())
         sampling = (1.0 - 1.0 / k) / k if shares == "flat" else 0.25
     error = sqrt(variance / n)

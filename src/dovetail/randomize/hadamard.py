@@ -67,6 +67,7 @@ class Hadamard(FrequencyRandomizer):
     epsilon: float
     name: ClassVar[str] = "hadamard"
     label: ClassVar[str] = "Hadamard response"
+    variance_period: ClassVar[str] = "blocks"
 
     def __post_init__(self) -> None:
         adopt(self, self.device)
