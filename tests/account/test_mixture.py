@@ -1,6 +1,6 @@
 """Different epsilons behind one shuffle: the promise of each class, against every collection of a few people."""
 
-from itertools import product
+from itertools import combinations, product
 from math import exp
 
 import numpy as np
@@ -8,10 +8,11 @@ import pytest
 from tests.statistics import expect_caught, expect_mean
 
 from dovetail.account.amplify import amplify
-from dovetail.account.mechanisms.krr_mixture import MixtureLaw, amplify_mixture
+from dovetail.account.composition.mixture_rounds import MixtureRounds
+from dovetail.account.mechanisms.krr_mixture import MixtureLaw, amplify_mixture, worst_others
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.mixture import estimate_mixture
+from dovetail.estimate.mixture import estimate_mixture, estimate_mixture_counts
 from dovetail.randomize.krr import KRR
 
 HALF = [(50_000, 1.0), (50_000, 4.0)]
@@ -71,6 +72,65 @@ def test_mixed_promises_are_those_of_the_theory() -> None:
     assert law.delta(0.0463) <= 1e-6
 
 
+def exact_delta(k: int, epsilons: list[float], epsilon: float) -> float:
+    """Of the first person among the others, for the worst values of everybody, in both directions."""
+    own, worst = KRR(k, epsilons[0]), 0.0
+    others = [KRR(k, each) for each in epsilons[1:]]
+    for held in product(range(k), repeat=len(others)):
+        laws = [one.channel().matrix()[x] for one, x in zip(others, held, strict=True)]
+        p, q = (histograms([own.channel().matrix()[x], *laws]) for x in (0, 1))
+        for one, two in ((p, q), (q, p)):
+            worst = max(worst, sum(max(0.0, m - exp(epsilon) * two[key]) for key, m in one.items()))
+    return worst
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_whoever_is_not_honest_no_class_loses_more_than_it_is_promised(k: int) -> None:
+    epsilons, counts = [0.5, 1.5, 3.0], (2, 1, 2)
+    everybody = [place for place, count in enumerate(counts) for _ in range(count)]
+    for own, honest in product(range(3), (1, 2, 3, 4)):
+        at_worst = worst_others(counts, epsilons, own=own, honest=honest)
+        assert sum(at_worst) == honest - 1
+        law = MixtureLaw(
+            KRR(k, epsilons[own]), tuple((n, KRR(k, e)) for n, e in zip(at_worst, epsilons, strict=True))
+        )
+        rest = everybody.copy()
+        rest.remove(own)
+        for epsilon in (0.0, 0.6 * epsilons[own]):
+            bound = law.delta(epsilon)
+            found = [
+                exact_delta(k, [epsilons[own], *(epsilons[c] for c in some)], epsilon)
+                for some in set(combinations(rest, honest - 1))
+            ]
+            assert max(found) <= bound <= (2.0 if k == 2 else 5.0) * max(found)  # the worst choice is among them
+
+
+def test_a_number_of_honest_people_is_of_all_classes_at_worst() -> None:
+    careful, open_ = amplify_mixture(4, [(40, 1.0), (40, 4.0)], delta=1e-2, honest=50)
+    one = amplify_mixture(4, [(40, 1.0), (40, 4.0)], delta=1e-2, honest=[11, 40])[0]
+    assert careful.honest >= one.honest and careful.honest_n == open_.honest_n == 50 and open_.n == 80
+    alone = amplify_mixture(4, [(5, 1.0), (40, 4.0)], delta=1e-2, honest=40)[1]
+    assert alone.honest == amplify_mixture(4, [(40, 4.0)], delta=1e-2)[0].honest  # nobody careful is counted on
+
+
+def test_several_rounds_of_a_mixture_lose_no_more_than_one_person_can_in_each() -> None:
+    k, epsilons, rounds, delta = 2, [2.0, 0.5, 2.0], 2, 0.05
+    law = MixtureLaw(KRR(k, 2.0), ((1, KRR(k, 0.5)), (1, KRR(k, 2.0))))
+    bound = MixtureRounds(law, rounds).epsilon(delta)[0]
+    matrices = [KRR(k, e).channel().matrix() for e in epsilons]
+    worst = 0.0
+    for held in product(range(k), repeat=2):
+        p, q = (
+            histograms([matrices[0][x], *(m[y] for m, y in zip(matrices[1:], held, strict=True))]) for x in (0, 1)
+        )
+        for one, two in ((p, q), (q, p)):
+            both = [(one[a] * one[b], two[a] * two[b]) for a, b in product(one, repeat=rounds)]
+            worst = max(worst, sum(max(0.0, m - exp(bound) * n) for m, n in both))
+    assert 0.2 * delta < worst <= delta
+    single = MixtureRounds(law, 1).epsilon(delta)[0]
+    assert single < bound < min(2 * law.epsilon(delta / 2), 4.0)
+
+
 def test_another_person_and_an_honest_one_lower_delta() -> None:
     def delta(*others: tuple[int, float]) -> float:
         return MixtureLaw(KRR(4, 3.0), tuple((n, KRR(4, e)) for n, e in others)).delta(0.5)
@@ -101,6 +161,26 @@ def test_the_weighted_shares_are_unbiased_and_the_error_is_an_upper_bound(rng: E
     assert np.all(found[0].standard_error <= 1.3 * spread)
 
 
+def test_where_reports_are_missing_every_class_of_theirs_is_within_the_bias_bound() -> None:
+    sizes, epsilons, counts = (6, 3, 5), (0.5, 1.5, 4.0), np.array([6, 3, 2])
+    classes = [(size, KRR(3, e)) for size, e in zip(sizes, epsilons, strict=True)]
+    found = estimate_mixture_counts(classes, counts)
+    b = [one.channel().s for _, one in classes]
+    off, errors = [], []
+    for lost in product(*(range(size + 1) for size in sizes)):
+        if sum(lost) == 3:
+            kept = [size - some for size, some in zip(sizes, lost, strict=True)]
+            uniform = sum(n * each for n, each in zip(kept, b, strict=True))
+            off.append(np.abs((counts - uniform) / (11 - 3 * uniform) - found.value).max())
+            left = [(n, one) for n, (_, one) in zip(kept, classes, strict=True)]
+            errors.append(estimate_mixture_counts(left, counts).standard_error.max())
+    assert max(off) == pytest.approx(found.bias_bound, rel=1e-12) and found.n == 11
+    assert max(errors) <= 1.05 * found.standard_error.max()
+    assert estimate_mixture_counts([(6, classes[0][1]), (5, classes[2][1])], counts).bias_bound == 0.0
+    with pytest.raises(DataError, match="1 to 14 reports"):
+        estimate_mixture_counts(classes, np.array([9, 9, 9]))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -111,7 +191,9 @@ def test_the_weighted_shares_are_unbiased_and_the_error_is_an_upper_bound(rng: E
         ({"mixture": [(10, 50.0)]}, "`epsilon0` must be at most 40"),
         ({"mixture": [(10, -1.0)]}, "`epsilon` must be"),
         ({"delta": 0.0}, "`delta` must be above 0"),
-        ({"honest": [1]}, "`honest` must be one number for each"),
+        ({"honest": [1]}, "`honest` must be one number, or one for each"),
+        ({"honest": 0}, "`honest` must be"),
+        ({"honest": 100_001}, "`honest` must be"),
         ({"honest": [60_000, 1]}, "`honest` must be"),
     ],
 )

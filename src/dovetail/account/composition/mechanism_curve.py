@@ -70,7 +70,7 @@ class MechanismCurve:
 def _pessimistic(curve: MechanismCurve, step: float, cut: float) -> PrivacyLossDistribution:
     delta, fineness = _smallest(curve, cut)
     stride = max(1, math.floor(min(curve.gaussian_scale, 0.5 * curve.epsilon0) / fineness / step))
-    places, values = _evaluate(delta, curve.epsilon0, stride * step, cut)
+    places, values = evaluate_delta(delta, curve.epsilon0, stride * step, cut)
     if not values[-1] <= 0.1 * values[0]:  # next to nothing is hidden, and the losses are few
         return pessimistic_pld(curve.clones, step=step, cut=cut)
     return envelope_pld(np.rint(places / step).astype(np.int64), values, step=step)
@@ -94,7 +94,7 @@ def _smallest(curve: MechanismCurve, cut: float) -> tuple[Delta, float]:
     return lambda e: min(source(e) for source in sources), fineness
 
 
-def _evaluate(delta: Delta, epsilon0: float, stride: float, cut: float) -> tuple[Reals, Reals]:
+def evaluate_delta(delta: Delta, epsilon0: float, stride: float, cut: float) -> tuple[Reals, Reals]:
     """Multiples of `stride` and delta there, until at most `cut` or nothing more is gained."""
     places, values = [0.0], [min(1.0, delta(0.0))]
     while values[-1] > cut and len(places) <= MOST_POINTS:

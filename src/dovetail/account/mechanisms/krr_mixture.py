@@ -137,7 +137,7 @@ class MixtureLaw:
 
 
 def amplify_mixture(
-    k: int, mixture: Sequence[tuple[int, float]], *, delta: float, honest: Sequence[int] | None = None
+    k: int, mixture: Sequence[tuple[int, float]], *, delta: float, honest: int | Sequence[int] | None = None
 ) -> tuple[CentralDP, ...]:
     """One guarantee for each class of people who use k-ary randomized response with an epsilon0 of their own.
 
@@ -151,8 +151,9 @@ def amplify_mixture(
     mixture : several (people, epsilon0)
         At most 100 classes, epsilon0 above 0 and at most 40; of many epsilons round every other one's up.
     delta : float, above 0, below 1
-    honest : several int, optional
-        People of each class that are assumed honest; default all.
+    honest : int or several int, optional
+        People that are assumed honest: of all classes together, in the worst allocation (`worst_others`), or of each
+        class; default all.
 
     Raises
     ------
@@ -174,31 +175,94 @@ def amplify_mixture(
     if not share("delta", delta) > 0.0:
         raise refuse("delta", "above 0: at delta 0 shuffling amplifies nothing", delta)
     classes = _classes(k, mixture)
-    given: Any = [count for count, _ in classes] if honest is None else honest
-    trusted = list(given) if isinstance(given, Sequence) else []
-    if len(trusted) != len(classes):
-        raise refuse("honest", f"one number for each of the {len(classes)} classes", honest)
+    people = sum(count for count, _ in classes)
+    if not isinstance(honest, Sequence):
+        trusted = people if honest is None else whole("honest", honest, least=1, most=people)
+        return tuple(
+            amplify_class(classes, place, crowd=people, honest=trusted, delta=delta) for place in range(len(classes))
+        )
+    each = list(honest)
+    if len(each) != len(classes):
+        raise refuse("honest", f"one number, or one for each of the {len(classes)} classes", honest)
     for place, (count, _) in enumerate(classes):
-        trusted[place] = whole("honest", trusted[place], least=1, most=count)
+        each[place] = whole("honest", each[place], least=1, most=count)
     everybody = [count for count, _ in classes]
-    return tuple(_guarantee(classes, place, everybody, trusted, delta) for place in range(len(classes)))
+    return tuple(
+        _guarantee(classes, place, _without(everybody, place), _without(each, place), delta)
+        for place in range(len(classes))
+    )
+
+
+def amplify_class(
+    classes: Sequence[tuple[int, KRR]], own: int, *, crowd: int, honest: int, delta: float
+) -> CentralDP:
+    """What a person of class `own` is promised among `crowd` people, `honest` of whom are: nobody knows which.
+
+    Parameters
+    ----------
+    classes : several (people, KRR)
+        At least one person of her own, and at least `crowd` in all.
+    crowd, honest : int, 1 <= honest <= crowd
+        Herself included.
+    """
+    counts, epsilons = [count for count, _ in classes], [one.epsilon for _, one in classes]
+
+    def others(many: int) -> list[int]:
+        return worst_others(counts, epsilons, own=own, honest=many)
+
+    return _guarantee(list(classes), own, others(crowd), others(honest), delta)
+
+
+def worst_others(counts: Sequence[int], epsilons: Sequence[float], *, own: int, honest: int) -> list[int]:
+    r"""How many other honest people of each class there are, at worst, beside a person of class `own`.
+
+    Who is not honest may be of any class, so some h - 1 of the others are honest. The worst are those with the
+    largest epsilon0. Proof: match any other h - 1 people with these, both in the order of k b = k / (p + k - 1),
+    which falls in epsilon0. The i-th of these has the i-th smallest k b of all others, hence at most that of her
+    partner; independent Bernoulli variables with larger means have a stochastically larger sum M, and delta is the
+    mean of h(M + 1), which falls in M. In the same way delta falls in h and in every count.
+
+    Parameters
+    ----------
+    counts : int (classes,)
+        People of each class, herself included.
+    epsilons : float (classes,)
+    honest : int, 1 .. sum(counts)
+        Herself included.
+
+    Examples
+    --------
+    >>> worst_others([50, 50], [1.0, 4.0], own=1, honest=60)
+    [10, 49]
+    """
+    left, found = honest - 1, [0] * len(counts)
+    others = _without(counts, own)
+    for place in sorted(range(len(counts)), key=lambda place: -epsilons[place]):
+        found[place] = min(left, others[place])
+        left -= found[place]
+    return found
+
+
+def _without(counts: Sequence[int], own: int) -> list[int]:
+    return [count - (place == own) for place, count in enumerate(counts)]
 
 
 def _guarantee(
     classes: list[tuple[int, KRR]], place: int, everybody: list[int], trusted: list[int], delta: float
 ) -> CentralDP:
+    """Of a person of class `place` among these others: everybody, and those who are assumed honest."""
     own = classes[place][1]
 
-    def among(counts: list[int]) -> MixtureLaw:
-        others = tuple((n - (at == place), one) for at, (n, (_, one)) in enumerate(zip(counts, classes, strict=True)))
-        return MixtureLaw(own, others)
+    def among(others: list[int]) -> MixtureLaw:
+        return MixtureLaw(own, tuple((n, one) for n, (_, one) in zip(others, classes, strict=True) if n))
 
-    some = among(trusted).epsilon(delta)
+    law = among(trusted)
+    some = law.epsilon(delta)
     every = some if trusted == everybody else min(some, among(everybody).epsilon(delta))
     return CentralDP(
-        all=every, honest=some, colluding=own.epsilon, delta=delta, n=sum(everybody), honest_n=sum(trusted),
+        all=every, honest=some, colluding=own.epsilon, delta=delta, n=sum(everybody) + 1, honest_n=sum(trusted) + 1,
         method="k-ary randomized response, several epsilons", source=SOURCE,
-        numeric=Bracket(min(some, among(trusted).epsilon_lower(delta)), some), attack_lower=0.0,
+        numeric=Bracket(min(some, law.epsilon_lower(delta)), some), attack_lower=0.0,
     )  # fmt: skip
 
 

@@ -75,16 +75,11 @@ class EpsilonClasses:
     def promises(
         self, public: pl.DataFrame, *, delta: float, honest: int | None
     ) -> tuple[tuple[float, int, CentralDP], ...]:
-        """Epsilon0, people and guarantee of each class; people who are not honest are the most careful ones."""
+        """Epsilon0, people and guarantee of each class, whichever people are not honest."""
         found = self.members(public)
         if len(public) < 2:
             raise UnsupportedError("one person is shuffled with nobody: her local guarantee is all there is.")
-        sizes = [places.size for _, places in found]
-        liars, trusted = 0 if honest is None else max(0, len(public) - honest), []
-        for size in sizes:
-            lost = min(liars, size - 1)
-            liars -= lost
-            trusted.append(size - lost)
-        pairs = [(size, epsilon) for size, (epsilon, _) in zip(sizes, found, strict=True)]
+        pairs = [(places.size, epsilon) for epsilon, places in found]
+        trusted = len(public) if honest is None else min(honest, len(public))
         promised = amplify_mixture(self.k, pairs, delta=delta, honest=trusted)
         return tuple((epsilon, size, one) for (size, epsilon), one in zip(pairs, promised, strict=True))
