@@ -86,8 +86,14 @@ def world(small: str, late: str, by: str, reports: int, trust: str = "local") ->
     tables = COMMUTE | {
         "rounds": rows,
         "batch": {"minimum": MINIMUM, "small": small, "late": late},
-        "promise": {"delta": 1e-6, "device_budget": 2.0 * reports, "trust": trust},
+        "promise": {
+            "delta": 1e-6,
+            "device_budget": 2.0 * reports,
+            "trust": "local" if trust == "classes" else trust,
+        },
     }
+    if trust == "classes":
+        tables["classes"] = {"careful": 1.0, "open": COMMUTE["randomizer"]["epsilon"]}
     if trust == "users":  # few, so that next to nothing is promised of one batch
         asked = COMMUTE["randomizer"]
         tables["randomizer"] = {"name": "none", "k": asked["k"], "categories": asked["categories"]}

@@ -46,8 +46,13 @@ def test_a_signature_of_a_report_or_campaign_is_none_of_a_batch() -> None:
 
 def test_nothing_in_a_header_names_a_device_or_a_time() -> None:
     said = {"campaign", "digest", "batch", "rounds", "count", "sha256", "dropped"}
-    assert set(asdict(HEADER)) == said | {"people", "dummies", "parts"}  # which stand in such batches alone
-    assert not any(name in SIGNED for name in (b"people", b"dummies", b"parts"))
+    assert set(asdict(HEADER)) == said | {
+        "people",
+        "dummies",
+        "parts",
+        "classes",
+    }  # which stand in such batches alone
+    assert not any(name in SIGNED for name in (b"people", b"dummies", b"parts", b"classes"))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,10 @@ def test_nothing_in_a_header_names_a_device_or_a_time() -> None:
         {"count": 1 << 60},
         {"count": True},
         {"dropped": []},
+        {"classes": (-1, HEADER.count + 1)},
+        {"classes": (1.0, HEADER.count - 1)},
+        {"classes": (HEADER.count, 1)},
+        {"classes": (HEADER.count,), "people": HEADER.count},
         {"dropped": {"late": -1}},
     ],
 )

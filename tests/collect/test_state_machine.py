@@ -61,6 +61,12 @@ def test_nothing_is_lost_and_no_dummies_are_drawn_again(trust: str) -> None:
 
 
 @pytest.mark.exhaust
+@pytest.mark.parametrize("parts", [None, 2])
+def test_nothing_is_lost_and_the_people_of_each_class_are_counted(parts: int | None) -> None:
+    run(in_memory, examples=15, trust="classes", parts=parts)
+
+
+@pytest.mark.exhaust
 @pytest.mark.parametrize("parts", [1, 2])
 def test_nothing_is_lost_and_nothing_doubled_in_parts(parts: int) -> None:
     run(in_memory, examples=20, parts=parts)

@@ -60,12 +60,6 @@ def test_an_epsilon_under_a_misspelled_text_is_refused_and_not_left_out() -> Non
     build_collection(parse_config(fine), fresh(parse_config(fine)), table=TABLE)
 
 
-def test_the_honest_people_of_a_mixture_are_named_class_by_class() -> None:
-    wrong: Any = 400
-    with pytest.raises(ParameterError, match="`honest` must be one number for each of the 2 classes, got 400"):
-        amplify_mixture(3, [(300, 1.0), (300, 4.0)], delta=1e-6, honest=wrong)
-
-
 def test_those_who_are_not_honest_are_taken_for_the_careful_ones() -> None:
     classes = EpsilonClasses(3, "privacy", {"careful": 1.0}, 4.0)
     promises = classes.promises(TABLE, delta=1e-6, honest=400)

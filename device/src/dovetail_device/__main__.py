@@ -101,7 +101,7 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
     names = ("outbox", "owner", "max_epsilon", "question", "via", "url", "user", "password_file", "insecure_http")
-    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over", "trust")}
+    return {name: getattr(options, name) for name in (*names, "insecure_mqtt", "hand_over", "trust", "epsilon_class")}
 
 
 def _answer(receipts: Sequence[Receipt], lines: Sequence[str], *, as_json: bool) -> int:
@@ -140,6 +140,13 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--max-epsilon", type=float, help="Refuse campaigns whose reports cost more (nats).")
         verb.add_argument(
             "--trust", choices=("users",), help="Answer as it is where only other people's dummies hide the answer."
+        )
+        verb.add_argument(
+            "--class",
+            dest="epsilon_class",
+            metavar="CLASS",
+            help="Where people have different epsilons: your class, chosen once and never by the value; default the "
+            "one with the smallest epsilon.",
         )
         verb.add_argument("--question", help="What budgets are counted by; default the words of the question.")
         verb.add_argument("--via", choices=("http", "mqtt"), default="http", help="How to send; default http.")

@@ -103,6 +103,9 @@ class Device:
         is not, the next owner has to be named.
     trust : str, optional
         "users": answer also where only the dummies of other people hide the answer, and nothing is randomized.
+    epsilon_class : str, optional
+        The class in which the device takes part, where people have different epsilons; by default the one that it
+        has joined, or else the one with the smallest epsilon. Chosen once, and never by the value.
 
     Raises
     ------
@@ -134,14 +137,16 @@ class Device:
         question: str | None = None,
         hand_over: bool = True,
         trust: str | None = None,
+        epsilon_class: str | None = None,
     ) -> None:
         if keys.role != "device" or keys.signing is None:
             raise ConfigError("a device needs keys of the role device; `dovetail-device keys` makes them.")
         given = Campaign.parse(campaign.signed)  # only what the owner signed is followed, whatever built the object
-        if max_epsilon is not None and given.mechanism.epsilon > privacy_budget("max_epsilon", max_epsilon):
+        epsilon = given.of_class(outbox.class_of(given, epsilon_class)).mechanism.epsilon
+        if max_epsilon is not None and epsilon > privacy_budget("max_epsilon", max_epsilon):
             raise ConfigError(
-                f"the campaign {given.id} asks for reports of epsilon {given.mechanism.epsilon:g}, and this device "
-                f"gives at most {max_epsilon:g}."
+                f"the campaign {given.id} asks for reports of epsilon {epsilon:g}, and this device gives at most "
+                f"{max_epsilon:g}."
             )
         _require_trust(given, trust)
         self._hand_over = hand_over
@@ -151,6 +156,7 @@ class Device:
                 f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
                 f"{given.version}; use the file of the newer one."
             )
+        self._place = outbox.join(self._campaign, epsilon_class)
         self._key: SigningKey = keys.signing
         self._question = question
         self._budget = given.promise.device_budget
@@ -201,10 +207,13 @@ class Device:
         def draw() -> bytes:
             nonlocal drawn
             drawn = True
-            return message.draw(campaign, answer, self._words, group)
+            return message.draw(own, answer, self._words, group)
 
+        own = campaign.of_class(self._place)
         budget = min(self._budget, campaign.promise.device_budget)
-        entry = self._outbox.draw(campaign, number, budget=budget, make=draw, question=self._question)
+        entry = self._outbox.draw(
+            campaign, number, budget=budget, make=draw, question=self._question, price=own.charged
+        )
         receipt = self._deliver(entry)
         if round is None and not asks and receipt.reason in ("too_early", "late", "round"):
             self._outbox.doubt_clock(campaign.id, wrong=True)
@@ -345,11 +354,11 @@ class Device:
         return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", why)
 
     def _seal(self, entry: LedgerEntry) -> LedgerEntry:
-        campaign, key = self._campaign, self._key
+        campaign, key, place = self._campaign, self._key, self._place if self._campaign.classes else None
         return self._outbox.seal(
             campaign,
             entry.round,
-            lambda report: message.seal(campaign, report.round, report.plaintext, key, report.id),
+            lambda report: message.seal(campaign, report.round, report.plaintext, key, report.id, place=place),
         )
 
     def _backoff(self) -> Backoff:

@@ -50,10 +50,12 @@ class Ledger:
     refusals: dict[str, int]  # refused reports by kind
     waiting: tuple[int, ...]  # rounds whose report has not arrived
     trust: str = "local"  # whose noise the nats rest on
+    epsilon_class: str = ""  # as which it has joined; "" where there are no classes
 
     def __str__(self) -> str:
         line = f"{self.campaign}, version {self.version}: {self.spent:g} of {self.budget:g} nats spent"
         line += ", as long as other people send their dummies" if self.trust == "users" else ""
+        line += f", in the class {self.epsilon_class}" if self.epsilon_class else ""
         parts = [f"{self.counts.get('accepted', 0):,} accepted", f"{len(self.waiting):,} waiting"]
         parts += [f"{count:,} refused ({kind})" for kind, count in sorted(self.refusals.items())]
         return f"{line}; reports: {', '.join(parts)}."
@@ -124,5 +126,5 @@ def terms_of(campaign: Campaign) -> bytes:
         settings=dict(sorted(campaign.shuffle.settings.items())),
     )
     promised = (campaign.schedule, campaign.batch, shuffle, replace(campaign.promise, device_budget=0.0))
-    noise = tuple(rule for rule in (campaign.dummies, campaign.sent) if rule is not None)
+    noise = tuple(rule for rule in (campaign.dummies, campaign.sent, campaign.classes) if rule)
     return sha256(repr((answered, promised, *noise)).encode()).digest()

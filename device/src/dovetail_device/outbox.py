@@ -32,8 +32,9 @@ from dovetail_protocol.budget import decimal_at_least
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DovetailError, StorageError
 from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.wire.epsilon_classes import find_class
 
-_SCHEMA = 2
+_SCHEMA = 3
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLES = """
 CREATE TABLE device (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL);
@@ -44,6 +45,7 @@ CREATE TABLE campaign (
     signed BLOB NOT NULL,            -- that version's file
     spent TEXT NOT NULL,             -- nats, an exact fraction
     doubted INTEGER NOT NULL DEFAULT 0,  -- whether the device's clock was wrong: the shuffler is asked for rounds
+    class TEXT NOT NULL DEFAULT '',      -- as which the device has joined, where people have different epsilons
     newest INTEGER NOT NULL DEFAULT 0    -- a version seen that asks something else, not followed
 ) WITHOUT ROWID;
 CREATE TABLE report (
@@ -111,11 +113,13 @@ class Outbox:
                     run(statement)
                 run("INSERT INTO device VALUES (1, ?)", device.public)
                 spending.begin(run, spending.today())
-            elif version == 1:
+            elif not 1 <= version <= _SCHEMA:
+                raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
+            if version == 1:
                 run("ALTER TABLE report ADD COLUMN counted INTEGER NOT NULL DEFAULT 0")
                 spending.take_over(run)
-            elif version != _SCHEMA:
-                raise ConfigError(f"the outbox {self._name} was written by another version of this software.")
+            if version in (1, 2):
+                run("ALTER TABLE campaign ADD COLUMN class TEXT NOT NULL DEFAULT ''")
             if version != _SCHEMA:
                 run(f"PRAGMA user_version = {_SCHEMA}")
             if run("SELECT key FROM device").fetchone()[0] != device.public:
@@ -177,6 +181,34 @@ class Outbox:
             run(statement, campaign.owner.public, campaign.version, campaign.signed, campaign.id)
             return campaign
 
+    def class_of(self, campaign: Campaign, name: str | None = None) -> int:
+        """The place of the class in which the device takes part, or would: by default the most careful one.
+
+        Raises
+        ------
+        ConfigError
+            For a class that the campaign has not, and for another one than the device has joined: who moved with an
+            answer would tell it.
+        """
+        with self._faults():
+            row = self._row("SELECT class FROM campaign WHERE id = ?", campaign.id)
+        joined = row[0] if row else ""
+        if campaign.classes and joined and name not in (None, joined):
+            raise ConfigError(
+                f"this device has joined the campaign {campaign.id} in the class {joined}, and a class is chosen "
+                f"once: not {name}."
+            )
+        return find_class(campaign.id, campaign.classes, (joined or name) if campaign.classes else name)
+
+    def join(self, campaign: Campaign, name: str | None = None) -> int:
+        """Choose the class, once."""
+        place = self.class_of(campaign, name)
+        if campaign.classes:
+            with self._transaction() as run:
+                chosen = campaign.classes[place].name
+                run("UPDATE campaign SET class = ? WHERE id = ? AND class = ''", chosen, campaign.id)
+        return self.class_of(campaign, name)
+
     def supersede(self, campaign: Campaign) -> None:
         """Remember a newer version that asks something else, so that nothing more is drawn for the older one."""
         with self._transaction() as run:
@@ -219,6 +251,7 @@ class Outbox:
         budget: float,
         make: Callable[[], bytes],
         question: str | None = None,
+        price: float | None = None,
     ) -> LedgerEntry:
         """The report of a round: the one that stands for it, or else `make()`, charged and stored in one transaction.
 
@@ -231,6 +264,8 @@ class Outbox:
             For this campaign.
         question : str, optional
             What budgets are counted by; default the words of the campaign's question.
+        price : float, nats, optional
+            Of one report; default what the campaign charges.
 
         Raises
         ------
@@ -245,7 +280,8 @@ class Outbox:
             ).fetchone()  # fmt: skip
             if standing is not None:
                 return LedgerEntry(*standing)
-            spending.charge(run, campaign, question_key(question or campaign.question), budget=budget)
+            key = question_key(question or campaign.question)
+            spending.charge(run, campaign, key, budget=budget, price=price)
             run(
                 "INSERT INTO report (campaign, round, state, form, id, plaintext) VALUES (?, ?, 'drawn', ?, ?, ?)",
                 campaign.id, round, terms_of(campaign), os.urandom(16), make(),
@@ -301,10 +337,12 @@ class Outbox:
     def ledgers(self) -> list[Ledger]:
         """What was done for each campaign, by id."""
         with self._faults():
-            rows = self._connection.execute("SELECT id, signed, spent FROM campaign ORDER BY id").fetchall()
-        return [self._ledger(id, Campaign.parse(signed), Fraction(spent)) for id, signed, spent in rows]
+            rows = self._connection.execute("SELECT id, signed, spent, class FROM campaign ORDER BY id").fetchall()
+        return [
+            self._ledger(id, Campaign.parse(signed), Fraction(spent), joined) for id, signed, spent, joined in rows
+        ]
 
-    def _ledger(self, id: str, campaign: Campaign, spent: Fraction) -> Ledger:
+    def _ledger(self, id: str, campaign: Campaign, spent: Fraction, joined: str) -> Ledger:
         query = "SELECT state, CASE state WHEN 'refused' THEN reason ELSE '' END, count(*) FROM report "
         with self._faults():
             rows = self._connection.execute(query + "WHERE campaign = ? GROUP BY 1, 2", (id,)).fetchall()
@@ -315,7 +353,7 @@ class Outbox:
         rounds = tuple(entry.round for entry in self.waiting(id))
         budget = campaign.promise.device_budget
         trust = campaign.promise.trust
-        return Ledger(id, campaign.version, budget, decimal_at_least(spent), counts, refusals, rounds, trust)
+        return Ledger(id, campaign.version, budget, decimal_at_least(spent), counts, refusals, rounds, trust, joined)
 
     def _entry(self, campaign: str, round: int) -> LedgerEntry:
         return LedgerEntry(*self._row("SELECT * FROM report WHERE campaign = ? AND round = ?", campaign, round))

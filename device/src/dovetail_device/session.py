@@ -43,13 +43,14 @@ def open_device(
     insecure_mqtt: bool = False,
     hand_over: bool = True,
     trust: str | None = None,
+    epsilon_class: str | None = None,
 ) -> Iterator[Device]:
     """The device of these files; the outbox stands beside the keys, whose ledger it is, unless it is named.
 
     `owner` is a public key that may ask, and `question` what budgets are counted by, see `Device`; `user` and
     `password_file` log in to a broker; `insecure_http` and `insecure_mqtt` allow what has no TLS beyond this machine;
     without `hand_over` no other owner is followed, whatever the first one has signed; with `trust` "users" the device
-    answers also where only other people's dummies hide the answer.
+    answers also where only other people's dummies hide the answer; `epsilon_class` is chosen once, see `Device`.
     """
     login = login_of(user, password_file, via)
     secret = load_keys(keys, "device")
@@ -73,6 +74,7 @@ def open_device(
             question=question,
             hand_over=hand_over,
             trust=trust,
+            epsilon_class=epsilon_class,
         )
         if isinstance(transport, MqttTransport):
             transport.trust(device.campaign)

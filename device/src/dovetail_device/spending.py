@@ -81,15 +81,17 @@ def consent(run: Run, campaign: Campaign, owners: Collection[VerifyingKey], *, h
     run("INSERT OR IGNORE INTO owner VALUES (?)", campaign.owner.public)
 
 
-def charge(run: Run, campaign: Campaign, question: str, *, budget: float) -> None:
+def charge(run: Run, campaign: Campaign, question: str, *, budget: float, price: float | None = None) -> None:
     """Pay for one report of a campaign, on a question key, out of every budget that it counts for.
+
+    price : nats, of the device's class; default what the campaign charges.
 
     Raises
     ------
     BudgetSpent
         When one of them does not pay for it; nothing is charged.
     """
-    epsilon, limits = campaign.charged, read_limits(run)
+    epsilon, limits = campaign.charged if price is None else price, read_limits(run)
     on_campaign = Fraction(run("SELECT spent FROM campaign WHERE id = ?", campaign.id).fetchone()[0])
     questions = _questions(run)
     if not affordable(budget, epsilon, spent=on_campaign):

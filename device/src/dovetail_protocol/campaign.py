@@ -11,7 +11,7 @@ file can never be read as one of another.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -26,6 +26,7 @@ from dovetail_protocol.succession import HandOver, heir, read_hand_overs
 from dovetail_protocol.toml_section import Section
 from dovetail_protocol.wire import dummies_rules
 from dovetail_protocol.wire.dummies_rules import DummiesRule, SentRule, require_people
+from dovetail_protocol.wire.epsilon_classes import EpsilonClass, read_classes
 from dovetail_protocol.wire.sent_dummies import CAP
 
 SCHEMA = 1
@@ -134,6 +135,7 @@ class Campaign:
     signed: bytes  # the file
     dummies: DummiesRule | None = None  # that the shuffler adds
     sent: SentRule | None = None  # that people send: then nothing is randomized
+    classes: tuple[EpsilonClass, ...] = ()  # from the smallest epsilon on; `mechanism` has the largest
 
     @property
     def rounds_mix(self) -> bool:
@@ -159,6 +161,11 @@ class Campaign:
     def entries(self) -> int:
         """Sealed entries in every message of a device; those that people do not fill are blank."""
         return 1 if self.sent is None else CAP
+
+    def of_class(self, place: int) -> Campaign:
+        """The campaign as a device of this class answers and pays for it; itself where there are no classes."""
+        own: Any = self.mechanism
+        return replace(self, mechanism=replace(own, epsilon=self.classes[place].epsilon)) if self.classes else self
 
     def descends_from(self, owner: VerifyingKey) -> bool:
         """Whether this is the owner, or one to whom that one's trust was handed over, step by step."""
@@ -247,6 +254,7 @@ def _read(body: bytes, signed: bytes) -> Campaign:
         signed=signed,
         dummies=dummies,
         sent=sent,
+        classes=read_classes(top.section("classes", optional=True), kind),
     )
     keys.finish()
     asked.finish()
@@ -382,6 +390,9 @@ def _agree(campaign: Campaign, suite: str) -> None:
         if campaign.groups or campaign.order_private or promise.authentication == "none":
             raise ConfigError("dummies of people go with a roster and a uniform shuffle, without public [groups].")
         require_people(campaign.batch.minimum, promise.assumed_honest, promise.assumed_dishonest)
+    alone = campaign.groups or campaign.order_private or campaign.precision or promise.authentication == "none"
+    if campaign.classes and (alone or promise.trust != "local"):
+        raise ConfigError("[classes] go with a roster and a uniform shuffle, without groups, dummies and precision.")
     if campaign.dummies and (campaign.mechanism.name != "krr" or campaign.groups or campaign.order_private):
         raise ConfigError("[dummies] go with the randomizer krr and a uniform shuffle, without public [groups].")
     start, expires = campaign.schedule.start, campaign.expires

@@ -52,6 +52,7 @@ class Header:
     dummies : where the shuffler adds them: the law of all entries but one of each device, as numerator, denominator
         and reach of `TruncatedGeometric`. How many of each symbol there are stands nowhere.
     parts : how many there are, where the batch goes in parts.
+    classes : where people have different epsilons: how many of them are of each class, from the smallest epsilon on.
     """
 
     campaign: str  # id
@@ -64,6 +65,7 @@ class Header:
     people: int | None = None
     dummies: tuple[int, int, int] | None = None
     parts: int | None = None
+    classes: tuple[int, ...] | None = None
 
     @property
     def devices(self) -> int:
@@ -91,8 +93,8 @@ class Header:
         """The header before its signature is checked: to find out which campaign it speaks of."""
         try:
             found = json.loads(head[PREFIX:-SIGNATURE])
-            law = None if found.get("dummies") is None else tuple(found["dummies"])
-            header = cls(**{**found, "rounds": tuple(found["rounds"]), "dummies": law})
+            law, classes = (None if found.get(n) is None else tuple(found[n]) for n in ("dummies", "classes"))
+            header = cls(**{**found, "rounds": tuple(found["rounds"]), "dummies": law, "classes": classes})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Rejected("malformed", "the header of the batch cannot be read.") from None
         if not header._sound() or head[4] != (VERSION if header.parts is None else IN_PARTS):
@@ -111,8 +113,12 @@ class Header:
             and isinstance(self.dropped, dict)
             and all(_whole(number, 0) for number in self.dropped.values())
             and self._sound_dummies()
+            and (self.classes is None or self._sound_classes(self.classes))
             and (self.parts is None or (_whole(self.parts, 1) and self.parts <= MOST_PARTS))
         )
+
+    def _sound_classes(self, classes: tuple[int, ...]) -> bool:
+        return all(_whole(number, 0) for number in classes) and sum(classes) == self.count and self.people is None
 
     def _sound_dummies(self) -> bool:
         if self.people is None:

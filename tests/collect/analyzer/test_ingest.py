@@ -282,6 +282,6 @@ def test_the_store_holds_nobodys_name(one: World) -> None:
     reports = reports_of(ASKED, [0, 1, 2, 3], "name")
     one.analyzer.receive(batch(ASKED, seal(ASKED, reports, round=1)))
     ((counted, tallies),) = kept(one)
-    fields = {"id", "campaign", "digest", "rounds", "count", "n", "smallest", "counted_at", "rejected"}
+    fields = {"id", "campaign", "digest", "rounds", "count", "n", "smallest", "counted_at", "rejected", "classes"}
     assert set(vars(counted)) == fields
     assert sorted(vars(tallies[0])) == ["counts", "group", "n"]

@@ -128,6 +128,7 @@ class Bench:
     owners: tuple[VerifyingKey, ...] = ()
     question: str | None = None
     trust: str | None = None
+    epsilon_class: str | None = None
     words: Words = field(default_factory=system_entropy)
 
     def __post_init__(self) -> None:
@@ -149,5 +150,6 @@ class Bench:
             owners=self.owners,
             question=self.question,
             trust=self.trust,
+            epsilon_class=self.epsilon_class,
         )
         return self.device

@@ -151,7 +151,7 @@ def test_an_outbox_that_counted_by_campaign_alone_is_taken_over_with_what_it_spe
     made.outbox.close()
     with closing(sqlite3.connect(tmp_path / "outbox")) as before:
         before.executescript("DROP TABLE memory; DROP TABLE owner; DROP TABLE question; PRAGMA user_version = 1;")
-        before.executescript("ALTER TABLE report DROP COLUMN counted;")
+        before.executescript("ALTER TABLE report DROP COLUMN counted; ALTER TABLE campaign DROP COLUMN class;")
     assert made.keys.signing
     made.outbox = Outbox.open(tmp_path / "outbox", made.keys.signing.verifying_key())
     assert made.restart().submit("red", 3).drawn and made.device.remembers

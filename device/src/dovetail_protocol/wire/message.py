@@ -6,6 +6,9 @@
     outer   = report id 16 | device key 32 | signature 64 | sealed to the analyzer( inner )
     inner   = version 1 | public group 2 | report (fixed length of the randomizer)
 
+Where a campaign has classes of people with different epsilons, one byte stands before what is sealed to the analyzer:
+the number of the sender's class, which is public, and which the analyzer does not get.
+
 Where people send dummies (`trust = "users"`) the outer envelope holds two inner ones, one after the other, each
 sealed by itself: the answer, and a dummy or a blank, in either order. They arrive together or not at all.
 
@@ -55,17 +58,27 @@ class Head:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What the shuffler reads: who sent it, in which round, and a report, or two entries, that it cannot read."""
+    """What the shuffler reads: who sent it, in which round, and a report, or two entries, that it cannot read.
+
+    place : the sender's class, as a place in `campaign.classes`; 0 where there are none.
+    """
 
     report_id: bytes = field(repr=False)
     device: VerifyingKey = field(repr=False)
     round: int
     inner: bytes = field(repr=False)
+    place: int = field(default=0, repr=False)
+
+
+def class_bytes(campaign: Campaign) -> int:
+    """Length of what says the sender's class, before what is sealed to the analyzer."""
+    return 1 if campaign.classes else 0
 
 
 def wire_bytes(campaign: Campaign) -> int:
     """Length of every message of this campaign."""
-    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + campaign.entries * inner_bytes(campaign)
+    inner = campaign.entries * inner_bytes(campaign)
+    return _HEAD + OVERHEAD[campaign.shuffler.suite] + _OUTER + class_bytes(campaign) + inner
 
 
 def planned_bytes(report_bytes: int, suite: str = "x25519", *, entries: int = 1) -> int:
@@ -102,9 +115,18 @@ def draw(campaign: Campaign, answer: Any, words: Words, group: str | None = None
 
 
 def seal(
-    campaign: Campaign, round: int, plaintext: bytes, device: SigningKey, report_id: bytes | None = None
+    campaign: Campaign,
+    round: int,
+    plaintext: bytes,
+    device: SigningKey,
+    report_id: bytes | None = None,
+    *,
+    place: int | None = None,
 ) -> bytes:
-    """The message of inner plaintexts (see `draw`): each sealed to the analyzer, signed, sealed to the shuffler."""
+    """The message of inner plaintexts (see `draw`): each sealed to the analyzer, signed, sealed to the shuffler.
+
+    place : of the class that the plaintext was drawn for, exactly if the campaign has classes.
+    """
     size = plain_bytes(campaign)
     if len(plaintext) != campaign.entries * size:
         raise Rejected("malformed", f"a report of {campaign.id} has {campaign.entries * size} bytes.")
@@ -112,7 +134,10 @@ def seal(
     report_id = secrets.token_bytes(_ID) if report_id is None else report_id
     if len(report_id) != _ID:
         raise Rejected("malformed", f"a report id has {_ID} bytes.")
+    if (place is None) == bool(campaign.classes) or not 0 <= (place or 0) < max(1, len(campaign.classes)):
+        raise Rejected("content", f"a report of {campaign.id} states one of its {len(campaign.classes)} classes.")
     inner = b"".join(seal_inner(campaign, round, entry) for entry in split(plaintext, campaign.entries))
+    inner = (b"" if place is None else bytes([place])) + inner
     signature = device.sign(_signed(campaign, round, report_id, device.verifying_key(), inner))
     outer = report_id + device.verifying_key().public + signature + inner
     head = MAGIC + bytes([VERSION]) + campaign.digest + round.to_bytes(4, "big")
@@ -154,7 +179,10 @@ def open_envelope(campaign: Campaign, message: bytes, opener: Opener) -> Envelop
     signature = outer[_ID + _KEY : _OUTER]
     if not device.verifies(signature, _signed(campaign, head.round, outer[:_ID], device, inner)):
         raise Rejected("signature", "the report is not signed by the device that it names.")
-    return Envelope(outer[:_ID], device, head.round, inner)
+    place = inner[0] if campaign.classes else 0
+    if place >= max(1, len(campaign.classes)):
+        raise Rejected("content", f"the report names no class of {campaign.id}.")
+    return Envelope(outer[:_ID], device, head.round, inner[class_bytes(campaign) :], place)
 
 
 def inner_info(campaign: Campaign, round: int) -> bytes:

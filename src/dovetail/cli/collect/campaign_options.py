@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -74,6 +75,31 @@ class RandomizerOptions:
         None
     )
 
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="People choose among public classes with epsilons of their own, such as careful=1,standard=4; they "
+            "replace --epsilon."
+        ),
+    ] = None
+
+    def by_class(self) -> dict[str, float]:
+        """`[classes]`: epsilon by name."""
+        parts = [] if self.classes is None else [part.partition("=") for part in self.classes.split(",")]
+        try:
+            found = {name.strip(): float(text) for name, _, text in parts}
+        except ValueError:
+            found = {}
+        if len(found) < len(parts) or not all(0.0 < epsilon < inf for epsilon in found.values()):
+            wanted = "different names with epsilons, such as careful=1,standard=4"
+            raise ParameterError(f"`--classes` must be {wanted}, got {self.classes!r}.")
+        return found
+
+    @property
+    def largest(self) -> float:
+        """The epsilon that no report exceeds."""
+        return max(self.by_class().values(), default=self.epsilon)
+
     def section(self, settings: Any, *, trust: str) -> Section:
         """`[randomizer]`, with the settings that the mechanism declares; nothing is randomized among users."""
         if trust == "users":
@@ -88,7 +114,7 @@ class RandomizerOptions:
         else:
             domain = {"k": len(names) if names else as_whole(self.k)}
         named = {"categories": names} if names else {}
-        return {"name": name, **given(domain), "epsilon": self.epsilon, **chosen(settings), **named}
+        return {"name": name, **given(domain), "epsilon": self.largest, **chosen(settings), **named}
 
     def _open(self) -> Section:
         names = split_names(self.categories)

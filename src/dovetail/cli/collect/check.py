@@ -9,6 +9,7 @@ import typer
 
 from dovetail.account.compose import Composition
 from dovetail.cli.console.output import Json, foreign, print_json, print_rows
+from dovetail.collect.campaign.class_guarantees import ClassGuarantee
 from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.explain import CampaignExplanation, explain
 from dovetail.collect.campaign.mapped_roster import open_roster
@@ -81,11 +82,23 @@ def _document(found: CampaignExplanation, *, signed: bool) -> dict[str, Any]:
         "all_epsilon": to_jsonable(found.all_epsilon),
         "central": _central(found.central),
         "together": _central(found.together),
+        **({"by_class": [_class(each) for each in found.classes]} if found.classes else {}),
         "delta": campaign.promise.delta,
         "minimum": campaign.batch.minimum,
         "message_bytes": found.message_bytes,
         "words": {line.name: line.words for line in found.lines},
         "warnings": list(found.warnings),
+    }
+
+
+def _class(each: ClassGuarantee) -> dict[str, Any]:
+    return {
+        "class": each.name,
+        "epsilon": each.local,
+        "reports": each.most_reports,
+        "all_epsilon": each.all_local,
+        "central": _central(each.latest or Missing("no batch yet")),
+        "together": _central(each.composed),
     }
 
 

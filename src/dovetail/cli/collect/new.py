@@ -32,6 +32,7 @@ HEAD = (
 )
 COMMENTS = {
     "randomizer": "How a device randomizes one answer; epsilon in nats.",
+    "classes": "Who chooses which epsilon is public, and must not depend on the answer; reports do not say it.",
     "groups": "Public groups: a report names one of them in the clear for the analyzer.",
     "rounds": "Each device sends at most one report a round.",
     "batch": "What leaves the shuffler: `minimum` signed reports at least; of fewer valid ones nothing is shown.",
@@ -86,9 +87,10 @@ def _new(
     """
     top, schedule, rule = heading.section(), rounds.section(), batch.section()
     mechanism = randomizer.section(settings, trust=promise.trusts())
-    promised = promise.section(epsilon=randomizer.epsilon, rounds=schedule["count"], minimum=rule["minimum"])
+    promised = promise.section(epsilon=randomizer.largest, rounds=schedule["count"], minimum=rule["minimum"])
     sections = {
         "randomizer": mechanism,
+        "classes": randomizer.by_class(),
         "groups": groups.section(),
         "rounds": schedule,
         "batch": rule,

@@ -108,8 +108,9 @@ def _print(id: str, document: Any) -> None:
             named = [group["group"] or "everybody"] if several else []
             table.add_row(*map(foreign, (*named, *row)))
     Console().print(table)
-    for warning in document.get("warnings", ()):
-        typer.echo(foreign(warning))
+    for said in (document.get("weighted", ""), *document.get("warnings", ())):
+        if said:
+            typer.echo(foreign(said))
     missing = sorted({t for group in groups for t in group.get("missing", ())})
     if missing:
         typer.echo(f"without an estimate: round {', '.join(f'{t:,}' for t in missing)}")

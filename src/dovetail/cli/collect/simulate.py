@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dovetail.cli.collect.campaign_options import RandomizerOptions
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
 from dovetail.cli.console.output import Json, print_json, print_rows
@@ -49,6 +50,10 @@ def _simulate(
         Literal["local", "users"],
         typer.Option(help="Without --campaign; users: commute's answers as they are, among dummies of the devices."),
     ] = "local",
+    classes: Annotated[
+        str | None,
+        typer.Option(help="Without --campaign: devices of commute in public classes, such as careful=1,standard=4."),
+    ] = None,
     devices: Annotated[float, typer.Option(help="Number of devices.")] = 300,
     rounds: Annotated[float, typer.Option(help="Number of rounds.")] = 10,
     faults: FaultOptions = FaultOptions(),
@@ -72,6 +77,7 @@ def _simulate(
         APPLIANCE,
         COMMUTE,
         ThrowawayCampaign,
+        among_classes,
         among_people,
         schedule,
         simulated_document,
@@ -83,6 +89,12 @@ def _simulate(
         raise ParameterError("--trust users goes with the example commute: others have their trust in their file.")
     if trust == "users":
         known = among_people(people=size * 4 // 5, rounds=count)  # of each round, whatever goes wrong
+    if classes is not None and (campaign is not None or example != "commute" or trust == "users"):
+        raise ParameterError(
+            "--classes go with the example commute and --trust local: others have them in their file."
+        )
+    if classes is not None:
+        known = among_classes(RandomizerOptions(classes=classes).by_class())
     known |= {"rounds": schedule(count)}
     world = ThrowawayCampaign.of(known if campaign is None else simulated_document(campaign, rounds=count), size)
     with progress_bar(hidden=as_json) as show:

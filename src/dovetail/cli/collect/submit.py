@@ -72,6 +72,14 @@ class SessionOptions:
         Literal["users"] | None,
         typer.Option(help="Answer as it is where only other people's dummies hide the answer."),
     ] = None
+    epsilon_class: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            help="Where people have different epsilons: your class, chosen once and never by the value; default the "
+            "one with the smallest epsilon.",
+        ),
+    ] = None
     hand_over: Annotated[
         bool,
         typer.Option("--hand-over/--no-hand-over", help="Whether an owner's hand-over is followed."),

@@ -121,6 +121,8 @@ def check_header(header: Header, campaign: Campaign) -> None:
     if len(header.rounds) > 1 and not campaign.rounds_mix:
         raise Rejected("round", f"the rounds of {campaign.id} never share a batch.")
     check_dummies(header, campaign)
+    if (0 if header.classes is None else len(header.classes)) != len(campaign.classes):
+        raise Rejected("content", f"the batch does not say how many people of each class of {campaign.id} it holds.")
     if not (campaign.batch.minimum <= header.devices and header.count <= MOST_REPORTS):
         raise Rejected("content", f"a batch of {campaign.id} has at least {campaign.batch.minimum} reports.")
 
@@ -181,7 +183,7 @@ def open_batch(arrived: VerifiedBatch, unsealed: Unsealer, *, now: float) -> Cou
         crowd = n if len(crowds) == 1 else 0  # dummies hide reports of their own version alone
     batch = BatchRecord(
         header.batch, campaign.id, header.digest, header.rounds, header.devices, n, minute(now), dict(kinds),
-        smallest=crowd,
+        smallest=crowd, classes=header.classes or (),
     )  # fmt: skip
     return CountedBatch(batch, tuple(tallies.values()), tuple(aside), tuple(placed))
 

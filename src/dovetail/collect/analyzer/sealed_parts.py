@@ -146,8 +146,8 @@ def count_parts(
     Raises
     ------
     UnsupportedError
-        For orders of places and dummies of the shuffler or of people: what they mean stands in the header of a
-        signed batch.
+        For orders of places, classes of people, and dummies of the shuffler or of people: what they mean stands in
+        the header of a signed batch.
     DataError
         For a campaign or round that is not served, and files that hold something else.
     """
@@ -174,10 +174,10 @@ def _asked(config: Path, campaign: str, round: int) -> Campaign:
     asked = newest[campaign]
     if not 1 <= round <= asked.schedule.count:
         raise DataError(f"`round` must be 1 to {asked.schedule.count}, got {round}.")
-    if asked.order_private or asked.sent is not None or added_dummies(asked) is not None:
+    if asked.order_private or asked.sent is not None or added_dummies(asked) is not None or asked.classes:
         raise UnsupportedError(
-            f"{campaign} keeps places, or its shuffler or its people add dummies: the analyzer counts its signed "
-            "batches."
+            f"{campaign} keeps places, has classes, or its shuffler or its people add dummies: the analyzer counts "
+            "its signed batches."
         )
     return asked
 

@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from dovetail.account.compose import Composition
 from dovetail.collect.campaign.added_dummies import added_dummies
-from dovetail.collect.campaign.guarantees import ReleasedBatch, all_local, batch_guarantee, compose_batches
+from dovetail.collect.campaign.class_guarantees import WEIGHTED, ClassGuarantee, MixedBatch, class_guarantees
+from dovetail.collect.campaign.guarantees import (
+    ReleasedBatch,
+    all_local,
+    batch_guarantee,
+    compose_batches,
+    mixed_batch,
+)
 from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.roster import Roster
@@ -48,6 +55,9 @@ class CampaignExplanation:
         Of all of them.
     central, together : CentralDP, Composition or Missing
         One batch of the minimum size, and as many as one device takes part in.
+    classes : tuple of ClassGuarantee
+        The same of each class, where people have different epsilons and everybody else the largest, as nobody knows
+        yet; the above are of the most exposed class.
     """
 
     campaign: Campaign
@@ -59,6 +69,7 @@ class CampaignExplanation:
     message_bytes: int
     lines: tuple[CampaignFact, ...]
     warnings: tuple[str, ...]
+    classes: tuple[ClassGuarantee, ...] = ()
 
 
 def explain(
@@ -74,18 +85,20 @@ def explain(
         Where the file of public columns lies, to check it against its digest.
     """
     epsilon = campaign.mechanism.epsilon
-    reports = min(campaign.schedule.count, campaign.affordable)
+    reports = min(campaign.schedule.count, campaign.of_class(0).affordable)
     central, together = _central(campaign, reports)
+    classes = class_guarantees(campaign, [_unknown(campaign)] * min(reports, MOST_COMPOSED))
     found = CampaignExplanation(
         campaign=campaign,
         epsilon=epsilon,
         reports=reports,
-        all_epsilon=all_local(reports, epsilon),
+        all_epsilon=max((each.all_local for each in classes), default=all_local(reports, epsilon)),
         central=central,
         together=together,
         message_bytes=wire_bytes(campaign),
         lines=(),
         warnings=tuple(_warnings(campaign, reports, roster, folder)),
+        classes=classes,
     )
     return replace(found, lines=tuple(_lines(found)))
 
@@ -106,19 +119,18 @@ def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, Cen
     return one, compose_batches(campaign, [released] * reports, most=reports)
 
 
+def _unknown(campaign: Campaign) -> MixedBatch:
+    """A batch of the minimum size, before anybody has chosen a class."""
+    n = campaign.batch.minimum
+    return mixed_batch(campaign, ReleasedBatch(t=1, sent=n, n=n, smallest=n))
+
+
 def _lines(found: CampaignExplanation) -> list[CampaignFact]:
     campaign = found.campaign
     return [
         CampaignFact("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
         CampaignFact("answer", _answer(campaign)),
-        CampaignFact("one report", _one_report(found)),
-        CampaignFact("all reports", _all_reports(found)),
-        CampaignFact(
-            "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
-        ),
-        CampaignFact(
-            "all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")
-        ),
+        *(_class_lines(found) if campaign.classes else _promise_lines(found)),
         *_dummies(campaign),
         CampaignFact("rounds", _rounds(campaign)),
         CampaignFact("batches", _batches(campaign)),
@@ -129,6 +141,50 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
         ),
         *_readers(campaign),
     ]
+
+
+def _promise_lines(found: CampaignExplanation) -> list[CampaignFact]:
+    campaign = found.campaign
+    return [
+        CampaignFact("one report", _one_report(found)),
+        CampaignFact("all reports", _all_reports(found)),
+        CampaignFact(
+            "one batch", _central_words(campaign, found.central, f"at least {campaign.batch.minimum:,} reports")
+        ),
+        CampaignFact(
+            "all batches", _central_words(campaign, found.together, f"{found.reports:,} batches of one device")
+        ),
+    ]
+
+
+def _class_lines(found: CampaignExplanation) -> list[CampaignFact]:
+    """The same of each class, the most careful one first."""
+    campaign = found.campaign
+    named = ", ".join(f"{each.name} (epsilon {upward(each.local)})" for each in found.classes)
+    words = (
+        f"people choose one of {len(found.classes)}, once and by anything but their answer: {named}; a device that "
+        f"is told nothing takes {found.classes[0].name}. Who is in which class is public: the shuffler reads it and "
+        "signs how many of each a batch holds. The analyzer never sees whose report is whose, and reports of all "
+        "classes look alike"
+    )
+    lines = [CampaignFact("classes", words)]
+    for place, each in enumerate(found.classes):
+        own = replace(
+            found, campaign=campaign.of_class(place), epsilon=each.local, reports=each.most_reports,
+            all_epsilon=each.all_local,
+        )  # fmt: skip
+        among = f"at least {campaign.batch.minimum:,} reports, whatever classes the others choose"
+        one = each.latest or Missing("no batch yet")
+        lines += [
+            CampaignFact(f"{each.name}: one report", _one_report(own)),
+            CampaignFact(f"{each.name}: all reports", _all_reports(own)),
+            CampaignFact(f"{each.name}: one batch", _central_words(campaign, one, among)),
+            CampaignFact(
+                f"{each.name}: all batches",
+                _central_words(campaign, each.composed, f"{each.most_reports:,} batches of one device"),
+            ),
+        ]
+    return [*lines, CampaignFact("shares", WEIGHTED[:1].lower() + WEIGHTED[1:].rstrip("."))]
 
 
 def _one_report(found: CampaignExplanation) -> str:
@@ -245,19 +301,22 @@ def _order(campaign: Campaign) -> str:
 
 def _readers(campaign: Campaign) -> list[CampaignFact]:
     answers = "randomized answers" if campaign.sent is None else "answers among dummies"
+    sizes = " and how many people of each class sent them" if campaign.classes else ""
     known = "the device's key, its roster slot and" if campaign.promise.authentication == "roster" else "a key and"
+    known = "the device's key, its roster slot, its class and" if campaign.classes else known
     return [
         CampaignFact("network, broker", "sees addresses, times and this campaign's digest; cannot open anything"),
         CampaignFact(
             "shuffler",
             f"sees {known} the round and the time of each report; cannot read answers; forgets who sent what",
         ),
-        CampaignFact("analyzer", f"sees {answers} in batches; no device, address, time or order of arrival"),
+        CampaignFact("analyzer", f"sees {answers} in batches{sizes}; no device, address, time or order of arrival"),
         CampaignFact(
             "both together",
             "read every answer of every device"
             if campaign.sent is not None
-            else f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report",
+            else f"can undo the shuffle: what remains is epsilon {upward(campaign.mechanism.epsilon)} a report"
+            + (", or less by class" if campaign.classes else ""),
         ),
     ]
 
@@ -296,10 +355,13 @@ def _warnings(
             "people hide among their own public group only: the numbers here are for groups of one size, and the "
             "smallest group that really comes gets less"
         )
-    if reports < campaign.schedule.count:
-        found.append(
-            f"the device budget pays for {reports:,} of {campaign.schedule.count:,} rounds; then a device is silent"
-        )
+    for place, named in enumerate([f" {each.name}" for each in campaign.classes] or [""]):
+        paid = campaign.of_class(place).affordable
+        if paid < campaign.schedule.count:
+            found.append(
+                f"the device budget pays for {paid:,} of {campaign.schedule.count:,} rounds; then a{named} device is "
+                "silent"
+            )
     if campaign.owner == campaign.shuffler_signing:
         found.append("owner and shuffler sign with one key: whoever mixes could change the campaign")
     for name in sorted(name for name, url in campaign.endpoints.items() if leaves_in_the_clear(url)):

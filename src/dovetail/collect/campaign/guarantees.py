@@ -17,6 +17,13 @@ from math import inf, isfinite, log
 from dovetail.account.amplify import amplify
 from dovetail.account.compose import Composition, compose_upper
 from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.collect.campaign.class_guarantees import (
+    ClassGuarantee,
+    MixedBatch,
+    batch_promises,
+    class_guarantees,
+    most_exposed,
+)
 from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds, guarantee_with_dummies
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.rounding import round_up_to_double
@@ -51,6 +58,8 @@ class ReleasedBatch:
         What the order tells inside the public groups, where the shuffler's alpha is about others.
     followers : int, optional
         Where people send dummies and too few came: how many of the n can have sent theirs; None elsewhere.
+    classes : tuple of int
+        Where people have different epsilons: people of each class who sent one; () where nobody knows yet.
     """
 
     t: int
@@ -60,6 +69,7 @@ class ReleasedBatch:
     block: int | None = None
     own_alpha: float | None = None
     followers: int | None = None
+    classes: tuple[int, ...] = ()
 
     @property
     def crowd(self) -> int:
@@ -73,7 +83,8 @@ class BatchGuarantee:
 
     released: ReleasedBatch
     honest: int  # of the smallest crowd, as far as assumed
-    central: CentralDP | Missing
+    central: CentralDP | Missing  # where people have different epsilons, of the most exposed class
+    by_class: tuple[CentralDP | Missing, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,7 @@ class CampaignGuarantees:
     all_alpha: float | Missing
     short: tuple[ReleasedBatch, ...]  # batches with fewer valid reports than the campaign's minimum
     doubtful: tuple[ReleasedBatch, ...]  # batches to which not everybody can have sent dummies
+    classes: tuple[ClassGuarantee, ...] = ()  # where people have different epsilons; the rest is of the most exposed
 
 
 def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:
@@ -115,10 +127,12 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
     most = min(len(released), campaign.affordable)
     promised = [batch_guarantee(campaign, each) for each in weakest_and_latest(campaign, released)]
     alpha = order_alpha(campaign, released)
+    classes = class_guarantees(campaign, [mixed_batch(campaign, each) for each in released])
+    spent = max((each.all_local for each in classes), default=all_local(most, local.epsilon))
     return CampaignGuarantees(
         local=local,
-        most_reports=most,
-        all_local=all_local(most, local.epsilon),
+        most_reports=max((each.most_reports for each in classes), default=most),
+        all_local=spent,
         rounds=len(released),
         weakest=promised[0] if promised else None,
         latest=promised[1] if promised else None,
@@ -127,6 +141,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
         all_alpha=alpha if isinstance(alpha, Missing) else round_up_to_double(most * Fraction(alpha)),
         short=tuple(each for each in released if each.n < campaign.batch.minimum),
         doubtful=tuple(each for each in released if each.followers is not None),
+        classes=classes,
     )
 
 
@@ -152,6 +167,9 @@ def weakest_and_latest(campaign: Campaign, released: Sequence[ReleasedBatch]) ->
 def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarantee:
     """The central guarantee of one batch, or why there is none."""
     honest, why = honest_people(campaign, released), reason_without_central(campaign, [released])
+    if campaign.classes:
+        promised = batch_promises(campaign, mixed_batch(campaign, released))
+        return BatchGuarantee(released, honest, most_exposed(promised), promised)
     trusting = campaign.promise.trust != "local"
     if why is None and honest < 2 and not trusting:
         why = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
@@ -161,6 +179,11 @@ def batch_guarantee(campaign: Campaign, released: ReleasedBatch) -> BatchGuarant
         return BatchGuarantee(released, honest, guarantee_with_dummies(campaign, n=released.n, honest=honest))
     randomizer = from_device(campaign.mechanism)
     return BatchGuarantee(released, honest, _central(randomizer, released.crowd, honest, campaign.promise.delta))
+
+
+def mixed_batch(campaign: Campaign, released: ReleasedBatch) -> MixedBatch:
+    """The batch as promises to classes need it."""
+    return MixedBatch(released.classes, released.crowd, honest_people(campaign, released))
 
 
 def honest_people(campaign: Campaign, released: ReleasedBatch) -> int:
@@ -199,6 +222,9 @@ def compose_batches(
     why = reason_without_central(campaign, released)
     if why is not None or not most:
         return Missing(why or "no batch has been counted yet")
+    if campaign.classes:
+        batches = [mixed_batch(campaign, each) for each in released]
+        return most_exposed([each.composed for each in class_guarantees(campaign, batches)])
     sizes = sorted(max(1, honest_people(campaign, each)) for each in released)[:most]
     if most == 1:
         return batch_guarantee(campaign, weakest_and_latest(campaign, released)[0]).central

@@ -6,7 +6,9 @@ from dovetail.core.errors import ConfigError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.wire.message import inner_bytes
 
-SHARED = ("mechanism", "categories", "groups", "schedule", "batch", "shuffle", "promise", "dummies", "sent")
+SHARED = (
+    *("mechanism", "categories", "groups", "classes", "schedule", "batch", "shuffle", "promise", "dummies", "sent"),
+)
 
 
 def require_same_terms(older: Campaign, newer: Campaign) -> None:

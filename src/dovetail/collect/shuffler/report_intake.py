@@ -25,7 +25,7 @@ from dovetail.collect.store.interfaces import AcceptOutcome, CampaignId, SealedR
 from dovetail.core.errors import StorageError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.wire.message import Envelope, Rejected, open_envelope, read_head
+from dovetail_protocol.wire.message import Envelope, Rejected, class_bytes, open_envelope, read_head
 
 ACCEPTED = "accepted"
 # "keyless": the key of its round cannot be had now; "lost": it is gone, and the round with it. Nothing was stored
@@ -207,5 +207,6 @@ class ReportIntake:
         if key is None:  # released while we looked
             return SealedReport(id, 0, bytes(32), digest, b"")
         tag = key.tag(envelope.device.public)
-        packed = pack(envelope.device.public, report.slot, envelope.inner)
+        place = bytes([envelope.place] * class_bytes(report.campaign))
+        packed = pack(envelope.device.public, report.slot, envelope.inner, place)
         return SealedReport(id, number, tag, digest, key.seal(packed, tag))

@@ -12,12 +12,12 @@ from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
+from dovetail.collect.shuffler.rounds.shuffled_batch import inner_of
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import Opener, OpeningKey
 from dovetail_protocol.wire.message import Envelope, open_envelope, read_head, split
 
-_KEY, _SLOT = 32, 4  # before the inner envelope, under a round's key
 _GONE = ("merged", "released", "delivered", "dropped")  # rounds that hold no reports
 
 
@@ -43,7 +43,8 @@ class AuditResult:
     crowded : int
         Reports beyond one for each device and batch.
     changed : int
-        Batches that were sent again with other bytes, or hold other numbers of reports and dummies than they state.
+        Batches that were sent again with other bytes, or hold other numbers of reports, dummies and people of a class
+        than they state.
     overspent : int
         Devices that have sent more reports than their budget pays for.
     """
@@ -154,7 +155,7 @@ class DeliveryAudit:
             {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
         ]
         each = self.campaign.entries
-        owners = Counter(envelope.device.public for envelope in reports.values())
+        owners = Counter((envelope.device.public, envelope.place) for envelope in reports.values())
         return AuditResult(
             drawn=len(reports),
             acknowledged=len(self._acknowledged),
@@ -167,7 +168,7 @@ class DeliveryAudit:
             second=self._count_second(reports),
             crowded=sum(len(e) // each - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed) + self._count_misstated(),
-            overspent=sum(count > self.campaign.affordable for count in owners.values()),
+            overspent=sum(count > self.campaign.of_class(place).affordable for (_, place), count in owners.items()),
         )
 
     def _places(self, inners: Iterable[bytes]) -> Counter[bytes]:
@@ -193,7 +194,13 @@ class DeliveryAudit:
             wrong += (header.count, each * header.devices) != (len(entries), len(of_devices))
             wrong += len(set(entries)) != len(entries)
             wrong += set(Counter(map(self._report, of_devices)).values()) > {each}
+            wrong += header.classes not in (None, self._count_classes(of_devices))
         return wrong
+
+    def _count_classes(self, entries: list[bytes]) -> tuple[int, ...]:
+        """How many of these reports are of each class."""
+        found = Counter(self._by_inner[inner].place for inner in entries if inner in self._by_inner)
+        return tuple(found[place] for place in range(len(self.campaign.classes)))
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
         drawn = {(envelope.device.public, envelope.round) for envelope in reports.values()}
@@ -221,7 +228,7 @@ class DeliveryAudit:
             if key is not None:
                 tags = store.tags(id, [round.number])
                 for sealed, (_, tag) in zip(store.fetch(id, tags), tags, strict=True):
-                    yield from split(key.open(sealed, tag)[_KEY + _SLOT :], self.campaign.entries)
+                    yield from split(inner_of(self.campaign, key.open(sealed, tag)), self.campaign.entries)
 
     def _stored_reports(self, store: ShufflerStore, reports: Iterable[bytes]) -> set[bytes]:
         """The reports that the store knows: asked as retries that count nowhere, which change nothing."""

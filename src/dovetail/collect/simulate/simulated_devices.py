@@ -61,10 +61,31 @@ class SimulatedDevices:
         return cls(world, answers, tuple(groups), outboxes, dying, system_entropy())
 
     def truth(self, round: int, devices: list[int]) -> NDArray[np.float64]:
-        """What the analyst would like to know of these devices: shares of the symbols, or the mean; of nobody: 0."""
+        """What the analyst would like to know of these devices: shares of the symbols, or the mean; of nobody: 0.
+
+        Where people have different epsilons the shares are weighted, as estimates are.
+        """
         answers, k = self.answers[round - 1, devices], getattr(self.world.campaign.mechanism, "k", None)
-        sums = np.array([answers.sum()]) if k is None else np.bincount(answers.astype(np.int64), minlength=k)
-        return np.asarray(sums / max(1, len(devices)))
+        if k is None:
+            return np.array([answers.sum() / max(1, len(devices))])
+        weights = np.array([self._weight(number) for number in devices])
+        sums = np.bincount(answers.astype(np.int64), weights=weights, minlength=k)
+        return np.asarray(sums / (self.weight(devices) or 1.0))
+
+    def weight(self, devices: list[int]) -> float:
+        """What these devices weigh in estimates together: their number where all have one epsilon."""
+        return float(sum(self._weight(number) for number in devices))
+
+    def place(self, number: int) -> int:
+        """The class in which a device takes part: one after the other."""
+        return number % max(1, len(self.world.campaign.classes))
+
+    def _weight(self, number: int) -> float:
+        campaign = self.world.campaign
+        if not campaign.classes:
+            return 1.0
+        own: Any = from_device(campaign.of_class(self.place(number)).mechanism)
+        return float(own.channel().contrast)
 
     def device(self, number: int, transport: Transport, clock: Clock) -> Device:
         """Device `number`, switched on if it was not."""
@@ -77,8 +98,13 @@ class SimulatedDevices:
                 clock=clock,
                 words=self.words,
                 trust="users" if self.world.campaign.sent else None,
+                epsilon_class=self._class_name(number),
             )
         return self._alive[number]
+
+    def _class_name(self, number: int) -> str | None:
+        classes = self.world.campaign.classes
+        return classes[self.place(number)].name if classes else None
 
     def submit(self, number: int, round: int | None, answer: Any, transport: Transport, clock: Clock) -> None:
         """One device answers, if its budget still pays for that and it does not die."""

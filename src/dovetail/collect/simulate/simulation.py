@@ -331,7 +331,9 @@ def _round_results(simulation: Simulation, fleet: SimulatedDevices) -> Iterator[
         for envelope in members[batch.id]:
             by_round.setdefault(envelope.round, []).append(slot[envelope.device])
         n = sum(map(len, by_round.values()))
-        truth = sum((len(found) / n * fleet.truth(round, found) for round, found in by_round.items()), np.zeros(1))
+        whole = sum(map(fleet.weight, by_round.values()))
+        parts = (fleet.weight(found) / whole * fleet.truth(round, found) for round, found in by_round.items())
+        truth = sum(parts, np.zeros(1))
         yield RoundResult(
             batch.rounds, n, np.atleast_1d(truth), np.atleast_1d(estimate.value),
             np.stack([np.atleast_1d(low), np.atleast_1d(high)], axis=1),

@@ -61,6 +61,14 @@ def among_people(*, people: int, rounds: int) -> dict[str, Any]:
     }
 
 
+def among_classes(classes: Mapping[str, float]) -> dict[str, Any]:
+    """The same question to people who choose among these epsilons."""
+    return COMMUTE | {
+        "randomizer": COMMUTE["randomizer"] | {"epsilon": max(classes.values(), default=0.0)},
+        "classes": dict(classes),
+    }
+
+
 @dataclass(frozen=True)
 class ThrowawayCampaign:
     """Keys of every role and the campaign that names them."""

@@ -15,6 +15,7 @@ from dovetail.collect.store.tables import (
     ANALYZER_PROBE,
     ASIDE,
     CELL,
+    CLASS_SIZE,
     COUNTED,
     COUNTED_ROUND,
     INCOMING,
@@ -160,6 +161,10 @@ class DatabaseAnalyzerStore:
             of_kinds = select(REJECTED).join(COUNTED).where(mine).order_by(REJECTED.c.kind)
             for batch, kind, count in connection.execute(of_kinds):
                 rejected[batch][kind] = count
+            classes = defaultdict[str, list[int]](list)
+            of_classes = select(CLASS_SIZE).join(COUNTED).where(mine).order_by(CLASS_SIZE.c.place)
+            for batch, _, count in connection.execute(of_classes):
+                classes[batch].append(count)
             return [
                 BatchRecord(
                     id=row.id,
@@ -171,6 +176,7 @@ class DatabaseAnalyzerStore:
                     counted_at=float(row.counted_at),
                     rejected=rejected[row.id],
                     smallest=row.smallest,
+                    classes=tuple(classes[row.id]),
                 )
                 for row in connection.execute(select(COUNTED).where(mine))
             ]
@@ -243,6 +249,7 @@ def _rows(counted: CountedBatch) -> Iterator[tuple[Table, list[dict[str, Any]]]]
     """What hangs on a batch, table by table; parents first."""
     batch, tallies = {"batch": counted.batch.id}, counted.tallies
     yield REJECTED, [batch | {"kind": kind, "total": count} for kind, count in counted.batch.rejected.items()]
+    yield CLASS_SIZE, [batch | {"place": place, "total": n} for place, n in enumerate(counted.batch.classes)]
     yield TALLY, [batch | {"group": tally.group, "n": tally.n} for tally in tallies]
     yield (
         CELL,

@@ -210,6 +210,7 @@ class BatchRecord:
     counted_at: float  # whole minutes
     rejected: dict[str, int]  # by kind
     smallest: int = 0  # valid ones of the smallest crowd: one public group, under one version of the campaign
+    classes: tuple[int, ...] = ()  # sealed reports of each class, where people have different epsilons
 
 
 @dataclass(frozen=True)

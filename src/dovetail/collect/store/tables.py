@@ -185,6 +185,10 @@ REJECTED = Table(
     "rejected", ANALYZER, _of_batch(), _text("kind", key=True), _number("total"), sqlite_with_rowid=False
 )
 
+CLASS_SIZE = Table(  # where people have different epsilons: as the shuffler has signed it
+    "class_size", ANALYZER, _of_batch(), _number("place", key=True), _number("total"), sqlite_with_rowid=False
+)
+
 TALLY = Table("tally", ANALYZER, _of_batch(), _text("group", key=True), _number("n"), sqlite_with_rowid=False)
 
 CELL = Table(

@@ -24,14 +24,17 @@ from dovetail.estimate.best_mean import BestMean, best_mean
 from dovetail.estimate.frequency import FrequencyEstimator
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.median import estimate_median
+from dovetail.estimate.mixture import estimate_mixture_counts
 from dovetail.estimate.rao_blackwell import MOST_STEPS, ClampedGrid
 from dovetail.estimate.with_dummies import shares_of_counts, shares_of_people
 from dovetail.pipeline.stream.time_windows import FleetRound, TimeWindow, time_window
+from dovetail.randomize.krr import KRR
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of the quantiles that are listed
 EVERYBODY = ""
+Classes = tuple[tuple[int, KRR], ...]
 
 
 def estimate(randomizer: CampaignRandomizer, counted: GroupTally) -> Estimate:
@@ -53,6 +56,12 @@ def estimate_among_dummies(
     return shares_of_counts(dummies, counts.astype(np.float64), n=n, randomizer=randomizer)
 
 
+def estimate_classes(classes: Classes, counted: GroupTally) -> Estimate:
+    """Weighted shares of the symbols, where people have different epsilons and reports do not say whose is whose."""
+    counts = estimator_tally(classes[0][1], counted).counts
+    return estimate_mixture_counts(classes, counts.astype(np.int64))
+
+
 @dataclass(frozen=True)
 class RoundEstimates:
     """What is known about one round from its counted batches.
@@ -72,6 +81,8 @@ class RoundEstimates:
         Estimates of public groups that come from places in a released order, not from tallies.
     dummies : Dummies or UserDummies, optional
         What the shuffler added or the people sent, and how many `people` they are.
+    classes : several (people, KRR), optional
+        Who sent something by which randomizer, where people have different epsilons.
     """
 
     t: int
@@ -82,6 +93,7 @@ class RoundEstimates:
     placed: dict[str, Estimate] = field(default_factory=dict)
     dummies: Dummies | UserDummies | None = None
     people: int = 0
+    classes: Classes = ()
 
     @property
     def n(self) -> int:
@@ -106,6 +118,8 @@ class RoundEstimates:
         if self.dummies is not None:
             all_reports = add_tallies(self.tallies)
             return {EVERYBODY: estimate_among_dummies(self.randomizer, all_reports, self.dummies, n=self.people)}
+        if self.classes:
+            return {EVERYBODY: estimate_classes(self.classes, add_tallies(self.tallies))} if self.n else {}
         parts = {name: part for name, part in tallies_by_group(self.tallies).items() if part.n}
         everybody = {EVERYBODY: add_tallies(parts.values())}
         told = separable({name: part.n for name, part in parts.items()}, minimum=self.minimum)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from dovetail.collect.analyzer.answers.class_sentences import GuaranteeSentence, class_sentences
 from dovetail.collect.campaign.guarantees import BatchGuarantee, CampaignGuarantees, ReleasedBatch
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.planner import delta_notes
@@ -13,16 +12,11 @@ from dovetail_protocol.budget import cost, decimal_at_least
 from dovetail_protocol.campaign import Campaign
 
 
-class GuaranteeSentence(NamedTuple):
-    """One promise: what it is about, its number ("" where there is none), and what it means."""
-
-    name: str
-    figure: str
-    meaning: str
-
-
 def guarantee_sentences(campaign: Campaign, found: CampaignGuarantees) -> list[GuaranteeSentence]:
     """What is promised, and what is not."""
+    if campaign.classes:
+        parts = [_rounds(campaign, found), *class_sentences(campaign, found), _colluding(campaign, found)]
+        return [*parts, *_shortfalls(campaign, found)]
     parts = [_report(campaign, found), _rounds(campaign, found), *_batch(found), _together(found)]
     if campaign.order_private:
         parts.append(_order(found))
@@ -158,9 +152,11 @@ def _order(found: CampaignGuarantees) -> GuaranteeSentence:
 
 def _colluding(campaign: Campaign, found: CampaignGuarantees) -> GuaranteeSentence:
     epsilon = found.local.epsilon
+    most = "at most " if campaign.classes else ""
     words = (
-        f"They can undo the shuffle. What remains is the promise for single reports: ε = {upward(epsilon)} each, and "
-        f"ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it remembers."
+        f"They can undo the shuffle. What remains is the promise for single reports: {most}ε = {upward(epsilon)} "
+        f"each, and ε = {upward(campaign.promise.device_budget)} for everything that a device sends here, as it "
+        "remembers."
     )
     if campaign.sent is not None:
         words = "They read the answer of every device: nothing is randomized, and there is no local promise."
@@ -239,5 +235,6 @@ def summarize(found: CampaignGuarantees) -> str:
     both = found.composed
     if isinstance(both, CentralDP) or (not isinstance(both, Missing) and both.epsilon is not None):
         trusted = _IF.get(_trust(both), "")
+        trusted += ", for the class that is most exposed" if found.classes else ""
         return f"ε = {upward(both.epsilon)} after shuffling, with slack δ = {upward(both.delta)}{trusted}"
     return f"ε = {upward(found.all_local)} for all reports of one device"

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from dovetail.collect.analyzer.answers.estimates import EVERYBODY, NumericSummary, RoundEstimates, window_estimates
+from dovetail.account.compose import Composition
+from dovetail.collect.analyzer.answers.estimates import (
+    EVERYBODY,
+    Classes,
+    NumericSummary,
+    RoundEstimates,
+    window_estimates,
+)
 from dovetail.collect.analyzer.answers.guarantee_sentences import doubt, guarantee_sentences
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.campaign.added_dummies import added_dummies
+from dovetail.collect.campaign.class_guarantees import WEIGHTED, ClassGuarantee
 from dovetail.collect.campaign.guarantees import (
     BatchGuarantee,
     CampaignGuarantees,
@@ -21,9 +29,11 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.store.interfaces import AnalyzerStore, BatchRecord
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
+from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import project_shares
 from dovetail.pipeline.evaluate.estimates import LEVEL, shares_of
+from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import IntervalEstimates, Missing, central_document, to_jsonable
 from dovetail_protocol.campaign import Campaign
@@ -96,6 +106,7 @@ class CampaignAnswers:
                 for name, each in answer.by_group.items()
             ],
             "warnings": self._warnings(t, width=width),
+            **self._weighted(),
         }
 
     def guarantees(self) -> CampaignGuarantees:
@@ -118,6 +129,7 @@ class CampaignAnswers:
             "groups": [self._shares(name, estimate) for name, estimate in each.by_group.items()],
             "warnings": self._warnings(each.t),
         }
+        found |= self._weighted()
         if detail and each.numbers is not None:
             found |= _numeric_document(each.numbers)
         return found
@@ -137,6 +149,7 @@ class CampaignAnswers:
             "level": LEVEL,
             "groups": groups,
             "warnings": self._warnings(each.t),
+            **self._weighted(),
         }
 
     def status(self) -> Document:
@@ -150,6 +163,7 @@ class CampaignAnswers:
                 "rejected": dict(sorted(batch.rejected.items())),
                 "short": batch.n < self.campaign.batch.minimum,
                 "followers": self._most_followers(batch),
+                **self._sizes(batch.classes),
             }
             for batch in self.batches()
         ]
@@ -167,6 +181,7 @@ class CampaignAnswers:
             "trust": campaign.promise.trust,
             "categories": list(campaign.categories),
             "groups": list(campaign.groups),
+            **({"classes": {each.name: each.epsilon for each in campaign.classes}} if campaign.classes else {}),
         }
 
     def guarantee(self, t: int | None = None) -> Document:
@@ -174,7 +189,7 @@ class CampaignAnswers:
         if t is not None:
             for each in self.released_batches():
                 if each.t == t:
-                    promised = _guarantee_document(batch_guarantee(self.campaign, each))
+                    promised = self._guarantee_document(batch_guarantee(self.campaign, each))
                     return {**promised, "warnings": self._warnings(t)}
             raise Refusal("not_found", f"round {t} of {self.campaign.id} has no batch.")
         found = self.guarantees()
@@ -187,12 +202,13 @@ class CampaignAnswers:
             "most_reports_of_a_device": found.most_reports,
             "local_of_all_rounds": to_jsonable(found.all_local),
             "device_budget": self.campaign.promise.device_budget,
-            "weakest": found.weakest and _guarantee_document(found.weakest),
-            "latest": found.latest and _guarantee_document(found.latest),
-            "all_rounds": _composed_document(found),
+            "weakest": found.weakest and self._guarantee_document(found.weakest),
+            "latest": found.latest and self._guarantee_document(found.latest),
+            "all_rounds": _composed_document(found.composed),
+            **({"by_class": [_class_document(each) for each in found.classes]} if found.classes else {}),
             "alpha_of_a_batch": to_jsonable(found.alpha),
             "alpha_of_all_batches": to_jsonable(found.all_alpha),
-            "short": [asdict(each) for each in found.short],
+            "short": [_without_classes(each) for each in found.short],
             "warnings": [doubt(each) for each in found.doubtful],
             "words": [line._asdict() for line in guarantee_sentences(self.campaign, found)],
         }
@@ -224,6 +240,7 @@ class CampaignAnswers:
             self._rounds[batch.id] = RoundEstimates(
                 batch.rounds[-1], batch.rounds, randomizer, tallies, self.campaign.batch.minimum, placed,
                 dummies=added_dummies(self.campaign) or people_dummies(self.campaign), people=batch.n,
+                classes=self._classes(batch),
             )  # fmt: skip
         return self._rounds[batch.id]
 
@@ -232,8 +249,32 @@ class CampaignAnswers:
             self._mixed[batch.id] = self._slots.mixed(self._store.reports_by_slot(batch.id))
         block, alpha = self._mixed.get(batch.id, (None, None))
         return ReleasedBatch(
-            batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha, self._most_followers(batch)
-        )
+            batch.rounds[-1], batch.count, batch.n, batch.smallest, block, alpha, self._most_followers(batch),
+            batch.classes,
+        )  # fmt: skip
+
+    def _classes(self, batch: BatchRecord) -> Classes:
+        """Who sent something by which randomizer; nothing where there are no classes."""
+        own = (from_device(self.campaign.of_class(place).mechanism) for place in range(len(batch.classes)))
+        return tuple((n, one) for n, one in zip(batch.classes, own, strict=True) if isinstance(one, KRR))
+
+    def _weighted(self) -> Document:
+        """What shares mean where people have different epsilons; nothing elsewhere."""
+        return {"weighted": WEIGHTED} if self.campaign.classes else {}
+
+    def _sizes(self, sizes: tuple[int, ...]) -> Document:
+        """People of each class by its name, for a document; nothing where there are no classes."""
+        named = zip((each.name for each in self.campaign.classes), sizes, strict=bool(sizes))
+        return {"classes": dict(named)} if sizes else {}
+
+    def _guarantee_document(self, each: BatchGuarantee) -> Document:
+        promised = to_jsonable(central_document(each.central))
+        found = {**_without_classes(each.released), "honest": each.honest, "central": promised}
+        if self.campaign.classes:
+            names = [one.name for one in self.campaign.classes]
+            central = (to_jsonable(central_document(one)) for one in each.by_class)
+            found |= {**self._sizes(each.released.classes), "by_class": dict(zip(names, central, strict=True))}
+        return found
 
     def _most_followers(self, batch: BatchRecord) -> int | None:
         """Where people send dummies: how many of the batch can have; None where it can be everybody."""
@@ -272,12 +313,23 @@ def _numeric_document(found: NumericSummary) -> Document:
     }
 
 
-def _guarantee_document(each: BatchGuarantee) -> Document:
-    return {**asdict(each.released), "honest": each.honest, "central": to_jsonable(central_document(each.central))}
+def _without_classes(each: ReleasedBatch) -> Document:
+    return {name: value for name, value in asdict(each).items() if name != "classes"}
 
 
-def _composed_document(found: CampaignGuarantees) -> Any:
-    both = found.composed
+def _class_document(each: ClassGuarantee) -> Document:
+    return {
+        "class": each.name,
+        "local": each.local,
+        "most_reports_of_a_device": each.most_reports,
+        "local_of_all_rounds": each.all_local,
+        "latest": each.latest and to_jsonable(central_document(each.latest)),
+        "each_batch": each.every and to_jsonable(central_document(each.every)),
+        "all_rounds": _composed_document(each.composed),
+    }
+
+
+def _composed_document(both: CentralDP | Composition | Missing) -> Any:
     if isinstance(both, Missing):
         return to_jsonable(both)
     if both.epsilon is None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dovetail.collect.analyzer.answers.guarantee_sentences import GuaranteeSentence, guarantee_sentences, summarize
+from dovetail.collect.analyzer.answers.class_sentences import GuaranteeSentence
+from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences, summarize
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers, Document
 from dovetail.collect.analyzer.page.bars import bar_chart
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
@@ -83,7 +84,9 @@ def campaign_view(answers: CampaignAnswers) -> CampaignView:
 def _mechanism(campaign: Campaign) -> str:
     if campaign.sent is not None:
         return f"answers as they are among dummies of people, ε = {upward(campaign.sent.epsilon)} a batch"
-    return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {upward(campaign.mechanism.epsilon)}"
+    classes = [f"{upward(each.epsilon)} ({each.name})" for each in campaign.classes]
+    epsilon = " or ".join(classes) or upward(campaign.mechanism.epsilon)
+    return f"{campaign.mechanism.name.replace('_', ' ')}, ε = {epsilon}"
 
 
 def _note(batches: Sequence[Document]) -> str:
@@ -207,6 +210,7 @@ def _row(batch: Document) -> tuple[str, ...]:
     aside = ", ".join(f"{count:,} {kind}" for kind, count in batch["rejected"].items()) or "none"
     others = [str(round) for round in batch["rounds"][:-1]]
     notes = [f"with round {', '.join(others)}"] if others else []
+    notes += [f"{n:,} {name}" for name, n in batch.get("classes", {}).items()]
     notes += ["below minimum, withheld"] if batch["short"] else []
     notes += [] if batch["followers"] is None else [f"at most {batch['followers']:,} people sent dummies by the rule"]
     return f"{batch['round']:,}", f"{batch['reports']:,}", f"{batch['n']:,}", aside, "; ".join(notes)

@@ -157,7 +157,8 @@ def _build_on(
     if begun:
         size = begun[0].count
     body = _write_parts(store, batch.id, rest, size=size, entry=entry, begun=begun, macs=macs)
-    return sign_batch(batch, version, rounds, body, {"superseded": closed.round.superseded}, len(tags))
+    dropped, stated = {"superseded": closed.round.superseded}, closed.stated_classes(version.campaign, tags)
+    return sign_batch(batch, version, rounds, body, dropped, len(tags), **stated)
 
 
 def _write_parts(

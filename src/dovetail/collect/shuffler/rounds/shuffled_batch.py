@@ -22,7 +22,8 @@ from dovetail.collect.shuffler.rounds.batch_dummies import BatchDummies
 from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, SealedReport, ShufflerStore
 from dovetail.core.entropy import Entropy
 from dovetail.core.stages import Shuffler
-from dovetail_protocol.wire.message import split
+from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.wire.message import class_bytes, split
 
 Places = NDArray[np.int64]  # (n,)
 Tags = Sequence[tuple[int, bytes]]  # (round, tag)
@@ -32,9 +33,14 @@ _PART = 1 << 20  # bytes of a part of the body
 _CHUNK = 4096  # reports read at once
 
 
-def pack(device: bytes, slot: int, inner: bytes) -> bytes:
-    """What is sealed under a round's key: the sender, its public slot, the report that only the analyzer opens."""
-    return device + slot.to_bytes(_SLOT, "big") + inner
+def pack(device: bytes, slot: int, inner: bytes, place: bytes = b"") -> bytes:
+    """What is sealed under a round's key: sender, public slot, class if any, and what only the analyzer opens."""
+    return device + slot.to_bytes(_SLOT, "big") + place + inner
+
+
+def inner_of(campaign: Campaign, packed: bytes) -> bytes:
+    """What only the analyzer opens, of a packed report."""
+    return packed[_KEY + _SLOT + class_bytes(campaign) :]
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,16 @@ class ClosedRound:
             chunk = self.read_packed(tags[start : start + _CHUNK])
             found[start : start + len(chunk)] = [int.from_bytes(p[_KEY : _KEY + _SLOT], "big") for p in chunk]
         return found
+
+    def stated_classes(self, campaign: Campaign, tags: Tags) -> dict[str, Any]:
+        """What the signed header says of classes: how many people of each sent these; else nothing."""
+        if not campaign.classes:
+            return {}
+        found = [0] * len(campaign.classes)
+        for start in range(0, len(tags), _CHUNK):
+            for packed in self.read_packed(tags[start : start + _CHUNK]):
+                found[packed[_KEY + _SLOT]] += 1
+        return {"classes": tuple(found)}
 
     def merge(self, into: int, key: RoundKey) -> int:
         """Seal the reports again under the key of round `into`; how many gave way to a report that is there."""
@@ -147,7 +163,8 @@ def build_batch(
         return None
     body = write(closed.store, id, entries(closed, tags, released, dummies))
     dropped = {"superseded": closed.round.superseded, "same slot": len(messages) - n}
-    return sign_batch(batch, version, rounds, body, dropped, released.order.size, **dummies.stated(n))
+    stated = dummies.stated(n) | closed.stated_classes(campaign, messages)
+    return sign_batch(batch, version, rounds, body, dropped, released.order.size, **stated)
 
 
 def sign_batch(
@@ -190,8 +207,7 @@ def entries(
         sealed = iter(closed.read_packed([tags[report] for report in chosen if report < len(tags)]))
         for place, report in enumerate(chosen, start):
             if report < len(tags):
-                packed = next(sealed)
-                entry = packed[_KEY + _SLOT :]
+                entry = inner_of(dummies.campaign, next(sealed))
                 entry = split(entry, each)[report % each]
             else:
                 entry = dummies.seal(report - len(tags))
