@@ -11,7 +11,7 @@ from tests.statistics import expect_broken, expect_law
 
 from dovetail.account.mechanisms.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
-from dovetail.core.errors import ConfigError, ParameterError
+from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.build import build_collection, fresh
 from dovetail.pipeline.config.epsilon_classes import EpsilonClasses
 from dovetail.pipeline.config.run_config import parse_config
