@@ -26,7 +26,7 @@ NEAR_BEST = 1.05  # within a twentieth the shorter report is worth more
 
 @dataclass(frozen=True)
 class CalibratedRandomizer:
-    """A randomizer that meets the requirements, with its accuracy and its central epsilon, larger by 1e-4 at most.
+    """A randomizer that meets the requirements, with its accuracy and a bound on its central epsilon to about 1e-4.
 
     `central`, the guarantee with all its digits and all that stands beside its epsilon, takes several times as long:
     it is worked out for the kind that is recommended.

@@ -52,7 +52,7 @@ class Recommendation:
 
     @property
     def epsilon(self) -> float:
-        """An upper bound on the central epsilon, as the plan's is; larger by about 1e-4 of itself."""
+        """An upper bound on the central epsilon, as the plan's is, from a coarser search: about 1e-4 of itself apart."""
         return self.chosen.epsilon
 
     @property

@@ -20,7 +20,7 @@ EPSILON0_TOLERANCE = 1e-6  # of the smallest epsilon0
 SEARCH_TOLERANCE = 1e-3  # of the smallest n
 LARGEST_TOLERANCE = 1e-4  # of the largest epsilon0
 MARGIN = 2e-5  # the epsilon of an answer is searched to 1e-5, and is not to exceed what was asked for
-SEARCH_POINTS = POINTS // 4  # an epsilon that is larger by 1e-4 of itself at most, in a quarter of the time
+SEARCH_POINTS = POINTS // 4  # a bound on epsilon about 1e-4 of itself from the finer one, in a quarter of the time
 
 
 def predict_error95(family: RandomizerFamily, epsilon0: float, requirements: Requirements, *, n: int) -> float:
