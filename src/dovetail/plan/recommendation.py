@@ -52,7 +52,7 @@ class Recommendation:
 
     @property
     def epsilon(self) -> float:
-        """An upper bound on the central epsilon, as the plan's is, from a coarser search: about 1e-4 of itself apart."""
+        """An upper bound on the central epsilon, as the plan's is, searched more coarsely: 1e-4 apart."""
         return self.chosen.epsilon
 
     @property
