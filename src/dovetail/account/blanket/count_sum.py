@@ -59,7 +59,8 @@ def count_sum(values: Reals, masses: Reals, n: int, *, true: Reals, most_terms: 
     >>> count_sum(values, np.array([0.25, 0.25, 0.5]), 2, true=values).contains(0.125)  # above 0 only as 1 + 1
     True
     """
-    if masses.size < 2 or _terms(masses, n) > most_terms:
+    most_atoms = most_terms.bit_length() + 1  # each light value has two counts or more
+    if not 2 <= masses.size <= most_atoms or _terms(masses, n) > most_terms:
         return None
     counts = _counts(tuple(masses.tolist()), n)
     low, high = _positive_part(counts, true, -ERROR), _positive_part(counts, values, ERROR)
