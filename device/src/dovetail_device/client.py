@@ -105,7 +105,8 @@ class Device:
         "users": answer also where only the dummies of other people hide the answer, and nothing is randomized.
     epsilon_class : str, optional
         The class in which the device takes part, where people have different epsilons; by default the one that it
-        has joined, or else the one with the smallest epsilon. Chosen once, and never by the value.
+        has joined, or else the one with the smallest epsilon. Chosen once, with the first report, and never by the
+        value.
 
     Raises
     ------
@@ -156,7 +157,7 @@ class Device:
                 f"version {self._campaign.version} of the campaign {given.id} asks something else than version "
                 f"{given.version}; use the file of the newer one."
             )
-        self._place = outbox.join(self._campaign, epsilon_class)
+        self._place = outbox.class_of(self._campaign, epsilon_class)
         self._key: SigningKey = keys.signing
         self._question = question
         self._budget = given.promise.device_budget
@@ -209,6 +210,7 @@ class Device:
             drawn = True
             return message.draw(own, answer, self._words, group)
 
+        self._outbox.join(campaign, self._place)
         own = campaign.of_class(self._place)
         budget = min(self._budget, campaign.promise.device_budget)
         entry = self._outbox.draw(
@@ -354,7 +356,8 @@ class Device:
         return RENEWED if entry.digest != self._campaign.digest else DeliveryEvent("later", why)
 
     def _seal(self, entry: LedgerEntry) -> LedgerEntry:
-        campaign, key, place = self._campaign, self._key, self._place if self._campaign.classes else None
+        campaign, key = self._campaign, self._key  # another process may have joined, and drawn it, since this began
+        place = self._outbox.class_of(campaign) if campaign.classes else None
         return self._outbox.seal(
             campaign,
             entry.round,

@@ -200,14 +200,13 @@ class Outbox:
             )
         return find_class(campaign.id, campaign.classes, (joined or name) if campaign.classes else name)
 
-    def join(self, campaign: Campaign, name: str | None = None) -> int:
-        """Choose the class, once."""
-        place = self.class_of(campaign, name)
+    def join(self, campaign: Campaign, place: int) -> None:
+        """Choose the class at this place, once; ConfigError where another one was chosen."""
         if campaign.classes:
+            chosen = campaign.classes[place].name
             with self._transaction() as run:
-                chosen = campaign.classes[place].name
                 run("UPDATE campaign SET class = ? WHERE id = ? AND class = ''", chosen, campaign.id)
-        return self.class_of(campaign, name)
+            self.class_of(campaign, chosen)
 
     def supersede(self, campaign: Campaign) -> None:
         """Remember a newer version that asks something else, so that nothing more is drawn for the older one."""

@@ -12,9 +12,11 @@ from tests.collect.device.made import Bench, campaign, opened
 from tests.statistics import expect_broken, expect_law
 
 from dovetail.randomize.krr import KRR
+from dovetail_device.entropy import system_entropy
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_protocol.campaign import Campaign
-from dovetail_protocol.errors import ConfigError
+from dovetail_protocol.errors import ConfigError, DataError
+from dovetail_protocol.wire import message
 
 CATEGORIES = 'categories = ["red", "green", "blue", "other"]'
 
@@ -68,14 +70,40 @@ def test_reports_have_the_noise_of_the_class(name: str, epsilon: float, other: f
 
 def test_a_class_is_chosen_once() -> None:
     made = Bench(asked(), epsilon_class="open")
+    made.device.submit("red", 1)
     made.epsilon_class = None
     made.restart()
-    made.device.submit("red", 1)
+    made.device.submit("red", 2)
     assert opened(made.campaign, made.transport.sent[-1])[0].place == 1
     with pytest.raises(ConfigError, match=r"has joined the campaign colours in the class open, .* not careful\.$"):
         made.epsilon_class = "careful"
         made.restart()
     assert made.outbox.ledgers()[0].epsilon_class == "open"
+
+
+def test_a_class_is_chosen_with_the_first_report_and_not_before() -> None:
+    made = Bench(asked())
+    assert made.device.flush() == [] and made.outbox.ledgers()[0].epsilon_class == ""
+    with pytest.raises(DataError):
+        made.device.submit("purple", 1)
+    made.epsilon_class = "open"
+    made.restart()
+    made.device.submit("red", 1)
+    assert opened(made.campaign, made.transport.sent[-1])[0].place == 1
+
+
+def test_a_process_that_began_before_another_one_joined_neither_moves_its_reports_nor_adds_its_own() -> None:
+    made = Bench(asked())
+    own = made.campaign.of_class(1)
+    made.outbox.join(made.campaign, 1)  # by another process, which dies when it has drawn
+    made.outbox.draw(
+        made.campaign, 1, budget=6.0, make=lambda: message.draw(own, 0, system_entropy()), price=own.charged
+    )
+    made.device.flush()
+    assert [opened(made.campaign, wire)[0].place for wire in made.transport.sent] == [1]
+    with pytest.raises(ConfigError, match="joined the campaign colours in the class open"):
+        made.device.submit("red", 2)
+    assert made.outbox.ledgers()[0].spent == 2.0
 
 
 def test_unknown_classes_and_classes_where_there_are_none_are_refused() -> None:
@@ -103,5 +131,6 @@ def test_an_outbox_of_an_older_version_learns_of_classes(tmp_path: Path) -> None
     assert made.keys.signing
     with_classes = Outbox.open(path, made.keys.signing.verifying_key())
     assert with_classes.ledgers()[0].epsilon_class == ""
-    assert with_classes.join(asked()) == 0 and with_classes.ledgers()[0].epsilon_class == "careful"
+    with_classes.join(asked(), 0)
+    assert with_classes.class_of(asked()) == 0 and with_classes.ledgers()[0].epsilon_class == "careful"
     with_classes.close()
