@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from dovetail.account.mechanisms.krr_mixture import amplify_mixture
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.analyzer import Analyzer
+from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.analyzer.page.live_page import render
@@ -188,6 +189,51 @@ def test_rounds_compose_per_class_over_the_batches_that_hold_it() -> None:
     assert isinstance(careful.composed, CentralDP) and careful.composed.epsilon == both.composed.epsilon
     assert both.composed.epsilon >= weakest.epsilon  # of each class the fewest
     assert isinstance(careful.latest, Missing) and "nobody of this class" in careful.latest.reason
+
+
+def test_no_batch_is_called_the_weakest_of_all_and_what_is_said_of_each_holds_for_every_class_in_it() -> None:
+    found = counted_campaign()
+    batches = [
+        ReleasedBatch(t=t, sent=sum(sizes), n=sum(sizes), smallest=sum(sizes), classes=sizes)
+        for t, sizes in enumerate(((30, 0), (0, 40), (20, 20), (0, 1)), 1)
+    ]
+    for some in (batches[:3], batches):
+        told = campaign_guarantees(found, some)
+        assert told.weakest is None  # the fewest honest people are 30 careful ones, who promise the most
+        for place, each in enumerate(told.classes):
+            present = [batch_guarantee(found, one).by_class[place] for one in some if one.classes[place]]
+            if any(isinstance(one, Missing) for one in present):
+                assert isinstance(each.every, Missing) and each.name == "open"
+            else:
+                assert isinstance(each.every, CentralDP)
+                assert each.every.epsilon >= max(one.epsilon for one in present if isinstance(one, CentralDP))
+
+
+def test_each_batch_so_far_is_told_only_where_it_is_another_number() -> None:
+    found = counted_campaign()
+    one, two = (ReleasedBatch(t, sum(s), sum(s), sum(s), classes=s) for t, s in ((1, (5, 6)), (2, (9, 9))))
+    names = [[line.name for line in guarantee_sentences(found, campaign_guarantees(found, some))]
+             for some in ([one], [one, one], [one, two])]  # fmt: skip
+    assert ["Each batch so far, open" in each for each in names] == [False, False, True]
+
+
+def test_before_anybody_takes_part_the_crowd_is_as_large_as_a_batch() -> None:
+    unknown = compose_promises(counted_campaign(), 0, [MixedBatch((), 10, 8)], most=1)
+    assert isinstance(unknown, CentralDP) and (unknown.n, unknown.honest_n) == (10, 8)
+
+
+def test_rounds_that_are_too_many_to_be_composed_are_told_by_the_budgets_of_each_class() -> None:
+    many = ThrowawayCampaign.of(
+        tables(rounds=30_000, promise={"delta": 1e-3, "device_budget": 50_000.0}), DEVICES
+    ).campaign
+    explained = explain(many)
+    assert [each.most_reports for each in explained.classes] == [30_000, 16_666]
+    assert [each.all_local for each in explained.classes] == [15_000.0, 49_998.0]
+    assert all(isinstance(each.composed, Missing) for each in explained.classes)
+    words = {line.name: line.words for line in explained.lines}
+    assert "30,000 of 30,000 rounds" in words["careful: all reports"]
+    few = ThrowawayCampaign.of(tables(rounds=30_000, promise={"delta": 1e-3, "device_budget": 30.0}), DEVICES)
+    assert [each.most_reports for each in explain(few.campaign).classes] == [60, 10]
 
 
 def test_what_is_promised_and_estimated_is_said_on_the_page_and_in_the_answers() -> None:

@@ -7,7 +7,7 @@ reports cannot be read, nobody knows: for each class the worst allocation is cou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ from dovetail_protocol.campaign import Campaign
 
 ALONE = "somebody in it hides among nobody who is assumed honest: the local guarantee is all there is"
 NOBODY = "nobody of this class has been in a batch yet"
+MOST_COMPOSED = 10_000  # rounds that are composed before anybody takes part; more are told by their budgets alone
+TOO_MANY = Missing(f"more than {MOST_COMPOSED:,} rounds: their budgets add")
 WEIGHTED = (
     "Shares are weighted: reports do not say their sender's class, and people with a larger epsilon weigh more. They "
     "are the shares of everybody only where class and answer are unrelated."
@@ -84,6 +86,16 @@ def class_guarantees(campaign: Campaign, batches: Sequence[MixedBatch]) -> tuple
     return tuple(_of_class(campaign, place, batches) for place in range(len(campaign.classes)))
 
 
+def expected_class_guarantees(campaign: Campaign, batch: MixedBatch) -> tuple[ClassGuarantee, ...]:
+    """Of every class, if it takes part in as many batches like this one as its budget and the campaign allow."""
+    most = [min(campaign.schedule.count, campaign.of_class(at).affordable) for at in range(len(campaign.classes))]
+    found = class_guarantees(campaign, [batch] * min(max(most, default=0), MOST_COMPOSED))
+    return tuple(
+        replace(each, most_reports=n, all_local=round_up_to_double(cost(n, each.local)), composed=TOO_MANY)
+        if n > MOST_COMPOSED else each for n, each in zip(most, found, strict=True)
+    )  # fmt: skip
+
+
 def batch_promises(campaign: Campaign, batch: MixedBatch) -> tuple[Promise, ...]:
     """Of one batch, class by class."""
     return tuple(batch_promise(campaign, place, batch) for place in range(len(campaign.classes)))
@@ -118,14 +130,14 @@ def compose_promises(campaign: Campaign, place: int, batches: Sequence[MixedBatc
     """
     classes = _randomizers(campaign)
     epsilons = [one.epsilon for one in classes]
-    hers = [(batch.sizes_beside(place, len(classes)), max(1, batch.honest)) for batch in batches]
-    hers = [(sizes, honest) for sizes, honest in hers if sizes[place]]
+    sized = [(batch.sizes_beside(place, len(classes)), batch) for batch in batches]
+    hers = [(sizes, batch) for sizes, batch in sized if sizes[place]]
     rounds = min(most, len(hers))
     if not rounds:
         return Missing(NOBODY)
-    each = [worst_others(sizes, epsilons, own=place, honest=honest) for sizes, honest in hers]
+    each = [worst_others(sizes, epsilons, own=place, honest=max(1, batch.honest)) for sizes, batch in hers]
     fewest = tuple(min(counts) for counts in zip(*each, strict=True))
-    return _together(classes, place, fewest, rounds, min(sum(sizes) for sizes, _ in hers), campaign.promise.delta)
+    return _together(classes, place, fewest, rounds, min(batch.crowd for _, batch in hers), campaign.promise.delta)
 
 
 def _of_class(campaign: Campaign, place: int, batches: Sequence[MixedBatch]) -> ClassGuarantee:
@@ -144,10 +156,11 @@ def _of_class(campaign: Campaign, place: int, batches: Sequence[MixedBatch]) -> 
 
 
 def _every(campaign: Campaign, place: int, batches: Sequence[MixedBatch]) -> Promise:
-    """Of each batch so far, whichever it is."""
-    if min(batch.honest for batch in batches) < 2:
+    """Of each batch so far that she can be in, whichever it is."""
+    hers = [batch for batch in batches if batch.sizes_beside(place, len(campaign.classes))[place]]
+    if any(batch.honest < 2 for batch in hers):
         return Missing(ALONE)
-    return compose_promises(campaign, place, batches, most=1)
+    return compose_promises(campaign, place, hers, most=1)
 
 
 def _randomizers(campaign: Campaign) -> Classes:

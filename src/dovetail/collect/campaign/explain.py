@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from dovetail.account.compose import Composition
 from dovetail.collect.campaign.added_dummies import added_dummies
-from dovetail.collect.campaign.class_guarantees import WEIGHTED, ClassGuarantee, MixedBatch, class_guarantees
+from dovetail.collect.campaign.class_guarantees import (
+    MOST_COMPOSED,
+    TOO_MANY,
+    WEIGHTED,
+    ClassGuarantee,
+    MixedBatch,
+    expected_class_guarantees,
+)
 from dovetail.collect.campaign.guarantees import (
     ReleasedBatch,
     all_local,
@@ -31,7 +38,6 @@ from dovetail_protocol.wire.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
 STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself
-MOST_COMPOSED = 10_000  # rounds that are composed here; more are told by their budgets alone
 
 
 class CampaignFact(NamedTuple):
@@ -87,7 +93,7 @@ def explain(
     epsilon = campaign.mechanism.epsilon
     reports = min(campaign.schedule.count, campaign.of_class(0).affordable)
     central, together = _central(campaign, reports)
-    classes = class_guarantees(campaign, [_unknown(campaign)] * min(reports, MOST_COMPOSED))
+    classes = expected_class_guarantees(campaign, _unknown(campaign))
     found = CampaignExplanation(
         campaign=campaign,
         epsilon=epsilon,
@@ -115,7 +121,7 @@ def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, Cen
     if isinstance(one, Missing):
         return one, one
     if reports > MOST_COMPOSED:
-        return one, Missing(f"more than {MOST_COMPOSED:,} rounds: their budgets add")
+        return one, TOO_MANY
     return one, compose_batches(campaign, [released] * reports, most=reports)
 
 

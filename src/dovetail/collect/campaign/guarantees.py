@@ -100,7 +100,8 @@ class CampaignGuarantees:
     all_local : float
         Local epsilon of so many reports.
     weakest, latest : BatchGuarantee or None
-        Of the batch with the fewest honest people, and of the last one; None before the first.
+        Of the batch with the fewest honest people, and of the last one; None before the first. Where people have
+        different epsilons none is the weakest: `every` of each class holds for all batches.
     composed : CentralDP, Composition or Missing
         All counted rounds together, for a device that took part in the weakest ones its budget allows.
     alpha : float or Missing
@@ -134,7 +135,7 @@ def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -
         most_reports=max((each.most_reports for each in classes), default=most),
         all_local=spent,
         rounds=len(released),
-        weakest=promised[0] if promised else None,
+        weakest=promised[0] if promised and not campaign.classes else None,
         latest=promised[1] if promised else None,
         composed=compose_batches(campaign, released, most=most),
         alpha=alpha,

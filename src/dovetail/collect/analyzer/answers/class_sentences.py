@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dovetail.account.compose import Composition
 from dovetail.collect.campaign.class_guarantees import WEIGHTED, ClassGuarantee
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
 from dovetail.core.guarantee import CentralDP
@@ -51,10 +50,9 @@ def _of_class(each: ClassGuarantee, t: int | None) -> list[GuaranteeSentence]:
     )
     if t is None or each.latest is None:
         return [report]
-    promised = [report, _central(f"Latest batch (round {t:,}), {each.name}", each.latest)]
-    if each.every is not None and _epsilon(each.every) != _epsilon(each.latest):
-        promised.append(_central(f"Each batch so far, {each.name}", each.every))
-    return [*promised, _together(each)]
+    latest = _central(f"Latest batch (round {t:,}), {each.name}", each.latest)
+    every = _central(f"Each batch so far, {each.name}", each.every or each.latest)
+    return [report, latest, *([every] if every.figure != latest.figure else []), _together(each)]
 
 
 def _central(name: str, central: CentralDP | Missing) -> GuaranteeSentence:
@@ -81,7 +79,3 @@ def _together(each: ClassGuarantee) -> GuaranteeSentence:
         f"{upward(each.composed.delta)} in total; all reports of her device together have local ε = "
         f"{upward(each.all_local)}. Neither her class nor whether she takes part must depend on her values.",
     )
-
-
-def _epsilon(promise: CentralDP | Composition | Missing | None) -> float | None:
-    return getattr(promise, "epsilon", None)
