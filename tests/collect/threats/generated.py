@@ -34,7 +34,7 @@ LIVES = {
     "counted": "for ever: one row for each batch",
     "counted_round": "for ever: a round is counted once",
     "rejected": "for ever: bad reports by kind",
-    "class_size": "for ever: people of each class, as the shuffler has signed it; campaigns with classes only",
+    "class_size": "for ever: people of each class, where people have different epsilons",
     "tally": "for ever: one row for each batch and public group",
     "cell": "for ever: counts, from which every estimate is made",
     "aside": "bad reports, still sealed, ordered by kind and bytes, for the retention period",
