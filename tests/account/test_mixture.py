@@ -1,7 +1,7 @@
 """Different epsilons behind one shuffle: the promise of each class, against every collection of a few people."""
 
 from itertools import combinations, product
-from math import exp
+from math import comb, exp
 
 import numpy as np
 import pytest
@@ -50,6 +50,36 @@ def test_no_collection_exceeds_the_promise_of_any_class_and_one_reaches_it(
             assert law.delta_lower(epsilon) <= bound
             assert bound <= law.one_line_delta(epsilon, tail=1e-3)
             assert worst > (0.5 if k == 2 else 0.2) * bound  # others that are truthful hide a little too
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_bound_is_that_of_the_theorem_far_out_in_the_tails(k: int) -> None:
+    own, few, many = KRR(k, 2.0), KRR(k, 0.5), KRR(k, 1.0)
+    law, p = MixtureLaw(own, ((12, few), (16, many))), exp(2.0)  # as many numbers as there are blocks
+    uniform = [law.uniform, *(k / (exp(one.epsilon) + k - 1) for one in (few, many))]
+
+    def masses(n: int, q: float) -> list[float]:
+        return [comb(n, x) * q**x * (1.0 - q) ** (n - x) for x in range(n + 1)]
+
+    def h(m: int, factor: float) -> float:
+        first = masses(m, 1.0 / k)
+        return sum(
+            first[b] * mass * max(0.0, (p - 1.0) * (a - factor * b) / m - (factor - 1.0))
+            for b in range(m + 1)
+            for a, mass in enumerate(masses(m - b, 1.0 / (k - 1)) if k > 2 else [0.0] * (m - b) + [1.0])
+        )
+
+    count = np.convolve(masses(12, uniform[1]), masses(16, uniform[2]))
+    for epsilon in (0.5, 1.2, 1.9):
+        exact = uniform[0] * sum(float(mass) * h(m + 1, exp(epsilon)) for m, mass in enumerate(count))
+        assert law.delta_lower(epsilon) <= exact <= law.delta(epsilon) <= (1.0 + 1e-4) * exact
+    assert exact < (1e-5 if k == 2 else 1e-8)
+
+
+def test_a_small_delta_is_promised_to_many_people_and_over_many_rounds() -> None:
+    law = MixtureLaw(KRR(4, 4.0), ((10**5, KRR(4, 1.0)), (10**5, KRR(4, 4.0))))
+    assert law.epsilon(1e-12) < 2.0 * law.epsilon(1e-6) < 0.1
+    assert MixtureRounds(law, 50).epsilon(1e-10)[0] < 0.5
 
 
 @pytest.mark.exhaust

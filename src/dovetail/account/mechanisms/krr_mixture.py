@@ -22,7 +22,9 @@ SOURCE = "Different epsilons behind one shuffle (docs/theory/accuracy.md, sectio
 MOST_EPSILON = 40.0  # of a person: beyond, doubles lose the others beside her
 MOST_CLASSES = 100
 BLOCKS = 32  # of the number of uniform reports, each counted at its lower end
-UP = 1.0 + 1e-9  # far beyond the rounding of what is summed here
+LEFT_OUT = 1e-20  # of every binomial law, by Bernstein's bound
+ROUNDING = 1e-10  # of a binomial tail, relative: measured below 1e-11 up to 1e8 people
+UP = 1.0 + 1e-8  # far beyond the rounding of what is summed here, all of it of one sign
 Reals = NDArray[np.float64]
 
 
@@ -92,7 +94,7 @@ class MixtureLaw:
         starts, masses, _ = self._blocks
         most = sum(count for count, _ in self.others)
         upto = np.append(starts[1:] - 1.0, min(most, starts[-1] + 2.0 * (starts[-1] - starts[0]) + 1.0))
-        each = [self._h(int(end) + 1, factor) for end in upto]
+        each = [self._h(int(end) + 1, factor, side=-1.0) for end in upto]
         return self.uniform * float(masses @ np.array(each)) / UP
 
     def epsilon(self, delta: float) -> float:
@@ -121,19 +123,18 @@ class MixtureLaw:
         for count, one in self.others:
             first, part = _binomial(count, _uniform(one))
             start, law = start + first, np.convolve(law, part)
-        missing = max(0.0, 1.0 - float(law.sum())) + 1e-14 * law.size
         edges = np.unique(np.linspace(0, law.size, BLOCKS + 1).astype(np.int64))
         masses = np.add.reduceat(law, edges[:-1])
-        return start + edges[:-1].astype(np.float64), masses, missing
+        return start + edges[:-1].astype(np.float64), masses, LEFT_OUT * len(self.others)
 
-    def _h(self, m: int, factor: float) -> float:
+    def _h(self, m: int, factor: float, *, side: float = 1.0) -> float:
+        """h(m) from above, or with side -1 from below."""
         k, p = self.own.k, self.ratio
         first, law = _binomial(m, 1.0 / k)
         b = first + np.arange(law.size)
         bar = np.asarray(factor * b + (factor - 1.0) * m / (p - 1.0), dtype=np.float64)  # A above it counts
-        outside = max(0.0, 1.0 - float(law.sum())) + 1e-14 * law.size
-        gain = np.maximum(m - b - bar, 0.0) if k == 2 else _excess(m - b, 1.0 / (k - 1), bar)
-        return (p - 1.0) / m * float(law @ gain) + outside * (p - factor)
+        gain = np.maximum(m - b - bar, 0.0) if k == 2 else _excess(m - b, 1.0 / (k - 1), bar, side * ROUNDING)
+        return (p - 1.0) / m * float(law @ gain) + max(0.0, side) * LEFT_OUT * (p - factor)
 
 
 def amplify_mixture(
@@ -291,7 +292,7 @@ def _uniform(randomizer: KRR) -> float:
 
 
 def _binomial(n: int, q: float) -> tuple[int, Reals]:
-    """First point and law of Bin(n, q) on a window that leaves out less than 1e-20 by Bernstein's bound."""
+    """First point and law of Bin(n, q) on a window that leaves out less than `LEFT_OUT`."""
     from scipy.stats import binom  # half a second, and every law is imported with its neighbours
 
     reach = math.sqrt(2.0 * 47.0 * n * q * (1.0 - q)) + 32.0
@@ -299,10 +300,11 @@ def _binomial(n: int, q: float) -> tuple[int, Reals]:
     return first, np.asarray(binom.pmf(np.arange(first, last + 1), n, q))
 
 
-def _excess(n: NDArray[np.int64], q: float, bar: Reals) -> Reals:
-    """E[(A - bar)_+] for A ~ Bin(n, q), elementwise."""
+def _excess(n: NDArray[np.int64], q: float, bar: Reals, off: float) -> Reals:
+    """E[(A - bar)_+] for A ~ Bin(n, q), elementwise, where both tails are off by so much, relatively, at worst."""
     from scipy.stats import binom
 
     above = np.floor(bar)
     first, plain = binom.sf(above - 1.0, n - 1, q), binom.sf(above, n, q)
-    return np.asarray(np.maximum(np.where(n > 0, n * q * np.where(n > 0, first, 0.0), 0.0) - bar * plain, 0.0))
+    mean = np.where(n > 0, n * q * np.where(n > 0, first, 0.0), 0.0)
+    return np.asarray(np.maximum((1.0 + off) * mean - (1.0 - off) * bar * plain, 0.0))
