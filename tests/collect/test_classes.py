@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from dovetail.collect.simulate.faults import FaultRates, SeededChance
 from dovetail.collect.simulate.simulated_devices import SimulatedDevices
 from dovetail.collect.simulate.simulation import Simulation, simulate
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign, among_classes, schedule
+from dovetail.collect.store.interfaces import BatchRecord
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ConfigError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -36,7 +38,9 @@ from dovetail.estimate.mixture import estimate_mixture_counts
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.randomize.krr import KRR
 from dovetail.report.document import Missing
+from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.wire import message
 from dovetail_protocol.wire.message import Rejected
 
 CLASSES = {"careful": 0.5, "open": 3.0}
@@ -87,6 +91,16 @@ def test_the_signed_header_counts_the_people_of_each_class_and_sealed_reports_lo
     assert batch.classes == (5, 2) and batch.n == 7 and not batch.rejected
     assert answers.status()["batches"][0]["classes"] == {"careful": 5, "open": 2}
     assert story.simulation.verdict().sound
+
+
+def test_the_audit_adds_what_one_device_pays_in_several_classes() -> None:
+    promise = {"delta": 1e-3, "device_budget": 3.0}  # one report of the open class, or six of the careful one
+    asked = ThrowawayCampaign.of(tables(rounds=2, promise=promise), DEVICES)
+    story, key = Story([0, 1], asked=asked), asked.devices[1].signing
+    assert story.simulation.verdict().overspent == 0 and key is not None
+    drawn = message.draw(asked.campaign.of_class(0), 0, system_entropy())
+    story.simulation.audit.record_sent(message.seal(asked.campaign, 2, drawn, key, place=0))
+    assert story.simulation.verdict().overspent == 1
 
 
 def test_classes_are_counted_after_a_merge_and_with_late_reports() -> None:
@@ -148,6 +162,32 @@ def test_estimates_are_weighted_and_widened_where_nobody_knows_whose_reports_are
     document = answers.document(first)
     assert "class and answer are unrelated" in document["weighted"]
     assert answers.window(2, width=2)["weighted"] == answers.frequencies()["weighted"] == document["weighted"]
+
+
+def test_estimates_of_batches_whose_classes_are_forgotten_hold_for_any_of_them() -> None:
+    found = counted_campaign()
+    store = counted.store()
+    analyzer = Analyzer(AnalyzerCampaigns.of([found], [counted.ANALYZER]), store=store, clock=FrozenClock(0.0))
+    analyzer.receive(counted.batch(found, counted.seal(found, [0] * 6 + [1] * 4, round=1), classes=(3, 7)))
+
+    class Forgetful:
+        def batches(self, campaign: str) -> list[BatchRecord]:
+            return [replace(batch, classes=()) for batch in store.batches(campaign)]
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+    forgotten: Any = Forgetful()
+    told = CampaignAnswers(found, forgotten).latest().by_group[""]
+    for sizes in ((10, 0), (3, 7), (0, 10)):
+        each = estimate_mixture_counts(
+            list(zip(sizes, (KRR(4, 0.5), KRR(4, 3.0)), strict=True)), np.array([6, 4, 0, 0])
+        )
+        assert np.abs(each.value - told.value).max() <= float(told.bias_bound) * (1.0 + 1e-12)
+    known, promised = analyzer.answers(found.id).guarantees(), CampaignAnswers(found, forgotten).guarantees()
+    for one, other in zip(known.classes, promised.classes, strict=True):
+        assert isinstance(one.latest, CentralDP) and isinstance(other.latest, CentralDP)
+        assert one.latest.epsilon <= other.latest.epsilon
 
 
 def test_each_class_is_promised_its_own_and_everybody_the_largest() -> None:

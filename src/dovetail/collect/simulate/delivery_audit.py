@@ -5,9 +5,10 @@ It exists in simulations and tests only: nobody in a real collection holds both 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from hashlib import sha256
 
 from dovetail.collect.batch import Header, entry_bytes
@@ -15,6 +16,7 @@ from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.shuffler.rounds.shuffled_batch import inner_of
 from dovetail.collect.store.interfaces import AnalyzerStore, SealedReport, ShufflerStore
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.exact_thresholds import as_written
 from dovetail_protocol.keys import Opener, OpeningKey
 from dovetail_protocol.wire.message import Envelope, open_envelope, read_head, split
 
@@ -155,7 +157,6 @@ class DeliveryAudit:
             {self._by_inner[inner].device.public for inner in e if inner in self._by_inner} for e in batches.values()
         ]
         each = self.campaign.entries
-        owners = Counter((envelope.device.public, envelope.place) for envelope in reports.values())
         return AuditResult(
             drawn=len(reports),
             acknowledged=len(self._acknowledged),
@@ -168,7 +169,7 @@ class DeliveryAudit:
             second=self._count_second(reports),
             crowded=sum(len(e) // each - len(d) for e, d in zip(batches.values(), devices, strict=True)),
             changed=len(self._changed) + self._count_misstated(),
-            overspent=sum(count > self.campaign.of_class(place).affordable for (_, place), count in owners.items()),
+            overspent=self._count_overspent(reports.values()),
         )
 
     def _places(self, inners: Iterable[bytes]) -> Counter[bytes]:
@@ -201,6 +202,14 @@ class DeliveryAudit:
         """How many of these reports are of each class."""
         found = Counter(self._by_inner[inner].place for inner in entries if inner in self._by_inner)
         return tuple(found[place] for place in range(len(self.campaign.classes)))
+
+    def _count_overspent(self, reports: Iterable[Envelope]) -> int:
+        """Devices that have paid more than their budget, in whatever classes."""
+        prices = [as_written(self.campaign.of_class(at).charged) for at in range(max(1, len(self.campaign.classes)))]
+        spent = defaultdict[bytes, Fraction](Fraction)
+        for envelope in reports:
+            spent[envelope.device.public] += prices[envelope.place]
+        return sum(nats > as_written(self.campaign.promise.device_budget) for nats in spent.values())
 
     def _count_second(self, reports: Mapping[bytes, Envelope]) -> int:
         drawn = {(envelope.device.public, envelope.round) for envelope in reports.values()}

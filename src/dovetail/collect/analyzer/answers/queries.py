@@ -254,9 +254,13 @@ class CampaignAnswers:
         )  # fmt: skip
 
     def _classes(self, batch: BatchRecord) -> Classes:
-        """Who sent something by which randomizer; nothing where there are no classes."""
-        own = (from_device(self.campaign.of_class(place).mechanism) for place in range(len(batch.classes)))
-        return tuple((n, one) for n, one in zip(batch.classes, own, strict=True) if isinstance(one, KRR))
+        """Who sent something by which randomizer; nothing where there are no classes.
+
+        A database that was rolled back has forgotten it: then anybody may have been of any class.
+        """
+        sizes = batch.classes or (batch.count,) * len(self.campaign.classes)
+        own = (from_device(self.campaign.of_class(place).mechanism) for place in range(len(sizes)))
+        return tuple((n, one) for n, one in zip(sizes, own, strict=True) if isinstance(one, KRR))
 
     def _weighted(self) -> Document:
         """What shares mean where people have different epsilons; nothing elsewhere."""

@@ -20,5 +20,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """An older version serves no campaign with classes, and asks for nothing of their batches."""
+    """An older version serves no campaign with classes, and asks for nothing of their batches.
+
+    A newer one then takes everybody in them for somebody of any class: estimates get wider, promises weaker.
+    """
     op.drop_table("class_size")
