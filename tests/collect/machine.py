@@ -261,10 +261,12 @@ class Collection(RuleBasedStateMachine):
             assert all(0 <= more <= most for more in extra.values()), "symbols of a batch are not counted as they are"
 
     def _check_the_ledgers(self) -> None:
-        """Every report that was drawn is charged once."""
+        """Every report that was drawn is charged once, as its device's class pays for it."""
+        campaign = self.world.campaign
         for outbox in self.fleet.outboxes:
             for ledger in outbox.ledgers():
-                assert ledger.spent == sum(ledger.counts.values()) * self.world.campaign.charged
+                own = campaign.of_class(outbox.class_of(campaign))
+                assert ledger.spent == sum(ledger.counts.values()) * own.charged
                 assert ledger.spent <= ledger.budget
 
     def teardown(self) -> None:
