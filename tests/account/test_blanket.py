@@ -1,6 +1,7 @@
 """Sums of blanket laws: certified on both sides, and laws are checked as data."""
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -136,6 +137,30 @@ def test_counts_agree_with_grids(law: BlanketLaw, n: int) -> None:
         assert counts is not None
         assert counts.lower <= grid.upper
         assert grid.lower <= counts.upper
+
+
+STEEP = [  # values and masses of three atoms, and how many copies
+    ((-0.002453926812280666, 1.027725697057894e-06, -27.45298926916462),
+     (0.00010901100443861422, 0.45916579444166367, 0.5407251945538977), 15),
+    ((-11.10447761685558, 1.9204350949326992e-06, 2.1220551791126703e-06),
+     (0.7555408761619139, 2.2780714155081884e-06, 0.24445684576667057), 11),
+    ((0.0013235619018511406, -32.342978435189295, -6.864609126483776e-05),
+     (3.5909006911191337e-12, 0.5150767877035354, 0.48492321229287366), 14),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "masses", "n"), STEEP)
+def test_a_steep_tilt_is_charged_for_where_its_atoms_lie_to_the_last_bit(
+    values: tuple[float, ...], masses: tuple[float, ...], n: int
+) -> None:
+    """Without the charge their upper ends lie up to 4e-10 of the sum below it."""
+    (u, v, w), (p, q, r), exact = map(Fraction, values), map(Fraction, masses), Fraction(0)
+    for a, b in product(range(n + 1), repeat=2):
+        if (c := n - a - b) >= 0:
+            ways = math.comb(n, a) * math.comb(n - a, b)
+            exact += ways * p**a * q**b * r**c * max(Fraction(0), a * u + b * v + c * w) / n
+    ends = gridded_positive_part(np.array(values), np.array(masses), n)
+    assert ends.lower <= exact <= ends.upper <= exact * (1 + Fraction(1, 10**6))
 
 
 def test_counts_give_way_where_they_are_many_or_too_little_is_left_of_them() -> None:

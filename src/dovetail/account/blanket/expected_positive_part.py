@@ -29,6 +29,7 @@ from dovetail.core.numeric.special import Reals
 
 POINTS = 1 << 15
 NOISE = 2.0**-48  # rounding of the transforms per copy, a share of the tilted mass: four times what was measured
+ULP = 2.0**-50  # of each copy's place, and of its tilt
 
 
 def expected_positive_part(
@@ -83,7 +84,8 @@ def gridded_positive_part(
     Notes
     -----
     Levels = log n / log 128, rounded up. The ends hold up to the rounding of the transforms, for which `NOISE` times
-    (n + sqrt(points)) of the tilted mass is charged; that is measured, not proved.
+    (n + sqrt(points)) of the tilted mass is charged, and of places and tilts, for which `ULP` of theta n E|G| is;
+    that is measured, not proved.
 
     Examples
     --------
@@ -116,6 +118,7 @@ def _gridded(
     noisy = NOISE * (math.sqrt(n) + math.sqrt(points))
     lower = float(np.sum(weight * means)) - 2.0 * rounding / (math.e * theta) - wide * (math.sqrt(lost) + noisy)
     scale = math.exp(n * tilt.kappa + theta * n * shift) / n
+    rounding += ULP * theta * n * float(tilt.masses @ np.abs(tilt.values) + abs(shift))
     upper = min(scale * upper * (1.0 + rounding), alone.upper)  # more people never help the adversary
     lower = max(scale * lower * (1.0 - rounding), single)
     return Bracket(min(lower, upper), upper)
