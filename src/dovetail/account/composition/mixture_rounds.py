@@ -87,4 +87,4 @@ class MixtureRounds:
     def _typical(self) -> float:
         """About the standard deviation of the loss of one round: a guess, never a bound."""
         law = self.law
-        return min((law.ratio - 1.0) * math.sqrt(2.0 / (law.own.k * (law.mean + 1.0))), law.own.epsilon)
+        return min(law.uniform * (law.ratio - 1.0) * math.sqrt(2.0 / (law.own.k * (law.mean + 1.0))), law.own.epsilon)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dovetail.account.threshold_search import bracket_root, log_ratio
+from dovetail.account.mechanisms.likelihood_gain import Draws
+from dovetail.account.mechanisms.uniform_count import UniformCount, uniform_count
+from dovetail.account.threshold_search import bracket_root, is_zero, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import refuse, share, whole
 from dovetail.core.errors import UnsupportedError
@@ -21,11 +20,8 @@ from dovetail.randomize.krr import KRR
 SOURCE = "Different epsilons behind one shuffle (docs/theory/accuracy.md, section F)"
 MOST_EPSILON = 40.0  # of a person: beyond, doubles lose the others beside her
 MOST_CLASSES = 100
-BLOCKS = 32  # of the number of uniform reports, each counted at its lower end
-LEFT_OUT = 1e-20  # of every binomial law, by Bernstein's bound
-ROUNDING = 1e-10  # of a binomial tail, relative: measured below 1e-11 up to 1e8 people
+CLOSE = 1e-6  # of epsilons, relative
 UP = 1.0 + 1e-8  # far beyond the rounding of what is summed here, all of it of one sign
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +67,10 @@ class MixtureLaw:
         factor = math.exp(epsilon)
         if factor >= self.ratio:
             return 0.0
-        starts, masses, missing = self._blocks
         worst = (self.ratio - factor) / self.own.k  # h(1)
-        each = [self._h(int(start) + 1, factor) for start in starts]
-        inside = float(masses @ np.array(each))
-        return min(1.0, self.uniform * (missing * worst + inside) * UP)
+        each = self._most.gains(self.ratio, factor)
+        inside = float(self._count.masses @ each) + self._count.noise * float(each[0])
+        return min(1.0, self.uniform * (self._count.missing * worst + inside) * UP)
 
     def one_line_delta(self, epsilon: float, *, tail: float) -> float:
         """A simpler upper bound: with probability `tail` M is below what Chernoff's bound allows."""
@@ -84,18 +79,17 @@ class MixtureLaw:
             return 0.0
         low = max(0, math.floor(mean - math.sqrt(2.0 * mean * math.log(1.0 / tail))))
         worst = (self.ratio - factor) / self.own.k
-        return min(1.0, self.uniform * (tail * worst + self._h(low + 1, factor)) * UP)
+        [gain] = Draws.among(self.own.k, [low + 1]).gains(self.ratio, factor)
+        return min(1.0, self.uniform * (tail * worst + float(gain)) * UP)
 
     def delta_lower(self, epsilon: float) -> float:
         """The same from below: blocks of M count at their upper ends, and what is missing not at all."""
         factor = math.exp(epsilon)
         if factor >= self.ratio:
             return 0.0
-        starts, masses, _ = self._blocks
-        most = sum(count for count, _ in self.others)
-        upto = np.append(starts[1:] - 1.0, min(most, starts[-1] + 2.0 * (starts[-1] - starts[0]) + 1.0))
-        each = [self._h(int(end) + 1, factor, side=-1.0) for end in upto]
-        return self.uniform * float(masses @ np.array(each)) / UP
+        each = self._fewest.gains(self.ratio, factor, side=-1.0)
+        inside = float(self._count.masses @ each) - 2.0 * self._count.noise * float(each[0])
+        return max(0.0, self.uniform * inside / UP)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon found with `delta` kept; at most the person's own."""
@@ -106,35 +100,42 @@ class MixtureLaw:
         return self._solve(self.delta_lower, delta)[0]
 
     def _solve(self, curve: Callable[[float], float], delta: float) -> tuple[float, float]:
-        most = self.own.epsilon
-        if curve(0.0) <= delta:
+        """Around the threshold of a curve, from where it is if M is its mean."""
+        value, most = cache(curve), self.own.epsilon
+        start, steepness = self._start(delta)
+        if is_zero(value, delta, start, steepness=steepness, tolerance=CLOSE):
             return 0.0, 0.0
-        slack = math.log(1.0 / delta)
-        guess = (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
         return bracket_root(
-            lambda e: log_ratio(curve(e), delta), min(guess, 0.5 * most),
-            steepness=2.0 * slack + 1.0, most=most, tolerance=1e-4,
-        )  # fmt: skip
+            lambda e: log_ratio(value(e), delta), start, steepness=steepness, most=most, tolerance=CLOSE
+        )
+
+    def _start(self, delta: float) -> tuple[float, float]:
+        """About the epsilon of `delta`, and how fast log delta falls there in log epsilon."""
+        slack, most = math.log(1.0 / delta), self.own.epsilon
+        guess = self.uniform * (self.ratio - 1.0) * 2.0 * math.sqrt(slack / (self.own.k * (self.mean + 1.0)))
+        draws = Draws.among(self.own.k, [math.floor(self.mean) + 1])
+
+        def middle(epsilon: float) -> float:
+            return log_ratio(self.uniform * float(draws.gains(self.ratio, math.exp(epsilon))[0]), delta)
+
+        if middle(0.0) <= 0.0:
+            return guess, 2.0 * slack + 1.0
+        start = bracket_root(
+            middle, min(guess, 0.5 * most), steepness=2.0 * slack + 1.0, most=most, tolerance=1e-4
+        )[0]  # fmt: skip
+        return start, max(1.0, (middle(start * 0.999) - middle(start)) / 1e-3)
 
     @cached_property
-    def _blocks(self) -> tuple[Reals, Reals, float]:
-        """Lower ends of the blocks of M, their probabilities, and that of what is below all of them."""
-        start, law = 0, np.ones(1)
-        for count, one in self.others:
-            first, part = _binomial(count, _uniform(one))
-            start, law = start + first, np.convolve(law, part)
-        edges = np.unique(np.linspace(0, law.size, BLOCKS + 1).astype(np.int64))
-        masses = np.add.reduceat(law, edges[:-1])
-        return start + edges[:-1].astype(np.float64), masses, LEFT_OUT * len(self.others)
+    def _count(self) -> UniformCount:
+        return uniform_count([(count, _uniform(one)) for count, one in self.others])
 
-    def _h(self, m: int, factor: float, *, side: float = 1.0) -> float:
-        """h(m) from above, or with side -1 from below."""
-        k, p = self.own.k, self.ratio
-        first, law = _binomial(m, 1.0 / k)
-        b = first + np.arange(law.size)
-        bar = np.asarray(factor * b + (factor - 1.0) * m / (p - 1.0), dtype=np.float64)  # A above it counts
-        gain = np.maximum(m - b - bar, 0.0) if k == 2 else _excess(m - b, 1.0 / (k - 1), bar, side * ROUNDING)
-        return (p - 1.0) / m * float(law @ gain) + max(0.0, side) * LEFT_OUT * (p - factor)
+    @cached_property
+    def _most(self) -> Draws:
+        return Draws.among(self.own.k, [start + 1 for start in self._count.starts])
+
+    @cached_property
+    def _fewest(self) -> Draws:
+        return Draws.among(self.own.k, [end + 1 for end in self._count.ends])
 
 
 def amplify_mixture(
@@ -289,22 +290,3 @@ def _uniform(randomizer: KRR) -> float:
     """k b: probability that a report says nothing."""
     channel = randomizer.channel()
     return channel.k * channel.lie / channel.total
-
-
-def _binomial(n: int, q: float) -> tuple[int, Reals]:
-    """First point and law of Bin(n, q) on a window that leaves out less than `LEFT_OUT`."""
-    from scipy.stats import binom  # half a second, and every law is imported with its neighbours
-
-    reach = math.sqrt(2.0 * 47.0 * n * q * (1.0 - q)) + 32.0
-    first, last = max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach))
-    return first, np.asarray(binom.pmf(np.arange(first, last + 1), n, q))
-
-
-def _excess(n: NDArray[np.int64], q: float, bar: Reals, off: float) -> Reals:
-    """E[(A - bar)_+] for A ~ Bin(n, q), elementwise, where both tails are off by so much, relatively, at worst."""
-    from scipy.stats import binom
-
-    above = np.floor(bar)
-    first, plain = binom.sf(above - 1.0, n - 1, q), binom.sf(above, n, q)
-    mean = np.where(n > 0, n * q * np.where(n > 0, first, 0.0), 0.0)
-    return np.asarray(np.maximum((1.0 + off) * mean - (1.0 - off) * bar * plain, 0.0))
