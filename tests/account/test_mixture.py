@@ -9,7 +9,7 @@ from tests.statistics import expect_caught, expect_mean
 
 from dovetail.account.amplify import amplify
 from dovetail.account.composition.mixture_rounds import MixtureRounds
-from dovetail.account.mechanisms.krr_mixture import MixtureLaw, amplify_mixture, worst_others
+from dovetail.account.mechanisms.mixture.krr_mixture import MixtureLaw, amplify_mixture, worst_others
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.estimate.mixture import estimate_mixture, estimate_mixture_counts

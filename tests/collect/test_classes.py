@@ -13,7 +13,7 @@ import pytest
 from tests.collect.analyzer import world as counted
 from typer.testing import CliRunner
 
-from dovetail.account.mechanisms.krr_mixture import amplify_mixture
+from dovetail.account.mechanisms.mixture.krr_mixture import amplify_mixture
 from dovetail.cli.collect import app
 from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.guarantee_sentences import guarantee_sentences

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.statistics import expect_broken, expect_law
 
-from dovetail.account.mechanisms.krr_mixture import amplify_mixture
+from dovetail.account.mechanisms.mixture.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError
 from dovetail.pipeline.config.build import build_collection, fresh

@@ -17,7 +17,7 @@ from .closed_form.memoization import memoized_guarantee as memoized_guarantee
 from .compose import Composition as Composition, composed_delta as composed_delta
 from .composition.shuffled_round import ShuffledRound as ShuffledRound
 from .composition.interop import renyi_curve as renyi_curve, to_dp_accounting as to_dp_accounting
-from .mechanisms.krr_mixture import amplify_mixture as amplify_mixture
+from .mechanisms.mixture.krr_mixture import amplify_mixture as amplify_mixture
 from .order_privacy.posterior_odds import (
     posterior_interval as posterior_interval,
     reidentification_bound as reidentification_bound,

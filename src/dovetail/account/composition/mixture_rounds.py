@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.account.clones.approximate import smallest_epsilon
 from dovetail.account.composition.mechanism_curve import COARSE, envelope_pld, evaluate_delta
 from dovetail.account.composition.pld_convolution import ComposedPLD, convolve_near
-from dovetail.account.mechanisms.krr_mixture import SOURCE, UP, MixtureLaw
+from dovetail.account.mechanisms.mixture.krr_mixture import SOURCE, UP, MixtureLaw
 from dovetail.core.checks import refuse, share, whole
 
 POINTS, MOST_POINTS, LONGEST_SUM = 200, 10**5, 2**22  # of the grid: in a typical loss, the widest one, their sum

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dovetail.account.composition.mixture_rounds import MixtureRounds
-from dovetail.account.mechanisms.krr_mixture import MixtureLaw, amplify_class, worst_others
+from dovetail.account.mechanisms.mixture.krr_mixture import MixtureLaw, amplify_class, worst_others
 from dovetail.core.bracket import Bracket
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.numeric.rounding import round_up_to_double

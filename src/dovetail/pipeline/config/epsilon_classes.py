@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dovetail.account.mechanisms.krr_mixture import amplify_mixture
+from dovetail.account.mechanisms.mixture.krr_mixture import amplify_mixture
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, UnsupportedError
 from dovetail.core.guarantee import CentralDP

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.mechanisms.binomial_window import LEFT_OUT, binomial_window
+from dovetail.account.mechanisms.mixture.binomial_window import LEFT_OUT, binomial_window
 from dovetail.core.numeric.special import Reals
 
 BLOCKS, OUTER = 20, 8  # each counted at one of its ends: where the law is large, and left of it
 FEW = 256  # numbers that are blocks of their own
-LONG = 1024  # of both factors of a convolution: transformed
+LONG = 512  # of both factors of a convolution: transformed
 UNIT = 2.0**-53
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.account.mechanisms.binomial_window import LEFT_OUT, Window, binomial_window
+from dovetail.account.mechanisms.mixture.binomial_window import LEFT_OUT, Window, binomial_window
 from dovetail.core.numeric.special import Reals, binomial_pmf, binomial_survival
 
 OFF, OFF_ROOT = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from dovetail.account.mechanisms.likelihood_gain import Draws
-from dovetail.account.mechanisms.uniform_count import UniformCount, uniform_count
+from dovetail.account.mechanisms.mixture.likelihood_gain import Draws
+from dovetail.account.mechanisms.mixture.uniform_count import UniformCount, uniform_count
 from dovetail.account.threshold_search import bracket_root, is_zero, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import refuse, share, whole
