@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tests.tiers import EXHAUST, one_in
 
 from dovetail.account.everybody.exposure import Exposure
-from dovetail.account.everybody.fourier_bound import FourierBound
+from dovetail.account.everybody.fourier_bound import FourierBound, _turned_sums
 from dovetail.account.everybody.hidden_law import EverybodyLaw
 from dovetail.account.everybody.laguerre_nodes import HidingNodes, hiding_nodes
 from dovetail.account.everybody.tilt import best_tilt
@@ -166,6 +166,20 @@ def test_the_certified_integral_is_just_above_a_dense_one(k: int, epsilon0: floa
     assert theta is not None
     truth = dense(bound, theta)
     assert truth <= bound.value() <= truth * 1.01
+
+
+@pytest.mark.parametrize("atoms", [3, 700])  # of the second, blocks hold a few rows
+def test_atoms_are_turned_by_their_cosines_and_sines(atoms: int) -> None:
+    draws = np.random.default_rng(atoms)
+    x, mass, u = draws.normal(size=(2, 3, atoms)), draws.random((2, 3, atoms)), np.linspace(0.0, 9.0, 40)
+    angles = u[:, None] * x[:, :, None, :]
+    wanted = [
+        (weight[:, :, None, :] * turned).sum(axis=3)
+        for weight in (mass, mass * x)
+        for turned in (1.0 - np.cos(angles), np.sin(angles))
+    ]
+    found = _turned_sums(x, mass, u)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10)
 
 
 def test_the_tilt_alone_is_above_the_integral() -> None:
