@@ -21,7 +21,7 @@ from dovetail.account.everybody.exposure import Exposure
 from dovetail.account.everybody.hidden_law import NAME as EVERYBODY
 from dovetail.account.everybody.hidden_law import SOURCE as EVERYBODY_SOURCE
 from dovetail.account.everybody.hidden_law import EverybodyLaw
-from dovetail.account.mechanisms.binary import FAR, MOST_EXACT, BinaryExact, binary_reached
+from dovetail.account.mechanisms.binary import FAR, BinaryExact, binary_reached, most_exact
 from dovetail.account.mechanisms.finite_channel import FiniteChannelLaw, channel_exposures, worst_dataset
 from dovetail.core.channel import Channel, KRRChannel
 from dovetail.core.checks import share
@@ -30,7 +30,7 @@ from dovetail.core.stages import Randomizer
 
 SOURCE = "Privacy blanket of this mechanism (docs/theory/mechanism-laws.md), after Balle, Bell, Gascon, Nissim (2019)"
 BINARY_SOURCE = "Binary randomized response, maximum over all values of the others (docs/theory/mechanism-laws.md)"
-FEWER = f", of {MOST_EXACT:,} people: more people never expose one of them more"
+FEWER = "more people never expose one of them more"
 
 Mechanism = Randomizer | Channel | SeveralQuestions
 MOST_ROWS = 200  # symbols among which an attack on a channel without structure is sought
@@ -63,12 +63,13 @@ def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]
     """
     subject = _subject(mechanism)
     if isinstance(subject, KRRChannel) and subject.k == 2:
-        if n > FAR:
+        most = most_exact(subject.epsilon)
+        if n > FAR * most:
             raise UnsupportedError(
-                f"Binary randomized response is maximised over the others' values only up to n = {MOST_EXACT:,}; "
-                f"that maximum serves up to n = {FAR:,}, above stronger clones are smaller."
+                f"Binary randomized response is maximised over the others' values only up to n = {most:,} here; that "
+                f"maximum serves up to n = {FAR * most:,}, above what hides among everybody is smaller."
             )
-        return "binary randomized response", BinaryExact(subject.epsilon, min(n, MOST_EXACT))
+        return "binary randomized response", BinaryExact(subject.epsilon, min(n, most))
     declared = declared_laws().get(type(subject))
     if declared is not None:
         if declared.upper is not None:
@@ -131,7 +132,7 @@ def law_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Bound]:
     ends = law.epsilon(delta)
     source = SOURCE
     if isinstance(law, BinaryExact):
-        source = BINARY_SOURCE + (FEWER if law.n < n else "")
+        source = BINARY_SOURCE + (f", of {law.n:,} people: {FEWER}" if law.n < n else "")
     most = local_epsilon(mechanism)  # rounding could put the law a hair above it
     return [Bound(name, min(ends.upper, most), source, lower=min(ends.lower, most))]
 
@@ -194,7 +195,7 @@ def competing_bounds(mechanism: Mechanism, *, n: int, delta: float) -> list[Boun
 def _own_is_exact(mechanism: Mechanism, *, n: int) -> bool:
     """Whether the mechanism's own law is the maximum over all values of the others, so that none can be smaller."""
     subject = _subject(mechanism)
-    return isinstance(subject, KRRChannel) and subject.k == 2 and n <= MOST_EXACT
+    return isinstance(subject, KRRChannel) and subject.k == 2 and n <= most_exact(subject.epsilon)
 
 
 def _own_is_likely(mechanism: Mechanism) -> bool:
@@ -218,7 +219,7 @@ def everybody_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: fl
 def law_reaches(mechanism: Mechanism, epsilon: float, *, n: int, delta: float) -> bool:
     """Whether the mechanism's own law keeps `delta` at this epsilon, by one evaluation."""
     law = _own_law(mechanism, n=n, points=POINTS)
-    return law is not None and law.delta(epsilon).upper <= delta
+    return law is not None and _upper(law, epsilon, delta) <= delta
 
 
 def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, points: int = POINTS) -> float:
@@ -231,7 +232,14 @@ def law_delta(mechanism: Mechanism, epsilon: float, *, n: int, delta: float, poi
         with suppress(UnsupportedError):
             found = everybody_law(mechanism, n=n, delta=delta).upper(epsilon, enough=0.5 * delta)
     law = None if found <= delta else _own_law(mechanism, n=n, points=points)
-    return found if law is None else min(found, law.delta(epsilon).upper)
+    return found if law is None else min(found, _upper(law, epsilon, delta))
+
+
+def _upper(law: DominatingPair, epsilon: float, delta: float) -> float:
+    """delta(epsilon) from above; where that is far from `delta`, no sharper than it takes to see this."""
+    if isinstance(law, BinaryExact) and delta > 0.0:
+        return law.delta_near(epsilon, delta).upper
+    return law.delta(epsilon).upper
 
 
 def _own_law(mechanism: Mechanism, *, n: int, points: int) -> DominatingPair | None:
@@ -270,7 +278,7 @@ def coarse_law_epsilon(mechanism: Mechanism, *, n: int, delta: float, points: in
     with suppress(UnsupportedError):
         law = everybody_law(mechanism, n=n, delta=delta)
         found = min(found, law.epsilon_upper(delta, most=found, tolerance=CLOSE))
-    if own is None or isinstance(own, ShuffledLaw) or own.delta(found).upper > delta:
+    if own is None or isinstance(own, ShuffledLaw) or _upper(own, found, delta) > delta:
         return found
     return min(found, own.epsilon(delta).upper)
 
@@ -281,7 +289,7 @@ def mechanism_attack(mechanism: Mechanism, *, n: int, delta: float, guess: float
     `guess`, such as the promise that is to be judged, only saves time.
 
     The victim holds one of the two worst values and everybody else one common value, or any mixture for binary
-    randomized response up to 1000 people. No bound for this mechanism can be below it.
+    randomized response where few lie. No bound for this mechanism can be below it.
 
     Examples
     --------

@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 
 from dovetail.account.attack_lower_bound import ERROR, BinaryAttack
 from dovetail.account.blanket.privacy_blanket import SEARCH
-from dovetail.account.clones.stronger_clones import normal_threshold
+from dovetail.account.clones.stronger_clones import MOST_PEOPLE, normal_threshold
 from dovetail.account.threshold_search import bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.checks import privacy_budget, real, refuse, share, whole
 from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_pmf
 
-MOST_EXACT = 1000  # people up to whom every mixture of values is evaluated
-FAR = 2 * MOST_EXACT  # from here on stronger clones are below what so many people have (measured)
+FAR = 2  # times as many people as are exact are given these people's law where nothing is below it
+MOST_LIES = 500.0  # variance of the number of lies up to which mixtures are evaluated: of 2,000 people at least
 TAIL = 80.0  # e^-80 of each binomial law is left out of its window
 SPARE = 24.0  # and e^-24 of delta where that is known
-SMALL = 1e-22  # below, whole laws are used
-LOOSE = 1e-6  # share of delta by which intervals of mixtures may be above the largest mixture
+SMALL = 1e-22  # below, this much is left out:
+LEAST_TAIL = 700.0
+STEP_ERROR = 1e-15  # relative, for each step away from a law's middle: 7 roundings
+LOOSE = 1e-5  # share of delta by which intervals of mixtures may be above the largest mixture
 FAR_OFF = 1e-3  # and more, as a share of how far, in the log, they are from the delta that is asked about
 AT_ONCE = 4  # intervals split before all are looked at again, at first
 
@@ -44,9 +46,9 @@ class BinaryExact:
     Parameters
     ----------
     epsilon0 : float, above 0 and at most 700, nats
-    n : int, 1 .. 1000
-        n^2 numbers are held. Above, `BinaryAttack` from below; from above stronger clones, and up to `FAR` people
-        this law at 1000, since delta falls in n: one person's report can be revealed.
+    n : int, 1 .. `most_exact`
+        Above, what hides among everybody is as sharp and takes less time; and this law at fewer people is a bound,
+        since delta falls in n: one person's report can be revealed.
 
     Examples
     --------
@@ -63,17 +65,17 @@ class BinaryExact:
 
     def __post_init__(self) -> None:
         privacy_budget("epsilon0", self.epsilon0)
-        object.__setattr__(self, "n", whole("n", self.n, least=1, most=MOST_EXACT))
+        object.__setattr__(self, "n", whole("n", self.n, least=1, most=most_exact(self.epsilon0)))
 
     def delta(self, epsilon: float) -> Bracket:
-        """Ends of delta(epsilon), epsilon >= 0: they differ by a share of 1e-6 at most."""
+        """Ends of delta(epsilon), epsilon >= 0: they differ by a share of 1e-5 at most."""
         if not real("epsilon", epsilon) >= 0.0:
             raise refuse("epsilon", "at least 0", epsilon)
         if epsilon >= self.epsilon0:
             return Bracket(0.0, 0.0)
         low, high = mixture_cover(self.epsilon0, self.n, TAIL).delta(epsilon)
         if high < SMALL:
-            low, high = mixture_cover(self.epsilon0, self.n, math.inf).delta(epsilon)
+            low, high = mixture_cover(self.epsilon0, self.n, LEAST_TAIL).delta(epsilon)
         return Bracket(low, min(1.0, high + 1e-300))
 
     def delta_near(self, epsilon: float, delta: float) -> Bracket:
@@ -116,6 +118,18 @@ class BinaryExact:
         )
 
 
+def most_exact(epsilon0: float) -> int:
+    """The most people all mixtures of whose values are evaluated: their lies have a variance of at most `MOST_LIES`.
+
+    Examples
+    --------
+    >>> [most_exact(epsilon0) for epsilon0 in (0.1, 1.0, 4.0)]
+    [2005, 2543, 28308]
+    """
+    tiny = math.exp(-epsilon0)
+    return math.floor(min(float(MOST_PEOPLE), MOST_LIES * (1.0 + tiny) ** 2 / tiny))
+
+
 class Mixtures(NamedTuple):
     """Some intervals [a, b] of how many of the others hold a one, each with a law that covers its mixtures.
 
@@ -134,6 +148,12 @@ class Mixtures(NamedTuple):
     def single(self) -> NDArray[np.bool_]:
         """Whether the interval is one mixture, (intervals,)."""
         return np.asarray(self.ends[:, 0] == self.ends[:, 1])
+
+    @property
+    def error(self) -> float:
+        """How far the laws and what is above may be off, as a share."""
+        steps: int = self.laws.shape[1]
+        return ERROR + STEP_ERROR * steps
 
     def among(self, rows: NDArray[np.bool_]) -> Mixtures:
         """Those intervals alone."""
@@ -155,7 +175,7 @@ class MixtureCover:
     Parameters
     ----------
     tail : float
-        e^-tail of each binomial law is left outside its window; infinite for whole laws.
+        e^-tail of each binomial law is left outside its window.
     """
 
     def __init__(self, epsilon0: float, n: int, tail: float) -> None:
@@ -163,11 +183,9 @@ class MixtureCover:
         tiny = math.exp(-epsilon0)
         self.lie, self.truth = tiny / (1.0 + tiny), 1.0 / (1.0 + tiny)
         self.tail, self.cut = tail, 4.0 * math.exp(-tail)  # two sides of two laws
-        people = np.arange(n)
-        self._peaks = binomial_pmf(np.floor(people * self.lie), people, self.lie, self.truth)
         self._windows: dict[int, Reals] = {}
-        edges = np.unique(np.linspace(1, n - 1, 17).astype(np.int64))
-        inner = [(int(a), int(b) - 1) for a, b in pairwise(edges)]
+        edges = np.unique(np.linspace(1, n - 1, 9).astype(np.int64))
+        inner = [half for a, b in pairwise(edges) for half in _halves(int(a), int(b) - 1)]
         self.parts = [self._covered(np.array(sorted({(0, 0), (n - 1, n - 1), *inner})))]
 
     def delta(self, epsilon: float, *, near: float | None = None) -> tuple[float, float]:
@@ -194,7 +212,7 @@ class MixtureCover:
     def _split(self, left: list[NDArray[np.bool_]]) -> Mixtures:
         """Puts parts of the other intervals, which are returned, beside those that are left."""
         pairs = zip(self.parts, left, strict=True)
-        ends = [part for held, rows in pairs for a, b in held.ends[~rows].tolist() for part in _thirds(a, b)]
+        ends = [part for held, rows in pairs for a, b in held.ends[~rows].tolist() for part in _halves(a, b)]
         fresh = self._covered(np.array(ends))
         self.parts = [*(held.among(rows) for held, rows in zip(self.parts, left, strict=True)), fresh]
         return fresh
@@ -202,12 +220,12 @@ class MixtureCover:
     def _high(self, held: Mixtures, epsilon: float) -> Reals:
         """What no mixture of these intervals exceeds, (intervals,)."""
         gain, loss = self._factors(epsilon)
-        return held.most(gain * (1.0 + ERROR), loss * (1.0 - ERROR)) + self.cut
+        return held.most(gain * (1.0 + held.error), loss * (1.0 - held.error)) + self.cut
 
     def _low(self, held: Mixtures, epsilon: float) -> float:
         """What the largest of the single mixtures reaches."""
         gain, loss = self._factors(epsilon)
-        reached = held.among(held.single).most(gain * (1.0 - ERROR), loss * (1.0 + ERROR))
+        reached = held.among(held.single).most(gain * (1.0 - held.error), loss * (1.0 + held.error))
         return float(reached.max(initial=0.0)) - loss * self.cut
 
     def _factors(self, epsilon: float) -> tuple[float, float]:
@@ -216,7 +234,8 @@ class MixtureCover:
 
     def _covered(self, ends: NDArray[np.int64]) -> Mixtures:
         """These intervals with the laws of a ones and n - 1 - b zeros."""
-        rows = [np.convolve(self._window(self.n - 1 - b), self._window(a)[::-1]) for a, b in ends.tolist()]
+        self._measure({*ends[:, 0].tolist(), *(self.n - 1 - ends[:, 1]).tolist()})
+        rows = [np.convolve(self._windows[self.n - 1 - b], self._windows[a][::-1]) for a, b in ends.tolist()]
         laws = np.zeros((len(rows), max(row.size for row in rows)))
         for place, row in zip(laws, rows, strict=True):
             place[: row.size] = row
@@ -224,18 +243,20 @@ class MixtureCover:
         above[:, :-1] = np.cumsum(laws[:, :0:-1], axis=1)[:, ::-1]
         return Mixtures(ends, laws, above)
 
-    def _window(self, m: int) -> Reals:
-        """The law of the lies among m people, where Bernstein's bound leaves anything: outwards from its middle."""
-        if m not in self._windows:
+    def _measure(self, sizes: set[int]) -> None:
+        """The laws of the lies among so many people, outwards from the middle, as far as Bernstein's bound says."""
+        people = np.array(sorted(sizes - self._windows.keys()), dtype=np.int64)
+        middles = np.floor(people * self.lie)
+        peaks = binomial_pmf(middles, people, self.lie, self.truth)
+        for m, mode, peak in zip(people.tolist(), middles.astype(np.int64).tolist(), peaks.tolist(), strict=True):
             mean, odds = m * self.lie, self.lie / self.truth
-            reach = bernstein_reach(mean * self.truth, self.tail) if math.isfinite(self.tail) else m
+            reach = bernstein_reach(mean * self.truth, self.tail)
             first, last = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
             lies = np.arange(first, last + 1, dtype=np.float64)
-            middle = int(mean) - first
+            middle = mode - first
             up = np.cumprod((m - lies[middle:-1]) / lies[middle + 1 :] * odds)
             down = np.cumprod(lies[middle:0:-1] / (m - lies[middle:0:-1] + 1.0) / odds)
-            self._windows[m] = self._peaks[m] * np.concatenate([down[::-1], [1.0], up])
-        return self._windows[m]
+            self._windows[m] = peak * np.concatenate([down[::-1], [1.0], up])
 
 
 @lru_cache(maxsize=8)
@@ -244,18 +265,18 @@ def mixture_cover(epsilon0: float, n: int, tail: float) -> MixtureCover:
     return MixtureCover(epsilon0, n, tail)
 
 
-def _thirds(a: int, b: int) -> list[tuple[int, int]]:
-    """About equal parts of an interval of whole numbers."""
-    edges = sorted({a + (b + 1 - a) * part // 3 for part in range(4)} | {b + 1})
-    return [(first, last - 1) for first, last in pairwise(edges)]
+def _halves(a: int, b: int) -> list[tuple[int, int]]:
+    """Two halves of an interval of whole numbers and the number between them, without those that are empty."""
+    middle = (a + b) // 2
+    return [(first, last) for first, last in ((a, middle - 1), (middle, middle), (middle + 1, b)) if first <= last]
 
 
 def binary_reached(epsilon0: float, n: int, delta: float, *, guess: float | None = None) -> float:
-    """An epsilon that a collection reaches: exact up to `MOST_EXACT` people, everybody else on one value above."""
+    """An epsilon that a collection reaches: the largest up to `most_exact`, above that of everybody on one value."""
     if share("delta", delta) == 0.0:
         return epsilon0
     usual, steepness = binary_guess(epsilon0, n, delta)
-    if n <= MOST_EXACT:
+    if n <= most_exact(epsilon0):
         return BinaryExact(epsilon0, n).epsilon_lower(delta, guess=guess or usual)
     return largest_exceeding(
         BinaryAttack(epsilon0, n).delta, delta, most=epsilon0, guess=guess or usual, steepness=steepness
