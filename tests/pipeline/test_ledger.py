@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.collect.durability import disk_steps
 
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
 from dovetail.pipeline.release_entry import LedgerAnswer, ReleaseRequest
@@ -119,6 +120,15 @@ def test_only_its_owner_reads_the_ledger(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "deep" / "ledger").iterdir()}
     assert modes == {"key": 0o600, "000001": 0o700}
     assert stat.S_IMODE((tmp_path / "deep" / "ledger").stat().st_mode) == 0o700
+
+
+def test_a_release_and_its_key_are_on_the_disk_before_it_is_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = disk_steps(monkeypatch, "fsync", "link", "rename")
+    ask(ReleaseLedger(tmp_path), people=("ann",))
+    assert steps[:3] == ["sync file", "link", "sync folder"], "the key, under which everything is printed"
+    assert steps[3:] == ["sync file"] * 5 + ["sync folder", "rename", "sync folder"]
 
 
 def test_two_processes_that_begin_a_ledger_at_once_keep_one_key(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.collect.durability import disk_steps
 
 from dovetail.cli.main import invoke
 from dovetail.core.entropy import system_entropy
@@ -219,6 +220,15 @@ def test_the_ledger_holds_no_true_location_and_needs_its_key(place: Path) -> Non
     (place / "private" / "key").unlink()
     with pytest.raises(OutputError, match="lost its key"):
         ledger.earlier(trace(), None)
+
+
+def test_a_release_and_its_key_are_on_the_disk_before_anybody_sees_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = disk_steps(monkeypatch, "fsync", "link", "rename")
+    Protection(PLAN, system_entropy(), TraceLedger(place / "private")).protect([trace()], ["ann"])
+    assert steps[:3] == ["sync file", "link", "sync folder"], "the key, under which everything is printed"
+    assert steps[3:] == ["sync file"] * 2 + ["sync folder", "rename", "sync folder"]
 
 
 def test_a_damaged_ledger_is_refused(place: Path) -> None:

@@ -26,7 +26,7 @@ import typer
 from numpy.typing import NDArray
 
 from dovetail.core.errors import OutputError, StorageError, UnsupportedError
-from dovetail.pipeline.files.durable import sync
+from dovetail.pipeline.files.durable import put_once, sync
 from dovetail.pipeline.release_entry import Counts, LedgerAnswer, LedgerEntry, ReleaseRequest
 from dovetail_protocol.budget import cost
 
@@ -230,7 +230,7 @@ class ReleaseLedger:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not place.exists():
-                self._put(place, os.urandom(_KEY_BYTES))
+                put_once(place, os.urandom(_KEY_BYTES))
             key = place.read_bytes()
             if len(key) != _KEY_BYTES:
                 raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
@@ -242,18 +242,6 @@ class ReleaseLedger:
                 f"{self.folder}: the release ledger cannot be used ({error.strerror}); nothing was released. "
                 "Name a private folder with --ledger or DOVETAIL_LEDGER."
             ) from None
-
-    def _put(self, place: Path, content: bytes) -> None:
-        """Create a file at once and completely; whoever comes second keeps the first one's."""
-        handle, scratch = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        try:
-            os.link(scratch, place)
-        except FileExistsError:
-            pass
-        finally:
-            Path(scratch).unlink()
 
     def _meets(self, entry: LedgerEntry, people: Prints) -> bool:
         """Whether any of these people took part in that release."""

@@ -1,6 +1,7 @@
 """What must be there after a power cut."""
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -19,3 +20,24 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def put_once(place: Path, content: bytes) -> None:
+    """Create a file at once, completely and on disk; whoever comes second keeps the first one's.
+
+    Raises
+    ------
+    OSError
+        When the disk does not take it.
+    """
+    handle, scratch = tempfile.mkstemp(dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        sync(Path(scratch))
+        os.link(scratch, place)
+    except FileExistsError:
+        pass
+    finally:
+        Path(scratch).unlink()
+    sync(place.parent)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.errors import OutputError, StorageError
+from dovetail.pipeline.files.durable import put_once, sync
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.plan.noise import TraceNoise, joint_noise
@@ -153,9 +154,12 @@ class TraceLedger:
             try:
                 np.savez(scratch / _ARRAYS, prints=prints, times=trace.times, points=points, noise=made.noise)
                 (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
+                for path in (*scratch.iterdir(), scratch):
+                    sync(path)
                 if self._home(entry).exists():
                     raise FileExistsError("another run has just recorded a release; run again")
                 scratch.rename(self._home(entry))
+                sync(self.folder)  # a release that a power cut forgets would be answered again, with other noise
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         except OSError as error:
@@ -183,7 +187,7 @@ class TraceLedger:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not place.exists():
-                self._create(place, os.urandom(_KEY_BYTES))
+                put_once(place, os.urandom(_KEY_BYTES))
             key = place.read_bytes()
         except OSError as error:
             raise OutputError(
@@ -193,18 +197,6 @@ class TraceLedger:
         if len(key) != _KEY_BYTES:
             raise self._damaged(ValueError(f"its key has {len(key)} bytes instead of {_KEY_BYTES}"))
         return key
-
-    def _create(self, place: Path, content: bytes) -> None:
-        """Create a file at once and completely; whoever comes second keeps the first one's."""
-        handle, scratch = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        try:
-            os.link(scratch, place)
-        except FileExistsError:
-            pass
-        finally:
-            Path(scratch).unlink()
 
     def _entries(self) -> list[TraceEntry]:
         try:
