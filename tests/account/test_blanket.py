@@ -11,7 +11,7 @@ from tests.tiers import one_in
 from dovetail.account.blanket.contour_sum import contour_sum
 from dovetail.account.blanket.count_sum import count_sum
 from dovetail.account.blanket.expected_positive_part import expected_positive_part, gridded_positive_part
-from dovetail.account.blanket.exponential_tilt import ExponentialTilt, saddle_point
+from dovetail.account.blanket.exponential_tilt import ExponentialTilt, GridSteps, saddle_point
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
 from dovetail.account.blanket.tilted_convolution import convolve_copies
 from dovetail.account.clones.stronger_clones import ClonePair
@@ -275,6 +275,12 @@ def test_epsilon_falls_in_n_and_in_delta_and_never_exceeds_the_local_one() -> No
         assert values == sorted(values, reverse=True)
     assert chances[0] == law.epsilon0
     assert chances[-1] == 0.0
+
+
+def test_the_splits_of_copies_that_make_up_no_block_are_counted() -> None:
+    tilts, steps = np.array([0.5, 1.0, 2.0]), GridSteps(128, (1.0, 2.0))
+    twice = np.log(0.75 + 0.25 * np.exp(2.0 * tilts)) - 0.5 * tilts  # 1/2 to 0 or 1, then 1 to 0 or 2
+    assert (steps.growth(1, tilts, np.ones(3)) >= twice).all()
 
 
 def test_a_large_collection_is_as_exposed_as_a_normal_shift() -> None:

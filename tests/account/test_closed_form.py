@@ -1,7 +1,7 @@
 """Closed forms: in regime above the pairs they come from, out of regime silent with a reason."""
 
 from itertools import pairwise
-from math import exp, expm1, inf, log, sqrt
+from math import exp, expm1, inf, log, sqrt, tanh
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from dovetail.account.closed_form.clones_bounds import (
 )
 from dovetail.account.closed_form.closed_forms import ADAPTIVE, FIXED, closed_forms, krr_upper_law
 from dovetail.account.closed_form.erlingsson import erlingsson, random_check_ins
+from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
 from dovetail.core.errors import ParameterError
 
 FORMS = (*ADAPTIVE, *FIXED)
@@ -70,6 +71,29 @@ def test_at_the_returned_epsilon_the_law_itself_keeps_delta(n: int, k: int, form
     assert answered > 0 or (n, k) == (5, 20)
 
 
+def delta_of_laws(form, laws: tuple[BlanketLaw, ...], n: int, epsilon: float) -> float:  # type: ignore[no-untyped-def]
+    """Hoeffding's or Bennett's display for v = Z_0 - E Z_1 on the support, each number the worst of all laws."""
+    g, e = float(laws[0].mass.sum()), exp(epsilon)
+    every = [(law.mass / g, law.z0 - e * law.z1) for law in laws]
+    a, variance = expm1(epsilon) / g, max(float(share @ (v - share @ v) ** 2) for share, v in every)
+    if form is hoeffding:
+        square = max(float(np.ptp(v)) for _, v in every) ** 2
+        return square / (4 * a * n) * (1 - g + g * exp(-2 * a * a / square)) ** n
+    b = max(float(v.max()) for _, v in every) + a
+    phi = float(bennett_function(np.array([a * b / variance]))[0])
+    return b / (n * log(1 + a * b / variance)) * (1 - g + g * exp(-variance / b**2 * phi)) ** n
+
+
+def published_bennett(epsilon: float, epsilon0: float, n: int) -> float:
+    """Bennett with the generic parameters: Z in [1/p, p], mass 1/p, and mass 1 wherever more of it is worse."""
+    p, e = exp(epsilon0), exp(epsilon)
+    a, variance = p * (e - 1), p**3 * (e * e + 1) - 2 * e / p
+    b = p * p - e + a
+    u = a * b / variance
+    exponent = variance / b**2 * ((1 + u) * log(1 + u) - u)
+    return b / (n * log(1 + u)) * (1 - 1 / p + exp(-exponent) / p) ** n
+
+
 def published_delta(epsilon: float, epsilon0: float, n: int) -> float:
     """Hoeffding with the generic parameters in the paper's own variables, L = gamma v."""
     p, e, gamma = exp(epsilon0), exp(epsilon), exp(-epsilon0)
@@ -84,6 +108,10 @@ def test_the_generic_bound_solves_the_formula_of_the_paper_and_stays_on_the_safe
         assert epsilon is not None
         assert published_delta(epsilon, epsilon0, n) <= delta
         assert published_delta(epsilon * (1 - 1e-5), epsilon0, n) > delta
+        epsilon = bennett(epsilon0, n=n, delta=delta).epsilon
+        assert epsilon is not None
+        assert published_bennett(epsilon, epsilon0, n) <= delta * (1 + 1e-9)
+        assert published_bennett(epsilon * (1 - 1e-5), epsilon0, n) > delta
 
 
 def test_the_smallest_root_is_returned_although_the_formula_rises_again() -> None:
@@ -102,6 +130,7 @@ def test_a_lopsided_law_gets_the_worse_of_its_two_directions() -> None:
     for form in (hoeffding, bennett):
         both = [form(log(2.0), n=40, delta=0.05, law=way).epsilon for way in (law, mirrored)]
         assert both[0] == pytest.approx(both[1], rel=1e-12)
+        assert delta_of_laws(form, (law, mirrored), 40, both[0]) <= 0.05
         for way in (law, mirrored):
             assert exact_sum(way, 40, both[0]) <= 0.05
 
@@ -111,6 +140,12 @@ def test_phi_is_smooth_where_the_series_ends_and_half_a_square_near_zero() -> No
     assert bennett_function(u)[:2] == pytest.approx(0.5 * u[:2] ** 2 - u[:2] ** 3 / 6, rel=1e-8)
     assert bennett_function(u)[2] == pytest.approx(bennett_function(u)[3], rel=1e-11)
     assert bennett_function(u)[2] <= bennett_function(u)[3]
+
+
+def test_what_a_short_formula_loses_to_rounding_is_added() -> None:
+    assert (
+        0.5 * (1 + 1e-15) < (ShuffleParameters(1.0, 10, 0.1).bound("", 0.5, source="").epsilon or 0.0) < 0.5 + 1e-12
+    )
 
 
 def test_formulas_equal_their_displays() -> None:
@@ -124,6 +159,13 @@ def test_formulas_equal_their_displays() -> None:
     published = log(1 + (p - 1) * (4 * sqrt(2 * log(4 / d) / ((p + 1) * n)) + 4 / n))
     assert stronger_published(e0, n=n, delta=d).epsilon == pytest.approx(published)
     assert focs < workshop < 4 * focs
+    for e0, n in ((1.0, 10**4), (3.0, 10**4)):  # every trial may be a clone by Hoeffding, or by Chernoff
+        q, t, most = 2 / (exp(e0) + 1), tanh(e0 / 2), log(2 / d)
+        sure = (n - 1) * q - sqrt(min(2 * q, 0.5) * (n - 1) * most)
+        r = sqrt(2 * sure * most)
+        tight = log(1 + 2 * t * (r + 1) / (sure - t * r))
+        assert stronger_tight(e0, n=n, delta=d).epsilon == pytest.approx(tight, rel=1e-9)
+    e0, n = 0.4, 10**6
     misplaced = log(1 + (p - 1) * (4 * sqrt(2 * log(4 / d)) / (sqrt(p + 1) * n) + 4 / n))  # n outside of the root
     assert misplaced < 0.1 * ClonePair(e0, n, "stronger clones").epsilon(d).lower
     assert -expm1(e0) < 0.0 < -expm1(-e0)  # the rate of clones as a README prints it, and as it is
@@ -140,6 +182,7 @@ def test_the_regime_ends_where_the_reason_says() -> None:
     assert erlingsson(0.5, n=10**4, delta=0.01).epsilon is not None
     assert erlingsson(0.51, n=10**4, delta=0.01).reason == "needs epsilon0 <= 1/2 = 0.5, got 0.51"
     assert erlingsson(0.5, n=999, delta=0.01).reason == "needs n >= 1000 and delta <= 0.01, got 999 and 0.01"
+    assert erlingsson(0.5, n=10**4, delta=0.011).reason == "needs n >= 1000 and delta <= 0.01, got 10000 and 0.011"
     assert "needs more clones than" in stronger_tight(3.0, n=50, delta=1e-6).reason
     assert "not informative" in bennett(4.0, n=10, delta=1e-6).reason
 
@@ -175,6 +218,12 @@ def test_every_closed_form_falls_with_people_and_delta_and_grows_with_local_epsi
 def test_absurd_questions_get_a_bound_below_the_local_one_or_a_reason(epsilon0: float, n: int, delta: float) -> None:
     for bound in closed_forms(epsilon0, n=n, delta=delta, k=3):
         assert bound.reason if bound.epsilon is None else 0.0 <= bound.epsilon < epsilon0
+
+
+@pytest.mark.parametrize("form", [hoeffding, bennett])
+def test_a_formula_that_overflows_promises_nothing(form) -> None:  # type: ignore[no-untyped-def]
+    for n in (2, 10**12):
+        assert form(700.0, n=n, delta=1e-6).epsilon is None
 
 
 def test_whatever_lies_outside_the_range_is_refused_by_name() -> None:

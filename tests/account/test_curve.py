@@ -32,7 +32,8 @@ def test_every_point_is_certified_and_monotone(axis: str, adaptive: bool) -> Non
 def test_axes_broadcast_and_keep_their_shape() -> None:
     found = curve(epsilon0=[[0.5], [1.0]], n=[10, 100, 1000], delta=1e-6)
     assert found.upper.shape == found.n.shape == (2, 3)
-    assert found.upper[1, 2] == ClonePair(1.0, 1000).epsilon(1e-6).upper
+    ends = ClonePair(1.0, 1000).epsilon(1e-6)
+    assert (found.lower[1, 2], found.upper[1, 2]) == (ends.lower, ends.upper)
 
 
 def test_a_wrong_point_is_refused_by_name() -> None:

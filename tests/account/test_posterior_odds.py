@@ -133,6 +133,7 @@ def test_without_a_shuffle_the_loss_is_the_one_of_the_reports() -> None:
     prior = np.full((3, 3), 1 / 9)
     channel = KRRChannel(3, 4, 1)
     assert inferential_loss(channel, prior=prior, shuffler=Identity(2)) == pytest.approx(channel.epsilon)
+    assert inferential_loss(DenseChannel(np.eye(3)), prior=prior, shuffler=Identity(2)) == math.inf
 
 
 def test_too_many_sequences_and_wrong_priors_are_refused() -> None:
@@ -282,8 +283,9 @@ def test_with_components_and_atoms_alpha_is_exact_for_unions_of_atoms_and_otherw
 @pytest.mark.parametrize("shuffler", SHUFFLERS, ids=repr)
 def test_groups_without_two_members_cost_nothing(shuffler: Shuffler) -> None:
     assert exact_alpha(shuffler, Groups.from_lists([[1], []], 4)) == 0.0
-    with pytest.raises(DataError, match=r"`groups` must be of 4 people"):
-        exact_alpha(shuffler, everybody(5))
+    for others in (3, 5):
+        with pytest.raises(DataError, match=r"`groups` must be of 4 people"):
+            exact_alpha(shuffler, everybody(others))
 
 
 def test_a_fitted_shuffler_keeps_its_own_alpha() -> None:

@@ -12,6 +12,7 @@ from tests.shuffle.symmetric import everything, naive_inversions
 from tests.statistics import FALSE_ALARM, expect_broken, expect_law
 
 from dovetail.account.order_privacy.preservation import (
+    Preservation,
     clopper_pearson,
     expected_block_retention,
     preservation,
@@ -232,6 +233,20 @@ def test_the_least_alpha_of_a_set_contains_that_of_the_exact_law(rng: Entropy) -
         lambda alpha: Mallows.single(groups, alpha=alpha), range(50), eta=0.9, delta=0.2, draws=400, rng=rng
     )
     assert found.lower <= exact.upper and exact.lower <= found.upper and found.gap < 2.0
+
+
+def test_every_look_of_a_search_takes_its_share_of_what_may_go_wrong(
+    rng: Entropy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def look(*_: object, confidence: float, **__: object) -> Preservation:
+        asked.append(1.0 - confidence)
+        return Preservation(0.9, 0, 1, Bracket(0.0, 0.0), confidence)
+
+    monkeypatch.setattr("dovetail.account.order_privacy.smallest_alpha.preservation", look)
+    smallest_alpha_for_members(lambda alpha: Uniform(4), [0], eta=0.9, delta=0.2, draws=1, rng=rng)
+    assert asked == pytest.approx([0.01 / 128] * 2, rel=1e-9), "of two searches of at most 64 looks, 0.99 together"
 
 
 def test_impossible_questions_are_refused(rng: Entropy) -> None:

@@ -374,6 +374,7 @@ def test_a_few_people_and_too_many_pairs_are_left_to_other_bounds() -> None:
         ([[0.2, math.nan]], [[0.5, 0.5]], [[0.5, 0.5]], [[0.5, 0.5]]),
         ([[0.2, 0.2]], [[0.5, math.nan]], [[0.5, 0.5]], [[0.5, 0.5]]),
         ([[0.2]], [[0.5, 0.5]], [[0.5, 0.5]], [[0.5, 0.5]]),
+        ([[0.2, 0.2], [0.1, 0.1]], [[0.5, 0.5]] * 2, [[0.5, 0.5]] * 2, [[0.5, 0.5]] * 2),
     ],
 )
 def test_laws_that_are_none_are_refused(fields: tuple[list[list[float]], ...]) -> None:

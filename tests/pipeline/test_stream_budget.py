@@ -208,6 +208,8 @@ def test_a_round_in_the_ledger_is_not_drawn_again_by_any_run(tmp_path: Path) -> 
     again = kept(tmp_path)
     with pytest.raises(UnsupportedError, match="round 1 was released before, with 4 of these devices"):
         again.submit(1, VALUES)
+    with pytest.raises(UnsupportedError, match="round 1 was released before, with 1 of these devices"):
+        again.submit(1, dict([*VALUES.items()][:1]))
     assert again.rounds == () and len(ReleaseLedger(tmp_path).entries()) == 1
     table = pl.DataFrame({"device": [*ROSTER], "minute": 1, "watts": 5.0, "house": "a"})
     with pytest.raises(UnsupportedError, match="4 of these 4 reports were released before"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.collect.durability import disk_steps
 from tests.scale.oracle import SECRET, config, table, write_table
 from tests.tiers import tiered
 from typer.testing import CliRunner
@@ -19,8 +20,10 @@ from dovetail.core.errors import ConfigError, DataError, OutputError, StorageErr
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.report.document import PrivacyReport
 from dovetail.scale import run
-from dovetail.scale.publish.manifest import read_manifest, verify
+from dovetail.scale.publish.manifest import Manifest, read_manifest, verify
+from dovetail.scale.publish.publication import Staging
 from dovetail.scale.secrets import Secret
+from dovetail.scale.storage import digest_of
 
 
 @pytest.fixture
@@ -154,6 +157,19 @@ def test_killed_at_any_step_leaves_one_release_after_the_next_run(step: str, pla
     verify(manifest, place / "out")
     if recorded:
         assert [file.read_bytes() for file in manifest.files(place / "out")] == held
+
+
+def test_files_are_on_the_disk_before_they_are_listed_and_before_the_release_has_its_name(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging = Staging(place / "out", place / ".out.staging-1", "1")
+    staging.parts.mkdir(parents=True)
+    (staging.parts / "part").write_bytes(b"reports")
+    parts = [{"name": "part", "rows": 1, "sha256": digest_of(staging.parts / "part")}]
+    steps = disk_steps(monkeypatch, "fsync", "rename")
+    staging.seal(Manifest("1", 1, {}, {}, parts))
+    staging.publish(ReleaseLedger(place / "ledger"))
+    assert steps == ["sync file", "sync folder", "sync file", "sync folder", "rename", "sync folder"]
 
 
 def test_a_run_that_is_at_work_is_left_alone(place: Path) -> None:

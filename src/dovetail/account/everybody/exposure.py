@@ -83,9 +83,3 @@ class Exposure:
         used = self.own[row] > 0.0
         base = self.own[row][used]
         return BlanketLaw(self.first[row][used] / base, self.second[row][used] / base, base)
-
-
-def worst_exposed(exposures: Sequence[Exposure]) -> BlanketLaw:
-    """The collection with a common value of the others that is the most exposed for large n."""
-    worst = max(exposures, key=lambda exposure: float(exposure.spreads.max()))
-    return worst.dataset(int(worst.spreads.argmax()))
