@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.collect.durability import disk_steps
 
 from dovetail.cli.main import invoke
 from dovetail.collect.analyzer import analyzer_config
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import load_campaign, load_keys
-from dovetail.collect.rotation import free_name
+from dovetail.collect.rotation import ServerFile, destroy, free_name
 from dovetail.collect.shuffler import shuffler_config
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import SigningKey
@@ -187,6 +188,25 @@ def test_key_files_are_numbered_and_none_is_written_over(place: Path) -> None:
         names.append(free_name(names[-1]))
     assert [name.name for name in names] == ["shuffler-2.key", "shuffler-3.key", "shuffler-4.key"]
     assert free_name(place / "2.key").name == "2-2.key"
+
+
+def test_a_changed_configuration_is_read_by_whoever_could_read_it_before(place: Path) -> None:
+    (place / "shuffler.toml").chmod(0o640)
+    before = ServerFile.read(place / "shuffler.toml")
+    before.write(campaigns=before.campaigns, keys=before.keys)
+    assert (place / "shuffler.toml").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_destroyed_key_is_overwritten_on_the_disk_before_it_is_taken_away(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, same = place / "old.key", place / "same.key"
+    key.write_bytes(b"secret")
+    same.hardlink_to(key)
+    steps = disk_steps(monkeypatch, "fsync", "unlink")
+    destroy(key)
+    assert steps == ["sync file", "unlink"] and not key.exists()
+    assert same.read_bytes() == bytes(6), "the bytes are gone and not the name alone"
 
 
 def test_new_keys_under_the_name_of_lost_ones_do_not_go_on_with_their_log(

@@ -106,6 +106,12 @@ def test_the_digest_depends_on_every_byte_and_not_on_the_signature() -> None:
     assert draft(toml(document()) + b"\n").digest != digest
 
 
+def test_a_file_that_is_too_long_is_not_read_at_all() -> None:
+    for read in (Campaign.parse, draft):
+        with pytest.raises(ConfigError, match="at most 1,048,576 bytes"):
+            read(toml(document()) + b"#" * MOST_BYTES)
+
+
 def test_errors_of_a_file_name_it(tmp_path: Path) -> None:
     path = tmp_path / "campaign.toml"
     with pytest.raises(ConfigError, match="no such campaign file"):

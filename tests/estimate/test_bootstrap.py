@@ -24,7 +24,11 @@ def test_resample_means_have_the_moments_of_resampling(device: Laplace | BudgetL
     expect_standard_error(result.means - float(mean.value), float(mean.population_error) * np.sqrt(299 / 300))
     expect_caught(expect_mean, result.means, float(mean.value) + 0.2 * float(mean.population_error))
     assert float(result.estimate.value) == pytest.approx(result.means.mean())
-    assert float(result.estimate.standard_error) > float(mean.standard_error)
+    extra = result.means.var(ddof=1) / 4000  # of the average of so many resamples
+    for name in ("standard_error", "population_error"):
+        found, own = (float(getattr(one, name)) for one in (result.estimate, mean))
+        assert found**2 - own**2 == pytest.approx(extra, rel=1e-6)
+    assert float(result.estimate.bias_bound) == float(mean.bias_bound)
 
 
 @pytest.mark.exhaust
@@ -38,6 +42,14 @@ def test_population_intervals_cover(device: Laplace | BudgetLaplace, rng: Entrop
     middle, half = (low + high) / 2, (high - low) / 2
     for factor in (0.7, 1.4):
         expect_caught(expect_coverage, np.abs(middle - pool.mean()) <= factor * half, 0.8)
+
+
+def test_an_interval_is_wider_by_the_bias_on_both_sides(rng: Entropy) -> None:
+    result = bootstrap_mean(DEVICES[0], DEVICES[0].randomize(np.full(50, 5.0), rng), resamples=100, rng=rng)
+    bias = float(result.estimate.bias_bound)
+    assert bias > 0.0
+    low, high = np.quantile(result.means, [0.1, 0.9])
+    assert result.population_interval(0.8) == pytest.approx((low - bias, high + bias), rel=1e-12)
 
 
 def test_the_order_does_not_matter_and_the_seed_decides(rng: Entropy) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.pipeline.fleets import OWN, ROSTER, VALUES, fleet_run, long
+from tests.pipeline.fleets import OWN, ROSTER, VALUES, Truth, fleet_run, long
 from tests.pipeline.streams import loads, release
 
 import dovetail as dt
@@ -29,6 +29,7 @@ from dovetail.report.document import PrivacyReport
 from dovetail.report.sections.rounds import budget_table
 from dovetail.shuffle.rase import RASE
 from dovetail.shuffle.uniform import Uniform
+from dovetail_protocol.exact_thresholds import as_written
 
 CAP = {"cap": 8.0}
 WATTS = Laplace(lower=0.0, upper=100.0, epsilon=1.0, grid=0.25)
@@ -175,6 +176,16 @@ def test_what_is_due_is_what_a_run_sends(spread: int | None) -> None:
     sent = {t: n for t, n in zip(run.estimates()["t"], run.estimates()["n"], strict=True) if n}
     assert sent == dict(table.filter(pl.Series(due)).group_by("time").len().iter_rows())
     assert max(run.spent.values()) == 9.0 and run.spent["kettle"] <= 3.0
+
+
+def test_what_was_spent_is_quoted_no_smaller_than_it_is() -> None:
+    third = Fraction(1, 3)  # below every double that is not below it
+    budget = FleetBudget(Fleet(ROSTER, WATTS, RASE.fit(OWN), math.inf), [third] * 4)
+    assert third < Fraction(budget.promised) and third < as_written(budget.largest_before)
+    bare = FleetBudget(Fleet(ROSTER, Truth(), RASE.fit(OWN), math.inf), [third] * 4)
+    assert third < Fraction(bare.promised) < 1
+    bare.charge(np.array([2]))
+    assert bare.promised == math.inf and bare.totals() == [0.0, 0.0, math.inf, 0.0]
 
 
 def test_a_spread_needs_a_cap_and_a_whole_number_of_rounds() -> None:

@@ -121,6 +121,22 @@ def test_a_simulated_release_keeps_no_journal_and_stays_reproducible(tmp_path: P
     assert found[0].equals(found[1])
 
 
+def test_what_is_drawn_is_written_at_once_and_the_first_draw_counts(tmp_path: Path) -> None:
+    ledger = ReleaseLedger(tmp_path / "ledger")
+    ledger.fingerprint(b"")
+    first, second = (DocumentJournal.of(ledger, b"request") for _ in range(2))
+    first.keep(0, Drawn(3, 0, False))
+    assert DocumentJournal.of(ledger, b"request").drawn(0) == Drawn(3, 0, False), (
+        "a process may be killed at any time"
+    )
+    second.keep(0, Drawn(5, 0, False))
+    second.keep(1, Drawn(6, 1, True))
+    again = DocumentJournal.of(ledger, b"request")
+    assert [again.drawn(place) for place in range(3)] == [Drawn(3, 0, False), Drawn(6, 1, True), None]
+    for one in (first, second):
+        one.close(finished=False)
+
+
 def test_a_journal_that_cannot_be_read_stops_the_release(tmp_path: Path) -> None:
     ledger = ReleaseLedger(tmp_path / "ledger")
     ledger.fingerprint(b"")

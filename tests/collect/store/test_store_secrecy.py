@@ -10,8 +10,10 @@ from random import Random
 
 import pytest
 from tests.collect.servers import Postgres
+from tests.collect.shuffler.world import DEVICES, World, campaign, message
 from tests.collect.store.samples import BUSES, fill, outgoing, release, report
 
+from dovetail.collect.clock import minute
 from dovetail.collect.store.analyzer_store import open_analyzer_store
 from dovetail.collect.store.interfaces import BatchRecord, CountedBatch, GroupTally, SealedReport
 from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_shuffler_store
@@ -118,6 +120,21 @@ def test_only_its_owner_reads_a_database_file(tmp_path: Path) -> None:
     fill(store, [1])
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     store.close()
+
+
+def test_no_time_that_is_kept_is_finer_than_a_minute() -> None:
+    assert [minute(now) for now in (0.0, 59.999, 60.0, 119.9, 1_700_000_017.5)] == [
+        0.0,
+        0.0,
+        60.0,
+        60.0,
+        1.7e9 - 20.0,
+    ]
+    world = World(campaign())
+    world.clock.advance(17.5)
+    world.shuffler.accept([message(world.campaign, DEVICES[0])], world.clock.now())
+    (kept,) = world.store.rounds("commute")
+    assert world.clock.now() % 60.0 > 0.0 and kept.opened == minute(world.clock.now())
 
 
 def test_what_is_secret_has_a_mute_repr() -> None:
