@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import hypergeom, rankdata
+from scipy.stats import false_discovery_control, hypergeom, rankdata
 from tests.statistics import expect_at_least, expect_caught, expect_share
 
 from dovetail.core.entropy import simulation
@@ -159,6 +159,15 @@ def test_intervals_of_delta_cover_and_have_width_at_the_ends() -> None:
     assert newcombe_interval(1.0, 40, 50, z=1.96)[0] == pytest.approx(1.0 - high, abs=1e-3)
 
 
+def test_the_interval_of_delta_is_delongs_also_of_samples_of_unlike_sizes() -> None:
+    draw = np.random.default_rng(4)
+    fresh, generated = np.round(draw.random(12), 1), np.round(draw.random(90), 1)
+    farther = (generated[:, None] > fresh) + 0.5 * (generated[:, None] == fresh)  # (90, 12), pair by pair
+    error = np.sqrt(farther.mean(axis=1).var(ddof=1) / 90 + farther.mean(axis=0).var(ddof=1) / 12)
+    wanted = farther.mean() + 1.959963984540054 * error * np.array([-1.0, 1.0])
+    assert delta_interval(fresh, generated) == pytest.approx(tuple(wanted), rel=1e-12)
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_is_monotone_above_the_p_values_and_below_bonferroni(p: list[float]) -> None:
     adjusted, discovery = holm(p), benjamini_hochberg(p)
@@ -166,6 +175,12 @@ def test_holm_is_monotone_above_the_p_values_and_below_bonferroni(p: list[float]
     assert (np.diff(np.array(adjusted)[order]) >= 0).all()
     for raw, one, other in zip(p, adjusted, discovery, strict=True):
         assert raw <= one <= min(1.0, len(p) * raw) + 1e-15 and raw <= other + 1e-15 <= one + 1e-14
+
+
+def test_false_discovery_rates_are_those_of_scipy_and_rise_with_the_p_values() -> None:
+    p = [0.04, 0.01, 0.03, 0.5, 0.02, 0.9]
+    assert benjamini_hochberg(p) == pytest.approx(false_discovery_control(p), rel=1e-12)
+    assert benjamini_hochberg([0.04, 0.041]) == [0.041, 0.041], "the smaller p-value falls at no larger rate"
 
 
 def test_holm_ignores_the_order_of_the_hypotheses() -> None:

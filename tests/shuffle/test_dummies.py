@@ -21,7 +21,8 @@ from dovetail.account.closed_form.dummies import (
 )
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
-from dovetail.estimate.with_dummies import estimate_with_dummies
+from dovetail.estimate.simplex import project_shares
+from dovetail.estimate.with_dummies import estimate_with_dummies, shares_of_counts
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.randomize.unary import Unary
@@ -260,3 +261,17 @@ def test_what_cannot_be_promised_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="join symbols"):
         Dummies(k=1 << 23, epsilon=1.0, delta=1e-6).add([0], rng=simulation(1))
     assert OpenAnswers(4).guarantee.epsilon == float("inf")
+
+
+def test_every_part_of_an_error_is_counted() -> None:
+    dummies, noisy, counts, n = Dummies(3, 1.0, 1e-6), KRR(3, 1.0), np.array([50.0, 30.0, 20.0]), 100
+    stretch = (exp(1.0) + 2) / (exp(1.0) - 1)  # 1 / (p - q): a dummy too many is that many people too many
+    for randomizer, factor in ((None, 1.0), (noisy, stretch)):
+        found = shares_of_counts(dummies, counts, n=n, randomizer=randomizer)
+        shares = project_shares(found.value)
+        local = np.zeros(3) if randomizer is None else noisy.variance(shares) / n
+        variance = local + dummies.variance * (factor / n) ** 2
+        np.testing.assert_allclose(found.standard_error**2, variance, rtol=1e-9)
+        np.testing.assert_allclose(found.population_error**2, variance + shares * (1 - shares) / n, rtol=1e-9)
+    with pytest.raises(ParameterError, match="must report one of these 3 symbols"):
+        shares_of_counts(dummies, counts, n=n, randomizer=KRR(4, 1.0))

@@ -20,6 +20,7 @@ from dovetail.account.closed_form.user_dummies import (
 )
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.estimate.simplex import project_shares
 from dovetail.estimate.with_dummies import estimate_with_user_dummies
 from dovetail.plan.with_user_dummies import plan_with_user_dummies
 from dovetail.randomize.krr import KRR
@@ -127,6 +128,9 @@ def test_estimates_are_unbiased_with_their_standard_error(rng: Entropy) -> None:
     found = [estimate_with_user_dummies(dummies, dummies.add(values, rng), n=n) for _ in range(400)]
     expect_mean(np.array([one.value for one in found]), np.bincount(values) / n)
     np.testing.assert_allclose(np.std([one.value for one in found], axis=0), found[0].standard_error, rtol=0.2)
+    shares = project_shares(found[0].value)  # and of a population, people are a sample
+    wanted = found[0].standard_error ** 2 + shares * (1 - shares) / n
+    np.testing.assert_allclose(found[0].population_error ** 2, wanted, rtol=1e-9)
 
 
 def test_a_batch_without_dummies_is_refused_and_what_dishonest_people_do_is_allowed_for() -> None:

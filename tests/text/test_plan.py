@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.text.plan import fewest_good, good_probability, least_epsilon
+from dovetail.text.plan import drawn_probability, fewest_good, good_probability, least_epsilon
 from dovetail.text.rules import SELECTIONS
 from dovetail.text.selection.integer_budget import IntegerBudget
 
@@ -35,3 +35,12 @@ def test_both_directions_agree_and_one_less_is_too_little() -> None:
 def test_without_a_lead_no_epsilon_is_enough() -> None:
     with pytest.raises(UnsupportedError, match="No epsilon up to 700"):
         least_epsilon(candidates=100, good=5, lead=0, sure=0.9)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_what_is_planned_for_whole_numbers_is_the_law_by_which_they_are_drawn(selection: str) -> None:
+    budget = IntegerBudget.of(3.0)
+    levels = budget.levels(np.array([3] * 2 + [0] * 8), 2)  # a lead of 3 where one sentence moves scores by 2 apart
+    law = SELECTIONS[selection]().probabilities(levels, budget)
+    planned = drawn_probability(epsilon=3.0, candidates=10, good=2, lead=3.0, selection=selection)
+    assert planned == pytest.approx(float(law[:2].sum()), rel=1e-9)

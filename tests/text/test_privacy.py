@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -328,3 +328,13 @@ def test_a_budget_of_too_many_or_odd_steps_is_refused(steps: int) -> None:
 def test_the_published_law_adds_up_for_many_candidates() -> None:
     for levels in (np.zeros(100_000, dtype=np.int64), np.arange(50_000)):
         assert PermuteAndFlip().probabilities(levels, IntegerBudget.of(1.0)).sum() == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("spread", [1, 7, 10])
+def test_one_sentence_moves_two_candidates_apart_by_no_more_steps_than_are_paid_for(spread: int) -> None:
+    budget, most = IntegerBudget.of(0.01), 0
+    for first, second, both in product(range(spread), range(spread, 2 * spread), range(spread + 1)):
+        before = budget.levels(np.array([first, second]), spread)
+        after = budget.levels(np.array([first + both, second + both - spread]), spread)
+        most = max(most, abs(int(np.diff(after)[0] - np.diff(before)[0])))
+    assert budget.steps - 2 <= most <= budget.steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +42,21 @@ def test_a_guarantee_adds_grows_with_sentences_and_says_what_it_leaves_open() ->
     assert one.sentences(4) == 8.0
     assert one.whole_document(10) == LocalDP(20.0, source="group privacy over 10 sentences of [a]")
     assert one.implies(SentenceDP(2.5)) and not one.implies(SentenceDP(1.9)) and not one.implies(LocalDP(3.0))
-    assert not one.drawn_from("simulation").implies(SentenceDP(9.0))
+    simulated = one.drawn_from("simulation")
+    assert not simulated.implies(SentenceDP(9.0))
+    assert simulated.whole_document(2).caveats == simulated.caveats != ()
     assert any("one less costs half" in said for said in one.not_protected)
     with pytest.raises(UnsupportedError, match="do not add"):
         one.compose(SentenceDP(1.0, unit="one word"))
+
+
+def test_sums_and_multiples_of_epsilon_are_rounded_up() -> None:
+    for first, second in ((0.1, 0.7), (0.1, 0.4)):  # whose doubles add to less than they are together
+        together = SentenceDP(first).compose(SentenceDP(second)).epsilon
+        assert Fraction(together) >= Fraction(first) + Fraction(second) > Fraction(first + second)
+    for epsilon in (0.3, 1.4):
+        assert Fraction(SentenceDP(epsilon).sentences(3)) >= 3 * Fraction(epsilon) > Fraction(3 * epsilon)
+    assert SentenceDP(math.inf).sentences(0) == 0.0, "nothing changed costs nothing"
 
 
 def test_the_sentence_epsilon_is_not_where_amplification_starts() -> None:

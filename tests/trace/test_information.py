@@ -9,12 +9,14 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from tests.trace.priors import KERNELS, STEPS, covariance, generator
 
+from dovetail.core.bracket import Bracket
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.kernels.stationary import RBF, Matern52
-from dovetail.trace.loss.adversaries import adversaries, sightings, with_sighting
+from dovetail.trace.loss.adversaries import Adversary, adversaries, sightings, with_sighting
 from dovetail.trace.loss.composition import PastRelease, composed
 from dovetail.trace.loss.conditional import condition
+from dovetail.trace.loss.evaluate import losses
 from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, mu_of, mu_of_loss, posterior_odds
 from dovetail.trace.loss.information import Information, information, posterior_width
 from dovetail.trace.loss.moves import diagonal_bound, worst_move
@@ -328,3 +330,30 @@ def test_a_bracket_holds_the_worst_move_of_two_neighbours(
             moves.append(float(each[0] - each[1]))
         told = information(condition(kernel.matrix(np.arange(float(n))), places), 0.0078125 * np.eye(n))
         assert worst_move([told]).contains(max(moves))
+
+
+def test_the_worst_sighting_is_no_better_than_any_and_leaves_a_place_to_be_seen_at() -> None:
+    rng, secret = generator("sighting"), [2, 3, 5]
+    prior, noise = covariance(7, rng), covariance(7, rng)
+    found, _seen = losses([Adversary("kernel", prior)], secret, noise)[-1], condition(prior, secret)
+    told = [
+        information(one, noise) for t in (0, 1, 4, 6) if (one := with_sighting(condition(prior, secret), prior, t))
+    ]
+    assert found.loss.upper >= max(one.largest.lower for one in told) >= found.loss.lower
+    assert found.move.upper >= max(worst_move([one]).lower for one in told) > found.loss.upper
+    with pytest.raises(UnsupportedError, match="no other time to be seen at"):
+        losses([Adversary("kernel", prior)], list(range(7)), noise)
+
+
+def test_a_loss_that_doubles_do_not_know_is_refused() -> None:
+    seen = condition(RBF(10.0).matrix(np.arange(20.0)), [10])
+    assert information(seen, 1e-9 * np.eye(20)).error < 0.01
+    with pytest.raises(UnsupportedError, match="of itself in doubles"):
+        information(seen, 1e-12 * np.eye(20))
+
+
+def test_the_worst_move_is_the_worst_of_all_coordinates_with_their_errors() -> None:
+    alone = [Information(np.array([[value]]), 0.0) for value in (1.0, 4.0, 2.0)]
+    assert worst_move(alone) == Bracket(4.0, 4.0)
+    several = [Information(np.diag([value, 1.0]), error) for value, error in ((3.0, 0.1), (2.0, 0.3))]
+    assert worst_move(several).upper >= 4.0 * 1.3 > 4.0 > worst_move(several).lower

@@ -1,5 +1,6 @@
 """Releases: the sampler has its law, the grid is public, leaking plans are refused, conditions are printed."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -178,6 +179,17 @@ def test_secrets_are_times_and_lie_inside_the_trace() -> None:
         SecretTimes(((500.0, 600.0),)).places(TIMES)
     with pytest.raises(ParameterError, match="got both"):
         SecretTimes.parse(["1..2", "2013-07-01T00:10..2013-07-01T00:11"], together=False)
+
+
+def test_times_without_a_zone_are_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        found = SecretTimes.parse(["1970-01-01T00:01:00..1970-01-01T00:01:10"], together=False)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found.windows == ((60.0, 70.0),)
 
 
 def test_the_budget_for_a_wanted_guarantee_is_the_smallest() -> None:
