@@ -91,6 +91,16 @@ def test_the_bias_of_a_share_is_at_most_the_share_that_left(rng: Entropy) -> Non
         assert np.all(np.abs(read - truth) <= 1 - kept + 1e-12)
 
 
+def test_after_a_shuffle_intervals_are_those_of_a_population(rng: Entropy) -> None:
+    krr, labels = KRR(3, 1.0), np.repeat([0, 1], [40, 60])
+    reports = krr.randomize(np.zeros(100, dtype=np.int64), rng)
+    plain, moved = (estimate_groups(krr, reports, labels, mixing) for mixing in (None, np.eye(2)))
+    assert plain.spread is not None and moved.spread is not None
+    added = np.array([[1 / 40], [1 / 60]])  # whose reports stand at a place is chance
+    np.testing.assert_allclose(moved.spread.slope, plain.spread.slope + added, rtol=1e-12)
+    np.testing.assert_allclose(moved.spread.curvature, plain.spread.curvature + added, rtol=1e-12)
+
+
 def test_unmixing_is_unbiased_and_covers_when_moves_ignore_values(rng: Entropy) -> None:
     estimates, plain, means = [], [], []
     for _ in range(TRIALS):

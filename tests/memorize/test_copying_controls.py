@@ -1,5 +1,6 @@
 """Controls that shrinking does not trip, the smallest shares that are seen, and the bound of the copied share."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,17 @@ def test_counting_generated_points_instead_of_training_points_would_reject_colla
         near, far = int((d < e / 2).sum()), int((e < d / 2).sum())
         naive.append(near > far + 1.6449 * np.sqrt(near + far))
     assert np.mean(naive) > 0.2
+
+
+def test_the_error_of_the_holdout_share_is_that_of_all_ways_to_halve_the_pool() -> None:
+    nearest, of_train = np.array([0, 0, 0, 1, 2, 3, 4, 4]), 3  # of six pool points, the first three in T
+    in_train = nearest < of_train
+    to_train = (np.where(in_train, 1.0, 2.0), np.where(in_train, nearest, 0))
+    to_holdout = (np.where(in_train, 2.0, 1.0), np.where(in_train, 0, nearest - of_train))
+    counts = np.bincount(nearest, minlength=6)
+    shares = [counts[list(half)].sum() / nearest.size for half in combinations(range(6), 3)]
+    found = holdout_share(to_train, to_holdout, size=3)
+    assert found.share == 5 / 8 and found.standard_error == pytest.approx(np.std(shares), rel=1e-12)
 
 
 def test_the_error_of_the_holdout_share_counts_what_shares_a_neighbour() -> None:
