@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.core.errors import ParameterError
-from dovetail.web.planner.question import FIELDS, START, Question, number_of
+from dovetail.web.planner.question import FIELDS, START, Question, number_of, whole_of
 from dovetail.web.planner.sliders import SLIDERS, neighbours
 
 
@@ -40,6 +40,27 @@ def test_a_percentage_of_people_is_refused() -> None:
         number_of("n", "5%")
     with pytest.raises(ParameterError, match="not a percentage"):
         Question.of({"question": "mean", "lower": "0", "upper": "100", "n": "100", "error": "5%"}).arguments()
+
+
+def test_a_point_that_may_stand_for_thousands_is_no_decimal_point_of_a_count() -> None:
+    for text in ("10.000", "1.500"):
+        with pytest.raises(ParameterError, match="`n` must be a whole number without points"):
+            whole_of("n", text)
+    assert whole_of("n", "1.5e3") == 1500 and whole_of("n", "2.0") == 2 and number_of("error", "1.500") == 1.5
+
+
+def test_a_huge_count_is_not_spelled_out_in_hundreds_of_digits() -> None:
+    assert len(repr(whole_of("n", "1e308"))) < 10
+
+
+def test_a_percentage_of_honest_people_is_a_share_and_never_a_number_of_them() -> None:
+    asked = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
+    assert Question({**asked, "honest": "90 %"}).arguments()["honest"] == 0.9
+    assert "honest" not in Question({**asked, "honest": "100%"}).arguments()
+    assert Question({**asked, "honest": "1"}).arguments()["honest"] == 1
+    for text in ("0%", "101%", "200 %"):
+        with pytest.raises(ParameterError, match="`honest` must be above 0 % and at most 100 %"):
+            Question({**asked, "honest": text}).arguments()
 
 
 def test_an_address_without_a_question_asks_the_first() -> None:

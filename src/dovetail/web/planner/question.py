@@ -23,7 +23,9 @@ NOT_WITH = {  # fields that a plan with dummies does not have
 }
 START = {"question": "frequency", "k": "4", "n": "10000", "error": "0.03"}
 LONGEST = 40  # letters of a field
+MOST_WHOLE = 1e16  # what is larger is beyond every range, and would be hundreds of digits in a message
 _GROUPED = re.compile(r"[0-9]{1,3}([, _\u202f\u00a0][0-9]{3})+")
+_POINTS = re.compile(r"[0-9]{1,3}\.[0-9]{3}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 
@@ -68,17 +70,31 @@ class Question:
         found |= {name: number_of(name, self.texts[name]) for name in REAL if name in self.texts}
         if found["question"] == "mean" and "%" in self.texts.get("error", ""):
             raise ParameterError(f"`error` of a mean must be a number, not a percentage, got {self.texts['error']}.")
-        if "honest" in found and not 0.0 < found["honest"] < 1.0:
+        if "honest" in found and "%" in self.texts["honest"]:
+            found |= _share_of_people(found.pop("honest"), self.texts["honest"])
+        elif "honest" in found and not 0.0 < found["honest"] < 1.0:
             found["honest"] = whole_of("honest", self.texts["honest"])
         if found["question"] not in ONLY:
             raise refuse("question", '"frequency" or "mean"', found["question"])
         return found
 
 
+def _share_of_people(share: float, text: str) -> dict[str, float]:
+    """The honest people as a share: 100 % are all of them, and need not be said."""
+    if not 0.0 < share <= 1.0:
+        raise refuse("honest", "above 0 % and at most 100 %", text)
+    return {} if share == 1.0 else {"honest": share}
+
+
 def whole_of(name: str, text: str) -> Any:
-    """1e6 and 1,000,000 as the whole number that they are; whoever is asked refuses what is none."""
+    """1e6 and 1,000,000 as the whole number that they are; whoever is asked refuses what is none.
+
+    A point before three digits may stand for thousands, so that 10.000 is refused and not read as ten.
+    """
     value = number_of(name, text)
-    return int(value) if value.is_integer() else value
+    if _POINTS.fullmatch(text):
+        raise ParameterError(f"`{name}` must be a whole number without points, such as 10000 or 10,000, got {text}.")
+    return int(value) if value.is_integer() and abs(value) < MOST_WHOLE else value
 
 
 def number_of(name: str, text: str) -> float:
