@@ -43,6 +43,14 @@ def test_the_link_lets_one_browser_in_once(tmp_path: Path) -> None:
         assert client.get(link).status_code == 403 and client.get("/read").status_code == 403
 
 
+def test_the_browser_that_was_let_in_may_open_the_link_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as (browser, _):
+        for token in ("used", "", "x" * 50):
+            again = browser.get(f"/enter?token={token}")
+            assert again.status_code == 303 and again.headers["location"] == "/" and "set-cookie" not in again.headers
+        assert browser.stranger().get("/enter?token=used").status_code == 403
+
+
 def test_a_used_link_is_no_empty_token(tmp_path: Path) -> None:
     session = Session(HOST, tmp_path)
     assert session.enter(session.link.partition("token=")[2])

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from dovetail.collect.http.middleware import OneLength, SecurityHeaders
 from dovetail.collect.http.problems import STATUS, Refusal
 from dovetail.core.errors import DovetailError
-from dovetail.web.access.guard import ENTRY, HEADERS, Guard
+from dovetail.web.access.guard import ENTRY, HEADERS, Guard, let_in
 from dovetail.web.access.session import Session
 from dovetail.web.pages import Pages, static_routes
 from dovetail.web.planner.ahead import Ahead
@@ -63,6 +63,8 @@ def _entry(session: Session) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if request.method != "GET":  # a preview of a link asks with HEAD: it must not use the link up
             return Response(status_code=405, headers={"Allow": "GET"})
+        if let_in(session, request.headers):  # the link again, in the browser that it let in: its tables are still here
+            return RedirectResponse("/", 303)
         if not session.enter(request.query_params.get("token", "")):
             return PlainTextResponse("This link was used before. Stop `dovetail web` and start it again.\n", 403)
         response = RedirectResponse("/", 303)

@@ -63,12 +63,16 @@ def refusal(session: Session, method: str, path: str, headers: Headers) -> tuple
         return 403, "Requests of other sites are refused."
     if path == ENTRY and method in _SAFE:
         return None
-    given = cookie_parser(headers.get("cookie", "")).get(session.cookie_name, "")
-    if not same(given, session.cookie):
+    if not let_in(session, headers):
         return 403, "Open the link that `dovetail web` printed; it lets one browser in."
     if method not in _SAFE and not ("origin" in headers and same(headers.get(CSRF, ""), session.csrf)):
         return 403, "The page is out of date: load it again."
     return None
+
+
+def let_in(session: Session, headers: Headers) -> bool:
+    """Whether this is the one browser that opened the link."""
+    return same(cookie_parser(headers.get("cookie", "")).get(session.cookie_name, ""), session.cookie)
 
 
 def _same_site(method: str, headers: Headers) -> bool:
