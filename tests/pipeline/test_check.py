@@ -229,3 +229,15 @@ def test_texts_among_private_numbers_are_counted_and_not_shown(tmp_path: Path) -
     found = looked(tmp_path, table, private="hours", lower=0.0, upper=60.0)
     assert texts(found, Status.STOPS) == "column 'hours': 1 values of a column of numbers are none"
     assert "column 'age': 1 values of a column of numbers are none: 'about 40'" in texts(found, Status.NOTE)
+
+
+def test_a_field_that_is_no_answer_but_a_file_is_refused_in_a_line(tmp_path: Path) -> None:
+    for table in ("a,b\n1," + "x" * 300_000 + "\n2,y\n", "a,b\n" + "1,y\n" * 99_999 + "1," + "x" * 300_000 + "\n"):
+        with pytest.raises(DataError, match="a field has more than 131,072 letters"):
+            looked(tmp_path, table)
+
+
+def test_a_packed_file_is_called_what_it_is_and_not_an_encoding(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\x1f\x8b\x08\0\xff\xfe\x91")
+    with pytest.raises(DataError, match="compressed by gzip"):
+        check_table(tmp_path / "t.csv")

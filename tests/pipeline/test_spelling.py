@@ -1,5 +1,6 @@
 """A table is read as [data] says that it is written, and means the same however that is."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,12 @@ UNREADABLE = {
         r"2 rows have more fields .*\(rows 1 with 3",
     ),
     "an open quote": (b'id,secret\n1,"no\n' + b"2,no\n" * 200, {}, "a quote in row 1 is never closed"),
+    "an open quote in a short file": (b'id,secret\n1,no\n2,"yes\n3,no\n', {}, "a quote in row 2 is never closed"),
+    "an open quote before other columns": (b'id,secret,x\n1,no,a\n2,"yes,b\n3,no,c', {}, "a quote in row 2 is never"),
+    "a workbook": (b"PK\x03\x04\x14\0\x06\0[Content_Types].xml", {}, "an Excel workbook .*; save the sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", {}, "is an Excel workbook, not text"),
+    "a compressed file": (gzip.compress(b"id,secret\n1,no\n"), {}, "is compressed by gzip; unpack it first"),
+    "a Parquet file": (b"PAR1\x15\x04\x15", {}, "is a Parquet file; name it .parquet"),
     "header only": (b"id,secret\n", {"header_rows": 2}, "has no rows"),
 }
 
@@ -132,6 +139,9 @@ READABLE = {
     "stray quotes": b'id,secret,size\n1,no,5" pipe\n2,yes,4" pipe\n',
     "a mark and returns": b"\xef\xbb\xbfid,secret\r\n1,no\r\n2,yes\r\n\r\n",
     "returns alone": b"id,secret\r1,no\r2,yes\r",
+    "a line end in the last field": b'id,secret,x\n1,no,\n2,yes,"a\nb"\n',
+    "a line end before the last field": b'id,secret,x\n1,no,\n2,yes,"a\nb",\n',
+    "a name like a mark": b"PK,id,secret\n1,1,no\n2,2,yes\n",
     "blank rows": b"id,secret,x\n1,no,\n,,\n\n2,yes,\n,,\n",
     "a line in a field": b'id,secret,x\n1,no,"a\nb"\n2,yes,"c"\n',
     "short rows": b"id,secret,x\n1,no\n2,yes,3\n",

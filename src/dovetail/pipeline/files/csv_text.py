@@ -17,6 +17,13 @@ from dovetail.pipeline.config.sections import FileFormat
 
 _SHOWN = 3
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+_PACKED = {  # how other files begin
+    b"PK\x03\x04": "an Excel workbook or a zip archive, not text; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook, not text; save the sheet as CSV",
+    b"\x1f\x8b": "compressed by gzip; unpack it first",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd; unpack it first",
+    b"PAR1\x15": "a Parquet file; name it .parquet",
+}
 ADVICE = "`dovetail check` finds out how it is written"
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -74,6 +81,7 @@ def read_rows(place: Path, written: FileFormat, *, header: bool = True) -> tuple
 
 def utf8(place: Path, encoding: str = "utf-8") -> bytes:
     """The file as UTF-8 without a mark at its start, with lines that end in a line feed."""
+    refuse_packed(place)
     content = place.read_bytes()
     marked = next((name for mark, name in _BOMS.items() if content.startswith(mark)), None)
     if marked == "utf-16" and not encoding.lower().replace("_", "-").startswith("utf-16"):
@@ -102,6 +110,15 @@ def utf8(place: Path, encoding: str = "utf-8") -> bytes:
             f"({ADVICE}).",
         ) from None
     return content if b"\r" not in content else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def refuse_packed(place: Path) -> None:
+    """DataError for what is named as text and is none."""
+    with place.open("rb") as file:
+        start = file.read(8)
+    packed = next((what for mark, what in _PACKED.items() if start.startswith(mark)), None)
+    if packed is not None:
+        raise DataError(f"{place}: is {packed}.")
 
 
 def rows_of_text(text: bytes, written: FileFormat) -> Iterator[list[str]]:
@@ -212,8 +229,15 @@ def _parse_carefully(
         raise DataError(
             f"{place}: line {line:,} has a field that does not end; a quote is missing there or above."
         ) from None
-    if kept and any(field.count("\n") > 100 for field in kept[-1]):
+    if kept and _ends_inside_quotes(kept[-1], content, written):
         raise DataError(f"{place}: a quote in row {len(kept):,} is never closed; add or remove it there.")
     columns = list(zip(*kept, strict=True)) or [()] * width
     made = {f"c{number}": pl.Series(column, dtype=pl.String) for number, column in enumerate(columns)}
     return pl.DataFrame(made), long
+
+
+def _ends_inside_quotes(last: list[str], content: bytes, written: FileFormat) -> bool:
+    """Whether the last field has line ends and no quote after it: it swallowed the rows below its own."""
+    held = [field for field in last if field]
+    end = content.rstrip(b"\n\t " + written.separator.encode())
+    return bool(held) and "\n" in held[-1] and not end.endswith(written.quote.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
+from dovetail.core.errors import DataError
 from dovetail.pipeline.config.sections import FileFormat
 from dovetail.pipeline.files.check.problem import Problem, Status, many, quoted
 from dovetail.pipeline.files.check.text_file.encoding import find_encoding
 from dovetail.pipeline.files.check.text_file.layout import Layout, find_layout
-from dovetail.pipeline.files.csv_text import SEPARATORS, read_rows, rows_of_text, too_long, utf8
+from dovetail.pipeline.files.csv_text import SEPARATORS, read_rows, refuse_packed, rows_of_text, too_long, utf8
 from dovetail.pipeline.files.table import is_text_file, read_table
 
 
@@ -21,12 +23,18 @@ def read_as_found(place: Path, encoding: str | None) -> tuple[pl.DataFrame, File
     """The table, how its text is written (None where it is none), and what to know about that."""
     if not is_text_file(str(place)):
         return read_table(str(place)), None, []
+    refuse_packed(place)
     found, certain = (encoding, True) if encoding is not None else find_encoding(place)
-    layout = find_layout(place, found)
-    frame, long = read_rows(place, layout.written)
-    problems = [
-        *_encoding(layout, certain=certain), *_layout(layout), *_rows(place, layout.written, frame, len(long))
-    ]  # fmt: skip
+    try:
+        layout = find_layout(place, found)
+        frame, long = read_rows(place, layout.written)
+        rows = list(_rows(place, layout.written, frame, len(long)))
+    except csv.Error:
+        most = f"{csv.field_size_limit():,}"
+        raise DataError(
+            f"{place}: a field has more than {most} letters; a quote is missing, or this is no table."
+        ) from None
+    problems = [*_encoding(layout, certain=certain), *_layout(layout), *rows]
     if long:
         what, _, remedy = too_long(long, frame.width, layout.written).partition("; ")
         problems.append(Problem(what, "file", remedy.rstrip("."), Status.STOPS))
@@ -85,8 +93,10 @@ def _names(header: list[str], columns: list[str]) -> Iterator[Problem]:
     twice = [name for name, count in Counter(bare).items() if name and count > 1]
     if twice:
         yield Problem(f"the header repeats the names {quoted(twice)}", "file", remedy, Status.SETTLED)
-    if "" in bare:
-        yield Problem(f"{bare.count('')} columns have no name", "file", remedy, Status.SETTLED)
+    if blank := bare.count(""):
+        yield Problem(
+            f"{many(blank, 'column')} {'has' if blank == 1 else 'have'} no name", "file", remedy, Status.SETTLED
+        )
     if any(" ".join(name.split()) != name for name in header):
         yield Problem("names in the header have blanks or line ends to spare", "file", remedy, Status.SETTLED)
 
