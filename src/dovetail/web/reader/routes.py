@@ -13,6 +13,7 @@ from starlette.routing import Route
 from dovetail.collect.http.problems import Refusal
 from dovetail.core.errors import DovetailError
 from dovetail.web.pages import Pages
+from dovetail.web.reader.bounds import refuse_too_large
 from dovetail.web.reader.configure import checked_config, written_config
 from dovetail.web.reader.declare import declared_of
 from dovetail.web.reader.jobs import Job, Jobs
@@ -59,6 +60,7 @@ class Reader:
         table = new_table(request.query_params.get("name", ""), self._folder)
         try:
             await save(request, table.path)
+            await asyncio.to_thread(refuse_too_large, table.path)
             await asyncio.to_thread(self._checks, table, declared_of(request.query_params))
         except BaseException as error:
             discard(table)
