@@ -137,6 +137,12 @@ def test_a_huge_body_is_refused_and_leaves_nothing(
     assert list(session.folder.iterdir()) == []
 
 
+def test_answers_that_hold_commas_are_declared_in_quotes(site: tuple[Browser, Session]) -> None:
+    place = drop(site, "a,b\n" + '"once, maybe",1\nnever,2\n' * 30)
+    page = site[0].get(f"{place}/survey.toml?" + urlencode({"private": "a", "categories": '"once, maybe", never'}))
+    assert 'categories = ["once, maybe", "never"]' in page.text
+
+
 def test_a_slow_body_is_refused_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow:
         headers: dict[str, str] = {}  # noqa: RUF012

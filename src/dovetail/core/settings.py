@@ -6,6 +6,7 @@ first sentence about it in the docstring.
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
 from dataclasses import MISSING, dataclass, fields
@@ -105,3 +106,17 @@ def help_of(kind: type) -> dict[str, str]:
 def _files(annotation: Any) -> list[_File]:
     parts = [annotation] if isinstance(annotation, _File) else get_args(annotation)
     return [found for part in parts for found in ([part] if isinstance(part, _File) else _files(part))]
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names between commas; a name that holds a comma stands in quotes.
+
+    >>> split_names('never, "once, maybe", often'), split_names(None)
+    (['never', 'once, maybe', 'often'], [])
+    """
+    lines = re.split(r"[\r\n]+", text or "")
+    try:
+        rows = list(csv.reader(lines, skipinitialspace=True))
+    except csv.Error:  # a name that is longer than any
+        rows = [line.split(",") for line in lines]
+    return [name.strip() for row in rows for name in row if name.strip()]

@@ -21,13 +21,14 @@ from dovetail.cli.attack.values import (
 )
 from dovetail.cli.console.mechanism_options import GroupOptions, RandomizerSettings, chosen, settings_group
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import given, split_names
+from dovetail.cli.console.options import given
 from dovetail.cli.console.output import description_of, entropy_of
 from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import ATTACKS, RANDOMIZERS
+from dovetail.core.settings import split_names
 from dovetail.core.stages import Reports, Shuffler
 from dovetail.pipeline.config.build import fit_beside
 from dovetail.pipeline.config.parse import parse_section

@@ -27,7 +27,6 @@ from dovetail.cli.console.mechanism_options import (
     shuffle_section,
 )
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import split_names
 from dovetail.cli.console.output import (
     Force,
     Json,
@@ -43,6 +42,7 @@ from dovetail.core.attack import Attack
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import OutputError, ParameterError, UnsupportedError
 from dovetail.core.registries import ATTACKS, SHUFFLERS
+from dovetail.core.settings import split_names
 from dovetail.pipeline.config.parse import parse_section
 from dovetail.pipeline.config.sections import RandomizeSection, ShuffleSection
 from dovetail.pipeline.evaluate.attack_experiment import AttackExperiment

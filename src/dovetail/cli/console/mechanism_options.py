@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-from dovetail.cli.console.options import given, split_names
+from dovetail.cli.console.options import given
 from dovetail.core.registries import RANDOMIZERS, SHUFFLERS
 from dovetail.core.registry import Declared
-from dovetail.core.settings import Parameter
+from dovetail.core.settings import Parameter, split_names
 
 
 def settings_group(name: str, kinds: Iterable[type[Declared]]) -> type:

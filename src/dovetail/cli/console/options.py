@@ -10,11 +10,6 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def split_names(text: str | None) -> list[str]:
-    """Names that are separated by commas."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
 def as_whole(value: float | None) -> Any:
     """1e6 as the whole number that it is; whoever is asked refuses what is none."""
     return int(value) if value is not None and float(value).is_integer() else value

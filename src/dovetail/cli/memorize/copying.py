@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.console.options import split_names
 from dovetail.cli.console.output import Force, Json, print_json, print_rows, write_whole
 from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
+from dovetail.core.settings import split_names
 
 if TYPE_CHECKING:
     from dovetail.memorize.copying.data_copying import CopyingTest

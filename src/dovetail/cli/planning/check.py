@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import split_names
 from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.cli.console.progress import progress_bar
 from dovetail.core.errors import OutputError, ParameterError
+from dovetail.core.settings import split_names
 
 if TYPE_CHECKING:
     from dovetail.pipeline.files.check.check_table import TableCheck
@@ -34,8 +34,12 @@ class DeclaredOptions:
 
     private: Annotated[str | None, typer.Option(help="The column to protect.")] = None
     person: Annotated[str | None, typer.Option(help="Column that names people; default: found by its name.")] = None
-    public: Annotated[str, typer.Option(help="Columns that are no secret, separated by commas.")] = ""
-    categories: Annotated[str | None, typer.Option(help="Declared answers, separated by commas.")] = None
+    public: Annotated[
+        str, typer.Option(help="Columns that are no secret, separated by commas; in quotes where a name holds one.")
+    ] = ""
+    categories: Annotated[
+        str | None, typer.Option(help="Declared answers, separated by commas; in quotes where one holds a comma.")
+    ] = None
     lower: Annotated[float | None, typer.Option(help="Numbers: declared lower bound.")] = None
     upper: Annotated[float | None, typer.Option(help="Numbers: declared upper bound.")] = None
     epsilon: Annotated[float, typer.Option(help="Local epsilon of each report, nats.")] = 2.0

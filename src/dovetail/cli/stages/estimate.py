@@ -14,12 +14,13 @@ from rich.text import Text
 
 from dovetail.cli.console.mechanism_options import RandomizerSettings, chosen
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import given, split_names
+from dovetail.cli.console.options import given
 from dovetail.cli.console.output import Json, description_of, print_json
 from dovetail.cli.console.progress import tell
 from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.settings import split_names
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.config.build import build_randomizer, fit_beside
 from dovetail.pipeline.config.parse import parse_section

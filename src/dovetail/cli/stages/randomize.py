@@ -11,12 +11,13 @@ import typer
 
 from dovetail.cli.console.mechanism_options import RandomizerName, RandomizerSettings, chosen
 from dovetail.cli.console.option_groups import flatten
-from dovetail.cli.console.options import given, split_names
+from dovetail.cli.console.options import given
 from dovetail.cli.console.output import Force, Json, Seed, entropy_of, print_json, print_rows, write_reports
 from dovetail.cli.console.progress import tell
 from dovetail.cli.console.table_options import TableOptions
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
+from dovetail.core.settings import split_names
 from dovetail.pipeline.config.build import build_collection
 from dovetail.pipeline.config.run_config import RunConfig, parse_config
 from dovetail.pipeline.files.csv_text import WrittenOtherwise

@@ -6,6 +6,7 @@ from starlette.datastructures import QueryParams
 
 from dovetail.core.checks import privacy_budget
 from dovetail.core.errors import ParameterError
+from dovetail.core.settings import split_names
 from dovetail.pipeline.files.check.declared import Declared
 from dovetail.web.planner.question import number_of
 
@@ -39,7 +40,7 @@ def declared_of(query: QueryParams) -> Declared:
 
 
 def _categories(text: str) -> tuple[str, ...] | None:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(split_names(text))
     if not names:
         return None
     if len(set(names)) < max(2, len(names)):

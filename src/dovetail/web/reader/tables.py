@@ -9,6 +9,7 @@ from starlette.datastructures import QueryParams
 from dovetail.pipeline.files.check.check_table import TableCheck, check_table
 from dovetail.pipeline.files.check.column import Kind
 from dovetail.pipeline.files.check.declared import Declared
+from dovetail.pipeline.files.check.problem import many
 from dovetail.web.planner.answers import Kept
 from dovetail.web.reader.declare import EPSILON
 from dovetail.web.reader.shelf import OpenedTable
@@ -45,7 +46,7 @@ def check_view(table: OpenedTable, found: TableCheck, query: QueryParams, config
     asked = found.asked
     problems = [problem.document() for problem in found.problems]
     return {
-        "n": f"{found.n:,}",
+        "rows": many(found.n, "row"),
         "columns": [
             {
                 "name": name,
