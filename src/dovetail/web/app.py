@@ -63,7 +63,7 @@ def _entry(session: Session) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if request.method != "GET":  # a preview of a link asks with HEAD: it must not use the link up
             return Response(status_code=405, headers={"Allow": "GET"})
-        if let_in(session, request.headers):  # the link again, in the browser that it let in: its tables are still here
+        if let_in(session, request.headers):  # opened again: its tables are still here
             return RedirectResponse("/", 303)
         if not session.enter(request.query_params.get("token", "")):
             return PlainTextResponse("This link was used before. Stop `dovetail web` and start it again.\n", 403)
