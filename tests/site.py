@@ -1,14 +1,21 @@
-"""Checks of a built site, `python -m tests.site FOLDER`: nothing comes from elsewhere, every link leads somewhere."""
+"""Checks of a built site, `python -m tests.site FOLDER`: nothing comes from elsewhere, every link leads somewhere.
+
+With DOVETAIL_AXE, the place of an axe.min.js, every page is also opened in Chromium, wide and narrow, light and dark.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from tests.browser import AXE, PHONE
 
 LOADS = dict.fromkeys(("script", "img", "iframe", "source", "audio", "video", "embed"), "src")
 LOADS |= {"object": "data", "link": "href", "use": "href"}
@@ -71,6 +78,30 @@ def dead_links(folder: Path) -> Iterator[str]:
                 yield f"{path.relative_to(folder)}: {lead}"
 
 
+def faults_in_a_browser(folder: Path) -> Iterator[str]:
+    """What axe-core finds, what reaches beyond the edge, and what scripts complain about, page by page."""
+    from playwright.sync_api import sync_playwright
+
+    axe = Path(os.environ[AXE]).read_text()
+    found = "axe.run().then(r => r.violations.map(v => v.id + ' ' + v.nodes[0].html.slice(0, 120)))"
+    beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with sync_playwright() as program:
+        browser = program.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for scheme in ("light", "dark"):
+            page, said = browser.new_context(color_scheme=scheme).new_page(), list[str]()
+            page.on("pageerror", lambda error, said=said: said.append(str(error)))
+            for path in sorted(folder.rglob("*.html")):
+                page.goto(path.resolve().as_uri())
+                for width in (1280, PHONE):
+                    page.set_viewport_size({"width": width, "height": 900})
+                    page.evaluate(axe)
+                    said += page.evaluate(found)
+                    said += [f"{more} pixels beyond the edge"] if (more := page.evaluate(beyond)) else []
+                    yield from (f"{path.relative_to(folder)}, {scheme}, {width} px: {one}" for one in said)
+                    said.clear()
+        browser.close()
+
+
 def faults(folder: Path) -> list[str]:
     """All that is wrong with a built site."""
     if not (folder / "index.html").is_file():
@@ -83,5 +114,6 @@ def faults(folder: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = faults(Path(sys.argv[1]))
+    found += faults_in_a_browser(Path(sys.argv[1])) if AXE in os.environ and not found else []
     print("\n".join(found) or "the site loads nothing from elsewhere, and its links lead somewhere")
     sys.exit(bool(found))

@@ -1,5 +1,6 @@
 """The site: what is made from the sources, what its pages run, and what a check of the result would find."""
 
+import os
 import re
 import sys
 from importlib import import_module
@@ -8,7 +9,8 @@ from typing import Any
 
 import pytest
 import typer.main
-from tests.site import dead_links, faults, loads_from_elsewhere
+from tests.browser import AXE, NO_AXE, needs_chromium
+from tests.site import dead_links, faults, faults_in_a_browser, loads_from_elsewhere
 from tests.tiers import EXHAUST
 
 from dovetail.cli.main import app
@@ -20,6 +22,7 @@ PAGES = sorted([DOCS / "index.md", *(page for folder in FOLDERS for page in (DOC
 sys.path.insert(0, str(DOCS / "_ext"))
 session: Any = import_module("session")
 theorems: Any = import_module("from_sources")
+papers: Any = import_module("from_papers")
 cli: Any = import_module("from_cli")
 
 
@@ -113,6 +116,29 @@ def test_python_on_the_other_pages_runs(name: str) -> None:
         exec(compile(block, name, "exec"), {})
 
 
+def test_every_statement_of_the_papers_names_a_home_and_a_test_that_are_there() -> None:
+    found = papers.statements()
+    assert len(found) >= 100 and len({one.paper for one in found}) == 5
+    assert [missing for one in found if (missing := papers.missing(one, ROOT))] == []
+    assert all(one.home or "alone" in one.what for one in found)
+    assert all(bool(one.home) == bool(one.test) for one in found)
+    gone = papers.Statement("", "", "", "shuffle/mallows.py::Malows", "")
+    assert papers.missing(gone, ROOT) == gone.home
+
+
+def test_every_statement_of_the_papers_is_two_clicks_from_the_front_page() -> None:
+    assert "(reference/papers.md)" in (DOCS / "index.md").read_text()
+    assert "<!-- made from: statements -->" in (DOCS / "reference" / "papers.md").read_text()
+    assert papers.table(ROOT).count("](https://") >= 180
+
+
+def test_tests_that_a_page_names_are_links_that_read_as_sentences() -> None:
+    shown = theorems.linked_tests("see `tests/oracles/test_order.py::test_nothing_moves`, `tests/browser.py`")
+    assert shown.startswith(f"see [nothing moves]({theorems.REPOSITORY}tests/oracles/test_order.py)")
+    assert shown.endswith("`tests/browser.py`")
+    assert theorems.breakable("a/b_c.py") == "a/<wbr>b_<wbr>c.py"
+
+
 def test_every_theorem_has_a_claim_a_source_and_a_file() -> None:
     found = theorems.collect(ROOT)
     assert len(found) >= 150
@@ -193,3 +219,17 @@ def test_the_fonts_of_formulas_are_complete() -> None:
     fonts = re.findall(r"url\(([^)]*)\)", style)
     assert len(fonts) == 20
     assert all((DOCS / "_static" / "katex" / font).is_file() for font in fonts)
+
+
+@needs_chromium
+@pytest.mark.exhaust
+def test_a_page_that_a_screen_reader_or_a_phone_cannot_show_would_be_found(tmp_path: Path) -> None:
+    pytest.importorskip("playwright.sync_api")
+    if AXE not in os.environ:
+        pytest.skip(NO_AXE)
+    page = "<!doctype html><html lang=en><title>x</title><main><h1>x</h1>{}</main></html>"
+    (tmp_path / "good.html").write_text(page.format("<p>x</p>"))
+    assert list(faults_in_a_browser(tmp_path)) == []
+    (tmp_path / "bad.html").write_text(page.format("<img src=x><div style='width: 900px'>x</div>"))
+    found = "\n".join(faults_in_a_browser(tmp_path))
+    assert "bad.html, dark, 375 px: image-alt" in found and "pixels beyond the edge" in found and "good" not in found

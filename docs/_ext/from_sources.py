@@ -101,28 +101,42 @@ def _module(file: str) -> str:
     return file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
-def _link(path: str, label: str = "") -> str:
-    return f"[{label or path.rsplit('/', 1)[-1]}]({REPOSITORY}{path})"
+def breakable(path: str) -> str:
+    """A path or a name that a narrow column breaks between its words."""
+    return re.sub(r"([/_])(?=\w)", r"\1<wbr>", path)
+
+
+def link(path: str, label: str = "") -> str:
+    """A link to a file of the repository, by default under its name."""
+    return f"[{label or breakable(path.rsplit('/', 1)[-1])}]({REPOSITORY}{path})"
+
+
+def sentence(test: str) -> str:
+    """The name of a test as the sentence that it is."""
+    return test.removeprefix("test_").replace("_", " ")
+
+
+def linked_tests(text: str) -> str:
+    """Tests that a page names, as links that read as sentences."""
+    return re.sub(r"`(tests/[\w/]+\.py)::(test_\w+)`", lambda found: link(found[1], sentence(found[2])), text)
 
 
 def _evidence(theorem: Theorem, root: Path, mutants: dict[str, list[str]]) -> str:
     named = dict.fromkeys(mutants.get(theorem.file, []))
     if named:
         first = list(named)[:2]
-        shown = [
-            _link(test.split("::")[0], test.split("::")[1].removeprefix("test_").replace("_", " ")) for test in first
-        ]
+        shown = [link(test.split("::")[0], sentence(test.split("::")[1])) for test in first]
         more = f" and {len(named) - len(first)} more" if len(named) > len(first) else ""
         return "; ".join(shown) + more
     files = importers(root, "tests").get(_module(theorem.file), [])
     files = files or importers(root, "tests").get(f"dt.{theorem.name}", [])
-    return ", ".join(_link(file) for file in files[:2]) or "its doctest"
+    return ", ".join(link(file) for file in files[:2]) or "its doctest"
 
 
 def _benchmark(theorem: Theorem, root: Path) -> str:
     found = importers(root, "benchmarks")
     files = found.get(_module(theorem.file), []) or found.get(f"dt.{theorem.name}", [])
-    return ", ".join(_link(file) for file in files[:2])
+    return ", ".join(link(file) for file in files[:2])
 
 
 def _proved(source: str) -> str:
@@ -145,7 +159,7 @@ def theorems(root: Path) -> str:
         parts += ["| claim | where proved | home | tests | benchmark |"]
         parts += ["| --- | --- | --- | --- | --- |"]
         for one in by_stage[stage]:
-            home = _link(one.file, one.file.removeprefix("src/dovetail/"))
+            home = link(one.file, breakable(one.file.removeprefix("src/dovetail/")))
             claim = one.claim.replace("|", "\\|").replace("*", "\\*").replace("<", "\\<")
             cells = [claim, _proved(one.source), home, _evidence(one, root, mutants), _benchmark(one, root)]
             parts.append(f"| {' | '.join(cells)} |")

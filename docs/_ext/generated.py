@@ -9,6 +9,7 @@ from typing import Any
 
 import from_cli
 import from_modules
+import from_papers
 import from_settings
 import from_sources
 import from_studies
@@ -20,6 +21,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "settings": from_settings.run_sections,
     "mechanisms": from_settings.mechanisms,
     "messages": from_modules.messages,
+    "statements": from_papers.table,
     "theorems": from_sources.theorems,
     "gallery": from_studies.gallery,
 }
@@ -27,8 +29,9 @@ _MARK = re.compile(r"^<!-- made from: (\S+) ?(.*?) -->$", re.M)
 
 
 def fill(text: str, root: Path) -> str:
-    """The text of a page with its marks replaced."""
-    return _MARK.sub(lambda mark: GENERATORS[mark[1]](root, *mark[2].split()), text)
+    """The text of a page with its marks replaced, and with links to the tests that it names."""
+    made = _MARK.sub(lambda mark: GENERATORS[mark[1]](root, *mark[2].split()), text)
+    return from_sources.linked_tests(made)
 
 
 def _read(app: Any, docname: str, source: list[str]) -> None:

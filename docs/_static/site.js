@@ -12,6 +12,11 @@ function reach() {
 addEventListener("DOMContentLoaded", () => {
   document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages");
   document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
+  if (!document.querySelector("h1")) {  // the page of the search
+    const heading = document.createElement("h1");
+    heading.textContent = document.title.split(" - ")[0];
+    document.querySelector("#furo-main-content, .article-container, main")?.prepend(heading);
+  }
   // the visible text is the better name
   for (const summary of document.querySelectorAll("summary[aria-label]")) summary.removeAttribute("aria-label");
   reach();

@@ -44,7 +44,7 @@ def order(shuffler: str, alpha: float | str, **summary: Any) -> Document:
         "alpha": alpha,
         "shuffler": shuffler,
         "theta_n": summary.pop("theta_n", absent("this shuffler has no dispersion")),
-        "source": "Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, Definition 4.2",
+        "source": "Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, Definition 4.3",
         "caveats": [],
         "summary": summary or absent("no groups"),
     }
@@ -223,7 +223,7 @@ def rehearsal() -> Document:
                 "stage": "shuffle",
                 "what": "Reports are permuted uniformly among people of the same age.",
                 "guarantee": "Order privacy with alpha 0 inside every age group.",
-                "theorem": "Meehan et al. (2022), Definition 4.2",
+                "theorem": "Meehan et al. (2022), Definition 4.3",
             },
             {
                 "stage": "estimate",

@@ -340,7 +340,7 @@ class OrderPrivacy:
 
     Source
     ------
-    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Definition 4.2.
+    Meehan, Roy Chowdhury, Chaudhuri, Jha (2022), Privacy Implications of Shuffling, ICLR, Definition 4.3.
     """
 
     alpha: float
