@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from dovetail.core.errors import DataError
+from dovetail.pipeline.files.check import number_style
 from dovetail.pipeline.files.check.check_table import TableCheck, check_table
 from dovetail.pipeline.files.check.column import Kind
 from dovetail.pipeline.files.check.declared import Declared
@@ -241,3 +242,20 @@ def test_a_packed_file_is_called_what_it_is_and_not_an_encoding(tmp_path: Path) 
     (tmp_path / "t.csv").write_bytes(b"\x1f\x8b\x08\0\xff\xfe\x91")
     with pytest.raises(DataError, match="compressed by gzip"):
         check_table(tmp_path / "t.csv")
+
+
+def test_a_column_that_spells_numbers_otherwise_is_found_and_no_other_is_looked_at_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    find = number_style.find_number_style
+
+    def counted(columns: Any, **how: Any) -> Any:
+        looked_at.append(len(columns))
+        return find(columns, **how)
+
+    monkeypatch.setattr(number_style, "find_number_style", counted)
+    rows = "".join(f"{i}.25;{i};{i}.5;{i},25\n" for i in range(40))
+    found = looked(tmp_path, "a;b;c;d\n" + rows)
+    assert "column 'd': numbers are spelled otherwise" in texts(found, Status.NOTE)
+    assert looked_at.count(1) == 1  # column d alone

@@ -70,8 +70,11 @@ def style_problems(columns: dict[str, Counts], how: Spellings, *, private: str |
                 f"every fraction has three digits, such as {shown}: a thousand, or one and a bit?",
                 column_called(name), "see that `decimal` and `thousands` in [data] are what is meant", Status.CONFIRM,
             )  # fmt: skip
+        unread = counts["text"].filter(~_reads(counts["text"], how))
+        if unread.is_empty():  # of most columns, where looking for another style would take all the time
+            continue
         own = find_number_style({name: counts})
-        otherwise = _reads(counts["text"], own) & ~_reads(counts["text"], how)
+        otherwise = _reads(unread, own)
         if otherwise.any():
             yield Problem(
                 f"numbers are spelled otherwise than in other columns, with {spelling_of(own)}", column_called(name),
