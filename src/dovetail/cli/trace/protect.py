@@ -87,4 +87,5 @@ def _protect(
         if as_json:
             print_json(document)
             return
-        show_guarantee(f"Released {len(done):,} traces; the worst is {worst.name!r}", document)
+        released = f"{len(done):,} trace{'s' * (len(done) != 1)}"
+        show_guarantee(f"Released {released}; the worst is {worst.name!r}", document)

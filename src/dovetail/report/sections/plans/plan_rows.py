@@ -43,7 +43,7 @@ def _error_rows(plan: CollectionPlan) -> dict[str, str]:
     if plan.in_smallest_group is not None:
         rows["smallest group"] = f"{plan_error(plan, plan.in_smallest_group.error95)} {what} of that group alone"
     if plan.flat is not None and plan.requirements.shares == "any":
-        rows["rare values"] = f"{plan_error(plan, plan.flat.error95)} where every value is equally frequent"
+        rows["even shares"] = f"{plan_error(plan, plan.flat.error95)} where every value is equally frequent"
     return rows
 
 
