@@ -15,7 +15,7 @@ addEventListener("DOMContentLoaded", () => {
   if (!document.querySelector("h1")) {  // the page of the search
     const heading = document.createElement("h1");
     heading.textContent = document.title.split(" - ")[0];
-    document.querySelector("#furo-main-content, .article-container, main")?.prepend(heading);
+    document.querySelector("#furo-main-content")?.prepend(heading);
   }
   // the visible text is the better name
   for (const summary of document.querySelectorAll("summary[aria-label]")) summary.removeAttribute("aria-label");

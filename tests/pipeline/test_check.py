@@ -259,3 +259,15 @@ def test_a_column_that_spells_numbers_otherwise_is_found_and_no_other_is_looked_
     found = looked(tmp_path, "a;b;c;d\n" + rows)
     assert "column 'd': numbers are spelled otherwise" in texts(found, Status.NOTE)
     assert looked_at.count(1) == 1  # column d alone
+
+
+def test_a_column_that_may_name_people_who_stand_in_several_rows_is_asked_about(tmp_path: Path) -> None:
+    table = {"id": [f"a{i // 2}" for i in range(300)], "answer": ["no", "yes", "yes"] * 100}
+    asked = texts(looked(tmp_path, table, private="answer"), Status.CONFIRM)
+    assert "column 'id': 150 different values in 300 rows: assumed not to name people" in asked
+    named = looked(tmp_path, table, private="answer", person="id")
+    assert "assumed not" not in texts(named, Status.CONFIRM) and "stand in more than one row" in texts(
+        named, Status.STOPS
+    )
+    alone = {**table, "id": [f"a{i}" for i in range(300)]}
+    assert "assumed not" not in texts(looked(tmp_path, alone, private="answer"), Status.CONFIRM)

@@ -27,6 +27,7 @@ from dovetail.pipeline.files.check.people import (
     identity_problems,
     person_problems,
     row_problems,
+    unnamed_problems,
 )
 from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.files.check.spellings import spelling_problems, undeclared, variants
@@ -63,7 +64,7 @@ class TableCheck:
 
     @property
     def stops(self) -> bool:
-        """Whether `run` refuses until somebody decides."""
+        """Whether somebody has to decide before `run`."""
         return any(problem.status == Status.STOPS for problem in self.problems)
 
 
@@ -147,7 +148,7 @@ def _labels(column: Column, asked: Declared) -> Labels:
 def _of_people(look: Look, asked: Declared) -> list[Problem]:
     """People or rows that stand there twice."""
     if asked.person not in look.columns:
-        return list(row_problems(look.frame, look.columns))
+        return [*unnamed_problems(look.columns, asked), *row_problems(look.frame, look.columns)]
     return list(person_problems(look.frame, asked.person))
 
 

@@ -18,11 +18,26 @@ _EXPECTED = 0.01  # equal pairs of rows by chance; fewer make equal rows suspici
 def find_person(columns: Mapping[str, Column], asked: Declared) -> str | None:
     """The column that names people: called like one, and (nearly) everybody's value is another."""
     for column in columns.values():
-        named = pl.Series([column.name]).str.contains(IS_NAME).item()
         unique = column.present == column.n and column.distinct >= 0.8 * column.n
-        if named and unique and not asked.has_role(column.name) and column.n > 1:
+        if unique and column.n > 1 and _is_called_like_a_person(column, asked):
             return column.name
     return None
+
+
+def _is_called_like_a_person(column: Column, asked: Declared) -> bool:
+    return bool(pl.Series([column.name]).str.contains(IS_NAME).item()) and not asked.has_role(column.name)
+
+
+def unnamed_problems(columns: Mapping[str, Column], asked: Declared) -> Iterator[Problem]:
+    """Columns that may name people who stand in several rows, where nobody said which column names people."""
+    for column in columns.values():
+        if column.kind == Kind.IDENTIFIER and _is_called_like_a_person(column, asked):
+            yield Problem(
+                f"{column.distinct:,} different values in {column.n:,} rows: assumed not to name people",
+                column_called(column.name),
+                "if it does, name it as `person`: who stands in several rows would answer several times",
+                Status.CONFIRM,
+            )  # fmt: skip
 
 
 def person_problems(frame: pl.DataFrame, person: str) -> Iterator[Problem]:
