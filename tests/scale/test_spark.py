@@ -215,7 +215,6 @@ def test_errors_of_spark_become_one_line() -> None:
     ours = f"Traceback\n  File x\ndovetail_protocol.errors.DataError: {line}\n\n\tat java"
     assert isinstance(spark.told(RuntimeError(ours)), DataError)
     assert str(spark.told(RuntimeError(ours))) == line
-    assert "another Python" in str(spark.told(RuntimeError("[PYTHON_VERSION_MISMATCH] 3.11 3.12")))
     other = spark.told(RuntimeError("Job aborted.\n\tat org.apache.spark"))
     assert isinstance(other, StorageError) and str(other) == "Spark gave up: Job aborted; nothing was released."
 
@@ -234,9 +233,30 @@ def test_a_plain_network_is_refused_before_anything_is_sent() -> None:
         spark.Spark(PlainSession())
 
 
-def test_without_java_the_remedy_is_named(tmp_path: Path) -> None:
+def test_without_java_the_remedy_is_all_that_is_said(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
-    program = "from dovetail.scale.engines.spark import start; start('local[1]')"
-    own = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", program], env=own, capture_output=True, text=True, check=False)
-    assert "UnsupportedError: Spark needs Java 17 or later" in done.stderr
+    write_table(tmp_path / "in", table(60))
+    (tmp_path / "job.toml").write_text(
+        'schema_version = 1\nmode = "release"\n[data]\npath = "in"\nperson = "id"\nprivate = "answer"\n'
+        'categories = ["a", "b", "c"]\n[randomize]\nepsilon = 2.0\n'
+    )
+    words = ["run", "job.toml", "--engine", "spark", "--out", "out", "--ledger", "ledger"]
+    own = {**os.environ, "JAVA_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "dovetail", *words], env=own, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stderr.startswith("error: Spark needs Java 17 or later, and JAVA_HOME=")
+    assert done.stderr.count("\n") == 1 and not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.exhaust
+def test_workers_without_dovetail_are_one_line(tmp_path: Path) -> None:
+    need_spark()
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH= exec {sys.executable} -S -I "$@"\n')
+    program.chmod(0o755)
+    script = "from dovetail.scale.engines.spark import start; start('local[1]')"
+    own = {**os.environ, "PYSPARK_PYTHON": str(program), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=own, capture_output=True, text=True, check=False)
+    assert "UnsupportedError: Spark's workers" in done.stderr.splitlines()[-1]
+    assert "at org.apache" not in done.stderr and "WARN" not in done.stderr

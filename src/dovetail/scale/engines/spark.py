@@ -7,31 +7,28 @@ broadcast, which lies on disk.
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any, final
-from warnings import catch_warnings, simplefilter
 
 import polars as pl
 
 from dovetail import __version__
-from dovetail.core.errors import DataError, StorageError, UnsupportedError
+from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.progress import Progress
 from dovetail.scale.engines.engine import Blobs, Counted, Engine, Exchanged, Pack, Summary, Unpack
+from dovetail.scale.engines.spark_errors import quiet, told, tried
+from dovetail.scale.engines.spark_session import session_at
 from dovetail.scale.source import Batch, Source, few_rows
 
 MOST_CLOSURE = 1 << 19  # bytes; above 1 MiB Spark broadcasts a closure, which lies on disk
-_OURS = re.compile(r"dovetail_protocol\.errors\.(\w+): (.*)")
 _BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -76,7 +73,7 @@ class Spark(Engine):
         missing = [name for name in wanted if name not in frame.columns]
         if missing:
             raise DataError(f"the table has no column {missing[0]!r}.")
-        n = self._try(frame.count)
+        n = tried(frame.count)
         if not n:
             raise DataError("the table has no rows.")
         quoted = ["`" + name.replace("`", "``") + "`" for name in wanted]
@@ -97,7 +94,7 @@ class Spark(Engine):
             done = moved.mapInArrow(checked(_UnpackBlobs(unpack)), "part int, summary string")
         progress("randomize and exchange", 0, 1)
         failed = self._failed()
-        found: dict[int, Summary] = {row[0]: json.loads(row[1]) for row in self._try(done.collect)}
+        found: dict[int, Summary] = {row[0]: json.loads(row[1]) for row in tried(done.collect)}
         for part in range(parts):
             if part not in found:  # nobody's report fell into it
                 found[part] = unpack(part, [])
@@ -110,7 +107,7 @@ class Spark(Engine):
             [(place, str(file)) for place, file in enumerate(files)], "part int, file string"
         )
         spread = paths.repartitionById(len(files), paths["part"])
-        found = self._try(lambda: spread.mapInArrow(checked(_CountFiles(tally)), "counted binary").collect())
+        found = tried(lambda: spread.mapInArrow(checked(_CountFiles(tally)), "counted binary").collect())
         total: Counted = reduce(add, [pickle.loads(bytes(row[0])) for row in found])
         progress("count the reports", len(files), len(files))
         return total
@@ -121,7 +118,8 @@ class Spark(Engine):
 
     def close(self) -> None:
         if self.own:
-            self.session.stop()
+            with quiet():
+                self.session.stop()
 
     def _batches(self, source: Source, rows: int) -> Any:
         """A data frame whose every partition names a batch."""
@@ -152,7 +150,7 @@ class Spark(Engine):
 
     def _check_workers(self) -> None:
         """One task, which says what runs there; DataError where that is another Python or dovetail."""
-        there = self._try(lambda: self.session.range(1).mapInArrow(_versions, "version string").collect())[0][0]
+        there = tried(lambda: self.session.range(1).mapInArrow(_versions, "version string").collect())[0][0]
         here = _version()
         if there != here:
             raise UnsupportedError(
@@ -173,39 +171,6 @@ class Spark(Engine):
         ]
         return sum(stage.numFailedTasks for stage in known if stage is not None)
 
-    @staticmethod
-    def _try(action: Callable[[], Any]) -> Any:
-        """What an action gives, or our own error that a task met, or the first line of Spark's."""
-        try:
-            with quiet():
-                return action()
-        except Exception as error:
-            raise told(error) from None
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without Spark's remarks on the versions of what is not used here."""
-    with catch_warnings():
-        simplefilter("ignore", FutureWarning)
-        simplefilter("ignore", UserWarning)
-        simplefilter("ignore", ResourceWarning)
-        yield
-
-
-def told(error: BaseException) -> Exception:
-    """One line of what a task met."""
-    text = str(error)
-    ours = _OURS.findall(text)
-    if ours:
-        kind, line = ours[-1]
-        kinds: dict[str, type[Exception]] = {"DataError": DataError, "UnsupportedError": UnsupportedError}
-        return kinds.get(kind, StorageError)(line.strip())
-    if "PYTHON_VERSION_MISMATCH" in text:
-        return UnsupportedError("Spark's workers run another Python: set PYSPARK_PYTHON to the same on all machines.")
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return StorageError(f"Spark gave up: {first[:200].rstrip('.')}; nothing was released.")
-
 
 def session_of(table: Any) -> Any:
     """The session of a Spark data frame."""
@@ -216,35 +181,13 @@ def session_of(table: Any) -> Any:
 
 
 def start(master: str) -> Spark:
-    """An engine with a session of its own.
-
-    Raises
-    ------
-    MissingExtraError
-        Without pyspark.
-    UnsupportedError
-        Without Java, or when there is no Spark at this address.
-    """
-    sql = require("pyspark.sql", extra="spark")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = sql.SparkSession.builder.appName("dovetail")
-    local = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.driver.bindAddress": "127.0.0.1",
-             "spark.driver.host": "127.0.0.1", "spark.sql.session.timeZone": "UTC",
-             "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}  # fmt: skip
-    for name, value in local.items() if master.startswith("local") else ():
-        builder = builder.config(name, value)
+    """An engine with a session of its own; errors as `session_at` has them."""
+    session = session_at(master)
     try:
-        with quiet():
-            session = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
-    except Exception as error:
-        if "JAVA_GATEWAY" in str(error) or "Java" in str(error):
-            raise UnsupportedError(
-                "Spark needs Java 17 or later, and none was found: apt-get install openjdk-17-jre-headless, or set "
-                "JAVA_HOME."
-            ) from None
-        raise told(error) from None
-    return Spark(session, own=True)
+        return Spark(session, own=True)
+    except BaseException:
+        session.stop()
+        raise
 
 
 @dataclass(frozen=True)
