@@ -239,7 +239,7 @@ def test_files_of_other_schemas_are_refused(place: Path) -> None:
     with pytest.raises(DataError, match=r"part-1.parquet: has no column 'answer'"):
         release(place)
     (place / "in" / "part-0.parquet").write_text("no parquet")
-    with pytest.raises(DataError, match="is not readable as parquet"):
+    with pytest.raises(DataError, match="is not readable as Parquet, or was cut off; replace it"):
         release(place)
     for nowhere in ("nowhere", "in/*.csv"):
         with pytest.raises(DataError, match="no Parquet files there"):

@@ -24,7 +24,7 @@ from dovetail.scale.engines.processes import Processes, default_workers, need_wo
 from dovetail.scale.engines.spark import Spark, session_of, start
 from dovetail.scale.job import Job, Order
 from dovetail.scale.orders.noisy_places import NoisyPlaces
-from dovetail.scale.passes.census import PEOPLE, Census, PackPeople, UnpackPeople
+from dovetail.scale.passes.census import EVERYBODY, PEOPLE, Census, PackPeople, UnpackPeople, join_prints
 from dovetail.scale.passes.draw import PackReports, UnpackReports, report_bytes
 from dovetail.scale.passes.places import counted
 from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_manifest, verify
@@ -103,7 +103,7 @@ def run(
     private = ReleaseLedger(Path(ledger)) if ledger is not None else ReleaseLedger.default()
     keep_apart(target, private)
     job = Job(settings, private.people_key())
-    with closing(make_engine(engine, workers, master, table)) as runs, staged(target, private) as staging:
+    with staged(target, private) as staging, closing(make_engine(engine, workers, master, table)) as runs:
         return _Run(job, runs, staging, private, progress).release(table, new_release=new_release)
 
 
@@ -146,7 +146,7 @@ class _Run:
         entry = self.job.entry(census, self.ledger, max((one.number for one in entries), default=0) + 1)
         same = [one for one in entries if one.table == entry.table]
         exact = [one for one in same if one.request == entry.request]
-        people = self._people()
+        people = join_prints(self.staging.folder / PEOPLE)
         related = [one for one in entries if one in same or self.ledger.meets(one, people)]
         if exact and not new_release:
             return self._again(census, exact, related)
@@ -171,20 +171,6 @@ class _Run:
 
     def _tell(self, what: str, step: str, done: int, total: int) -> None:
         self.progress(what if "exchange" in step else f"{what}: {step}", done, total)
-
-    def _people(self) -> Any:
-        """The sorted prints of all people, as a file."""
-        folder = self.staging.folder / PEOPLE
-        pieces = [np.load(place, mmap_mode="r") if place.stat().st_size > 128 else np.empty(0, np.uint64)
-                  for place in sorted(folder.glob("[0-9]*.npy"))]  # fmt: skip
-        size = sum(piece.size for piece in pieces)
-        every = np.lib.format.open_memmap(folder / "all.npy", "w+", np.dtype(np.uint64), (size,))
-        start = 0
-        for piece in pieces:
-            every[start : start + piece.size] = piece
-            start += piece.size
-        every.flush()
-        return every
 
     def _refuse_repeats(self, same: list[LedgerEntry], related: list[LedgerEntry], people: Any) -> None:
         if same:
@@ -243,7 +229,7 @@ class _Run:
         self.progress("write the manifest", 0, 1)
         staging.seal(manifest)
         self.progress("record the release", 0, 1)
-        self.ledger.record_staged(entry, staging.folder / PEOPLE / "all.npy", manifest.content)
+        self.ledger.record_staged(entry, staging.folder / PEOPLE / EVERYBODY, manifest.content)
         self.progress("publish", 0, 1)
         staging.publish(self.ledger)
         self.progress("publish", 1, 1)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
 from dovetail.core.checks import nearest
 from dovetail.core.errors import DataError
 from dovetail.pipeline.config.sections import DataSection
+from dovetail.pipeline.files.table import is_plain
 
 _SUFFIXES = (".parquet", ".pq")
 _FEW = 1 << 17  # rows that are packed at once: their columns stay in the cache, and memory is used again
@@ -37,7 +39,9 @@ class Batch:
         try:
             frame = pl.scan_parquet(self.file).select(columns).slice(self.start, self.rows).collect()
         except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):
-            raise DataError(f"{self.file}: cannot be read any more; nothing was released.") from None
+            raise DataError(
+                f"{self.file}: cannot be read any more, or is damaged; nothing was released. Replace it, run again."
+            ) from None
         if frame.height != self.rows:
             raise DataError(f"{self.file}: has other rows than when the job began; nothing was released.")
         return frame
@@ -103,14 +107,12 @@ def few_rows(parts: int) -> int:
 def _paths(path: str | None) -> list[str]:
     if path is None:
         raise DataError("`path` is missing in [data]: name a Parquet file, a folder of them, or a glob.")
-    place = Path(path)
-    if place.is_dir():
-        found = sorted(str(one) for one in place.rglob("*") if one.suffix in _SUFFIXES and not _hidden(one, place))
-    elif place.exists():
-        found = [path]
-    else:
-        matching = glob.glob(path, recursive=True)  # noqa: PTH207 - a Path takes no absolute pattern
-        found = sorted(one for one in matching if Path(one).is_file())
+    if "://" in path:
+        raise DataError(f"{path}: is an address, and processes read files; use --engine spark or copy the table.")
+    try:
+        found = _found(path)
+    except OSError as error:
+        _unreadable(error, path)
     if not found:
         raise DataError(f"{path}: no Parquet files there; name a Parquet file, a folder of them, or a glob.")
     other = [one for one in found if Path(one).suffix not in _SUFFIXES]
@@ -119,17 +121,50 @@ def _paths(path: str | None) -> list[str]:
     return found
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
+def _found(path: str) -> list[str]:
+    """Files of a folder or glob in order, without hidden ones and marks such as `_SUCCESS`."""
+    place = Path(path)
+    if place.is_dir():
+        every = (Path(folder, name) for folder, _, names in os.walk(place, onerror=_raise) for name in names)
+        return sorted(str(one) for one in every if one.suffix in _SUFFIXES and not _hidden(one.relative_to(place)))
+    if place.exists():
+        return [path]
+    for above in reversed(place.parents):  # a glob passes over folders that it may not read, without a word
+        for folder in glob.glob(str(above), recursive=True):  # noqa: PTH207 - a Path takes no absolute pattern
+            if Path(folder).is_dir():
+                os.scandir(folder).close()
+    matching = glob.glob(path, recursive=True)  # noqa: PTH207
+    return sorted(one for one in matching if Path(one).is_file() and not _hidden(Path(Path(one).name)))
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _unreadable(error: OSError, path: str) -> NoReturn:
+    raise DataError(
+        f"{error.filename or path}: cannot be read ({error.strerror or error}), so the table would not be whole; "
+        "give this user the right to read it, or name another `path`."
+    ) from None
 
 
 def _header(path: str, wanted: list[str]) -> tuple[Any, int]:
     try:
         schema = pl.read_parquet_schema(path)
         rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    except PermissionError as error:
+        _unreadable(error, path)
     except (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException):
-        raise DataError(f"{path}: is not readable as parquet.") from None
+        raise DataError(
+            f"{path}: is not readable as Parquet, or was cut off; replace it, or take it out of the table."
+        ) from None
     for name in wanted:
         if name not in schema:
             raise DataError(f"{path}: has no column {name!r}{nearest(name, list(schema))}.")
+        if not is_plain(schema[name]):
+            raise DataError(f"{path}: column {name!r} has type {schema[name]}; use text, numbers, dates or booleans.")
     return schema, rows

@@ -30,11 +30,14 @@ def write_whole(target: Path) -> Iterator[Path]:
         yield scratch
         scratch.replace(target)
     except OSError as error:
-        raise StorageError(
-            f"{target.parent}: cannot be written ({error.strerror or error}); nothing was released."
-        ) from None
+        raise cannot_write(target.parent, error) from None
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def cannot_write(place: Path, error: OSError) -> StorageError:
+    """The one line of a disk that is full or forbidden."""
+    return StorageError(f"{place}: cannot be written ({error.strerror or error}); nothing was released.")
 
 
 def digest_of(path: Path) -> str:
@@ -68,6 +71,15 @@ def need_space(folder: Path, wanted: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < wanted:
         raise StorageError(
-            f"{folder}: this job may write {wanted / 1e9:.1f} GB there, and {free / 1e9:.1f} GB are free; make room, "
-            "or name a place on another disk with --out."
+            f"{folder}: this job may write {_sized(wanted)} there, and {_sized(free)} are free; make room, or name a "
+            "place on another disk with --out."
         )
+
+
+def _sized(size: float) -> str:
+    """Bytes in words.
+
+    >>> _sized(0), _sized(2_345_000), _sized(17e9)
+    ('0 MB', '2.3 MB', '17.0 GB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB" if size else "0 MB"

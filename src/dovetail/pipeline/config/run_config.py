@@ -206,8 +206,8 @@ def files_of(section: ShuffleSection, *, of_streams: bool = False) -> dict[str, 
 
 
 def _beside(config: Path, path: str | None) -> str | None:
-    """A path in a configuration is relative to it."""
-    return None if path is None else str(config.parent / path)
+    """A path in a configuration is relative to it; an address is not."""
+    return path if path is None or "://" in path else str(config.parent / path)
 
 
 def parse_config(raw: dict[str, Any], *, name: str = "configuration") -> RunConfig:

@@ -13,13 +13,15 @@ import numpy as np
 from dovetail.core.errors import DataError
 from dovetail.pipeline.files.table import in_several_rows
 from dovetail.scale.engines.engine import Blobs, Summary
-from dovetail.scale.passes.people import low_words
+from dovetail.scale.passes.people import Prints, low_words
 from dovetail.scale.passes.rows import Reader
 from dovetail.scale.secrets import Sealer
 from dovetail.scale.storage import write_whole
 
 _HASHES = ("fingerprint", "grouping")
 PEOPLE = "people"  # folder of sorted prints, one file for each partition
+EVERYBODY = "all.npy"  # there, all of them
+_HEADER = 128  # bytes of a file of numbers before the numbers
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,24 @@ class Census:
             totals["n"], int(totals["fingerprint"]), int(totals["grouping"]), totals["groups"],
             bool(totals["numbers"] and totals["texts"]),
         )  # fmt: skip
+
+
+def join_prints(folder: Path) -> Prints:
+    """The sorted prints of all people, in one file, mapped.
+
+    It is written piece by piece: writing into a map of a file kills the process where the disk is full.
+    """
+    pieces = [np.load(place, mmap_mode="r") if place.stat().st_size > _HEADER else np.empty(0, np.uint64)
+              for place in sorted(folder.glob("[0-9]*.npy"))]  # fmt: skip
+    every = folder / EVERYBODY
+    size = sum(piece.size for piece in pieces)
+    with write_whole(every) as place, place.open("wb") as file:
+        kind = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.uint64)), "fortran_order": False, "shape": (size,)}
+        np.lib.format.write_array_header_1_0(file, kind)
+        for piece in pieces:
+            file.write(np.ascontiguousarray(piece).data)
+    joined: Prints = np.load(every, mmap_mode="r") if size else np.empty(0, np.uint64)
+    return joined
 
 
 def by_part(part: Any) -> list[tuple[int, Any]]:

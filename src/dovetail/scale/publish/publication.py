@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from dovetail.core.errors import OutputError, StorageError
+from dovetail.core.errors import DovetailError, OutputError, StorageError
 from dovetail.pipeline.files.durable import sync
 from dovetail.pipeline.release_entry import LedgerEntry
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_manifest
+from dovetail.scale.storage import cannot_write, write_whole
 
 _LOCK, _RELEASE, _NOTE = "lock", "release", "drawing-"
+_OTHERS = (DovetailError, ConnectionError, TimeoutError)  # that say themselves what is the matter
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,11 @@ class Staging:
     def note(self, ledger: ReleaseLedger, entry: LedgerEntry) -> None:
         """Step 1: the ledger knows that a release is being drawn, and where."""
         text = json.dumps({"table": entry.table, "request": entry.request, "staging": str(self.folder.absolute())})
-        place = ledger.folder / f"{_NOTE}{self.name}.json"
-        place.write_text(text)
-        sync(place)
+        _write(ledger.folder / f"{_NOTE}{self.name}.json", text.encode())
 
     def write(self, name: str, content: bytes) -> None:
         """A further file of the release."""
-        place = self.release / name
-        place.write_bytes(content)
-        sync(place)
+        _write(self.release / name, content)
 
     def seal(self, manifest: Manifest) -> None:
         """Step 3: all files are on disk, then the manifest is; what attempts that died left behind is gone."""
@@ -115,9 +113,11 @@ def staged(target: Path, ledger: ReleaseLedger) -> Iterator[Staging]:
     lock = _lock(staging.folder)
     try:
         yield staging
-    except (Exception, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt) as error:
         if _entry_of(staging.release, ledger) is None:
             staging.clear(ledger)
+            if isinstance(error, OSError) and not isinstance(error, _OTHERS):  # of a disk
+                raise cannot_write(Path(error.filename or target.parent), error) from None
         raise
     finally:
         if lock is not None:
@@ -142,6 +142,13 @@ def settle(target: Path, ledger: ReleaseLedger) -> None:
     for note in ledger.folder.glob(f"{_NOTE}*.json"):
         if not Path(json.loads(note.read_text())["staging"]).exists():
             note.unlink()
+
+
+def _write(place: Path, content: bytes) -> None:
+    """A file that is whole and on disk, or not there: half a list would stop every later run."""
+    with write_whole(place) as scratch:
+        scratch.write_bytes(content)
+        sync(scratch)
 
 
 def _entry_of(release: Path, ledger: ReleaseLedger) -> LedgerEntry | None:
