@@ -79,6 +79,11 @@ LINES: list[tuple[str, type[Exception], str]] = [
     ("Answer from Java side is empty", StorageError, "Spark has gone away; start it again"),
     ("An error occurred while calling o57.collect.\n: org.a.SparkException: Job aborted.\n\tat x", StorageError,
      "Spark gave up: Job aborted; nothing"),
+    ("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03", DataError, "no table at [data] `path`: [PATH"),
+    ("x\n: java.lang.RuntimeException: Class a.S3 not found", DataError, "Spark finds no table at [data] `path`"),
+    ("a.BException: Lost task 0.0 in stage 0.0 (TID 0) (h executor driver): a.DException:\nit broke.\n",
+     StorageError, "Spark gave up: it broke; nothing"),
+    ("Error from python worker:\n  SyntaxError", StorageError, "their Python is too old: set PYSPARK_PYTHON"),
     ("", StorageError, "Spark gave up: RuntimeError; nothing"),
 ]  # fmt: skip
 

@@ -69,8 +69,9 @@ class Spark(Engine):
         if table is None and "://" not in (data.path or ""):
             files = Source.of(data)
             return Source(tuple((str(Path(file).absolute()), rows) for file, rows in files.files), files.columns)
-        frame = self.session.read.parquet(data.path) if table is None else table
-        missing = [name for name in wanted if name not in frame.columns]
+        frame = tried(lambda: self.session.read.parquet(data.path)) if table is None else table
+        known = tried(lambda: frame.columns)  # Connect asks only now
+        missing = [name for name in wanted if name not in known]
         if missing:
             raise DataError(f"the table has no column {missing[0]!r}.")
         n = tried(frame.count)
@@ -181,12 +182,15 @@ def session_of(table: Any) -> Any:
 
 
 def start(master: str) -> Spark:
-    """An engine with a session of its own; errors as `session_at` has them."""
+    """An engine with a session of its own, or with the one that this process has; errors as `session_at` has them."""
+    own = require("pyspark.sql", extra="spark").SparkSession.getActiveSession() is None
     session = session_at(master)
     try:
-        return Spark(session, own=True)
+        return Spark(session, own=own)
     except BaseException:
-        session.stop()
+        if own:
+            with quiet():
+                session.stop()
         raise
 
 

@@ -18,11 +18,17 @@ _PROGRAM = re.compile(r'Cannot run program "([^"]*)"')
 _MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _FILE = re.compile(r"(?:CANNOT_READ_FILE_FOOTER|FAILED_READ_FILE|Could not read footer|is not a Parquet file)")
-_PLACE = re.compile(r"(?:file:)?(/[^\s:']+\.(?:parquet|pq))\b")
-_DEAD = re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back|worker crashed")
+_NOWHERE = re.compile(
+    r"\[(?:PATH_NOT_FOUND|UNABLE_TO_INFER_SCHEMA)\]|Class [\w.]+ not found|No FileSystem for scheme"
+)
+_PLACE = re.compile(r"(?:file:)?/*(/[^\s:']+\.(?:parquet|pq))\b")
+_DEAD = re.compile(
+    r"Error from python worker|Python worker exited unexpectedly|Python worker failed to connect back|worker crashed"
+)
 _GONE = re.compile(r"Answer from Java side is empty|Error while sending or receiving|Connection refused|StatusCode")
 _NOISE = re.compile(r"^An error occurred while calling|^An exception was thrown from the Python worker|^Traceback")
-_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
+_CLASS = re.compile(r"^:? ?(?:[\w$]+\.)+[\w$]+(?:Exception|Error):(?: |$)")
+_TASK = re.compile(r"^.*Lost task [^(]*\(TID \d+\) \([^)]*\): ")
 
 Result = TypeVar("Result")
 
@@ -79,6 +85,10 @@ def told(error: BaseException) -> Exception:
             f"{place[1] if place else 'a file of the table'}: is not readable as Parquet, or was cut off; replace "
             "it, or take it out of the table: nothing was released."
         )
+    if _NOWHERE.search(text):
+        return DataError(
+            f"Spark finds no table at [data] `path`: {_first(text)}; check it, and what Spark can reach."
+        )
     if _DEAD.search(text):
         return StorageError(
             f"Spark's workers end at once, for want of memory or because their Python is too old: {_SAME}. Nothing "
@@ -91,6 +101,6 @@ def told(error: BaseException) -> Exception:
 
 def _first(text: str) -> str:
     """The first line that says something, without the names of classes before it."""
-    lines = (line.strip() for line in text.splitlines())
+    lines = (_CLASS.sub("", _TASK.sub("", _CLASS.sub("", line.strip()))) for line in text.splitlines())
     said = next((line for line in lines if line and not _NOISE.match(line)), "")
-    return _CLASS.sub("", said)[:200].rstrip(".")
+    return said[:200].rstrip(".")
