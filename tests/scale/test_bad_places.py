@@ -15,6 +15,7 @@ from dovetail.pipeline.config.run_config import load_config, parse_config
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale import run
 from dovetail.scale.publish import publication
+from dovetail.scale.publish.manifest import MANIFEST
 from dovetail.scale.source import Source
 
 STEPS = ["note in the ledger", "write the report", "write the manifest"]
@@ -100,12 +101,26 @@ def test_a_disk_that_fills_up_leaves_nothing_that_stops_the_next_run(
 ) -> None:
     def fill(at: str, done: int, total: int) -> None:
         if at == step:
-            monkeypatch.setattr(publication, "sync", full)  # what was written is there, and half of it
+            monkeypatch.setattr(publication, "sync", full)  # what was written is there
 
     with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\); nothing was released"):
         release(place, progress=fill)
     monkeypatch.undo()
     assert not list(place.glob(".out*")) and not list((place / "ledger").glob("drawing-*"))
+    release(place)
+    assert len(ReleaseLedger(place / "ledger").entries()) == 1
+
+
+def test_half_a_list_does_not_stop_the_next_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(path: Path) -> None:
+        if MANIFEST in path.name:
+            path.write_bytes(path.read_bytes()[:9])
+            full()
+
+    monkeypatch.setattr(publication, "sync", half)
+    with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\); nothing was released"):
+        release(place)
+    monkeypatch.undo()
     release(place)
     assert len(ReleaseLedger(place / "ledger").entries()) == 1
 
