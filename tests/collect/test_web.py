@@ -1,5 +1,6 @@
 """The HTTP side that both servers share, on a real socket: limits, slow clients, problem documents, a clean stop."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -28,11 +29,12 @@ from cryptography.x509.oid import NameOID
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Message
 from tests.waiting import PATIENCE, LoopClock, until
 
 from dovetail.collect.http import limits
 from dovetail.collect.http.application import Health, strict_app
-from dovetail.collect.http.bodies import read_limited
+from dovetail.collect.http.bodies import read_limited, stream_limited
 from dovetail.collect.http.middleware import HEADERS
 from dovetail.collect.http.problems import Refusal, read_problem
 from dovetail.collect.http.server import run_until_stopped, uvicorn_server
@@ -156,6 +158,40 @@ def test_a_body_is_taken_up_to_the_limit_and_not_beyond(serve: Serve) -> None:
         assert kind_of(client.post("/echo", content=b"x" * (MOST + 1))) == "too_large"
         pieces = iter([b"x" * MOST, b"x"])  # chunked: no length is declared
         assert kind_of(client.post("/echo", content=pieces)) == "too_large"
+
+
+def test_a_body_that_declares_too_much_is_refused_before_any_of_it_is_read() -> None:
+    async def receive() -> Message:
+        raise AssertionError("nothing is read")
+
+    request = Request({"type": "http", "headers": [(b"content-length", b"%d" % (MOST + 1))]}, receive)
+    with pytest.raises(Refusal, match=f"at most {MOST} bytes"):
+        asyncio.run(read_limited(request, MOST))
+
+
+def test_a_long_body_is_given_up_when_it_comes_slower_than_it_may_although_it_keeps_coming(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, seconds = LoopClock(monkeypatch), 2 * PATIENCE
+
+    async def pieces_taken(piece: bytes, *, most: int) -> int:
+        async def receive() -> Message:
+            clock.pass_time(seconds / 2)  # a single piece is never late
+            turn = asyncio.Event()  # the loop looks at its timers once
+            asyncio.get_running_loop().call_soon(turn.set)
+            await turn.wait()
+            return {"type": "http.request", "body": piece, "more_body": True}
+
+        taken, request = 0, Request({"type": "http", "headers": []}, receive)
+        with suppress(Refusal):
+            async for _ in stream_limited(request, 1 << 40, seconds=seconds):
+                taken += 1
+                if taken == most:
+                    break
+        return taken
+
+    assert 1 <= asyncio.run(pieces_taken(b"x", most=9)) <= 3
+    assert asyncio.run(pieces_taken(bytes(int(limits.SLOWEST * seconds)), most=9)) == 9
 
 
 def raw_connection(url: str) -> socket.socket:
