@@ -2,6 +2,8 @@
 
 import json
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,21 @@ def test_the_least_epsilon_reaches_the_error() -> None:
     plan = plan_with_dummies(n=10_000, k=4, error=0.001, delta=1e-6)
     assert plan.accuracy.error95 <= 0.001
     assert plan_with_dummies(n=10_000, k=4, epsilon=0.98 * plan.dummies.epsilon, delta=1e-6).accuracy.error95 > 0.001
+
+
+@pytest.mark.parametrize("n", [20_011, 23_456, 31_000])
+def test_the_least_error_that_a_refusal_names_is_an_error_that_is_reached(n: int) -> None:
+    asked: dict[str, Any] = {"n": n, "epsilon": 1.0, "delta": 1e-6}
+    planners: list[Callable[..., Any]] = [
+        partial(plan_with_dummies, k=4, **asked),
+        partial(plan_with_user_dummies, k=4, **asked),
+        partial(plan_mean_with_dummies, trust="shuffler", lower=0.0, upper=1.0, **asked),
+    ]
+    for planner in planners:
+        with pytest.raises(ParameterError, match="`error` must be at least") as refused:
+            planner(error=1e-7)
+        least = float(str(refused.value).partition("at least ")[2].split()[0])
+        assert planner(error=least).accuracy.error95 <= least
 
 
 def test_a_release_with_dummies_of_people_says_whom_it_counts_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import Z95, Accuracy
+from dovetail.plan.explain.infeasible import round_up_to_three_digits
 from dovetail.plan.people import default_delta
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
@@ -142,7 +143,8 @@ def plan_with_dummies(
     most = LARGEST_EPSILON if epsilon is None else privacy_budget("epsilon", epsilon, most=LARGEST_EPSILON)
     best = Dummies(symbols, most, slack)
     if _error95(best, people) > wanted:
-        raise refuse("error", f"at least {_error95(best, people):.3g} with epsilon {most:g} and these people", wanted)
+        least = round_up_to_three_digits(_error95(best, people))
+        raise refuse("error", f"at least {least} with epsilon {most:g} and these people", wanted)
     low, high = 0.0, most
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)

@@ -20,6 +20,7 @@ from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.estimate.mean_with_dummies import mean_grid
 from dovetail.plan.accuracy import Z95, Accuracy
+from dovetail.plan.explain.infeasible import round_up_to_three_digits
 from dovetail.plan.people import default_delta, honest_people
 from dovetail.plan.with_dummies import DummiesPlan, TrustingPlan, plan_with_dummies
 from dovetail.randomize.sampling.open_numbers import MOST_POINTS
@@ -160,8 +161,8 @@ def plan_with_user_dummies(
     rate = 1.0 if share_of_dummies >= 0.25 else symbols * 0.5 * (1.0 - sqrt(1.0 - 4.0 * share_of_dummies))
     least = UserDummiesLaw(symbols, trusted, max(min(rate, 1.0), 2.0**-32)).epsilon(slack) * (1.0 + 1e-4)
     if least > most or rate < 2.0**-32:
-        best = planned(most).accuracy.error95
-        raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", bound)
+        best = round_up_to_three_digits(planned(most).accuracy.error95 * 1.001)  # `least` is above the law's epsilon
+        raise refuse("error", f"at least {best} with epsilon {most:g} and these people", bound)
     return planned(least)
 
 
@@ -257,8 +258,8 @@ class _MeanAsked:
                 return 1.0
 
         if excess(most) > 0.0:
-            best = Z95 * self.drawn(most)[1]
-            raise refuse("error", f"at least {best:.3g} with epsilon {most:g} and these people", error)
+            best = round_up_to_three_digits(Z95 * self.drawn(most)[1])
+            raise refuse("error", f"at least {best} with epsilon {most:g} and these people", error)
         return bracket_root(excess, min(1.0, most), steepness=1.0, most=most, tolerance=1e-3)[1]
 
 
