@@ -121,6 +121,14 @@ def test_without_structure_the_own_report_decides(rng: Entropy) -> None:
     np.testing.assert_array_equal(attacker(randomizer, Smoothness(0.2, 0.0)).guess(reports, rng), reports)
 
 
+def test_the_own_report_counts_also_where_a_crowd_stands_at_one_place() -> None:
+    found = Correlation.fit(
+        KRR(4, 1.0), np.zeros((50, 1)), targets=np.arange(50), smoothness=Smoothness(1.0, 0.5), neighbours=5
+    )
+    weights = found.weights.toarray()
+    assert (weights.argmax(axis=1) == np.arange(50)).all() and ((weights != 0).sum(axis=1) == 5).all()
+
+
 def test_shuffling_inside_small_groups_leaves_what_is_common_to_them(rng: Entropy) -> None:
     smooth = attacker(KRR(4, 2.0), Smoothness(0.2, 0.95))
     found = run_attack(smooth, KRR(4, 2.0), QUARTER, WithinGroups(Groups.from_labels(QUARTER)), shuffles=5, rng=rng)

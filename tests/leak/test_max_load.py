@@ -1,14 +1,18 @@
 """The fullest bins: each cut stays inside its bound, and the relations between the sums hold."""
 
+import math
 from itertools import pairwise
 from math import comb
 
+import numpy as np
 import pytest
+from scipy import stats
 from tests.tiers import EXHAUST
 
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.leak.max_load import max_load, top_t_load, truncation
 from dovetail.leak.max_load import max_load_unequal as max_load_unequal_module
+from dovetail.leak.max_load.dft_inversion import aliasing_error
 from dovetail.leak.max_load.max_load import max_load_gap
 from dovetail.leak.max_load.max_load_unequal import Bins, max_load_unequal
 from dovetail.leak.max_load.top_t_load import top_t_load_gap
@@ -83,6 +87,16 @@ def test_a_sum_of_fewer_nodes_holds_the_whole_one(
     assert abs(short.value - whole.value) <= short.error_bound + whole.error_bound <= 1.5 * cost * whole.value
     if n < 10**6:
         assert abs(short.value - whole.value) > 3 * whole.error_bound, "what is left out is seen"
+
+
+@pytest.mark.parametrize("n", [50, 1000, 100_000])
+def test_the_aliasing_error_holds_what_both_tails_fold_back(n: int) -> None:
+    r"""A sum over N nodes counts every count :math:`n + jN` as n: the share of these beside that of n."""
+    for nodes in range(math.isqrt(n) + 1, 6 * math.isqrt(n), math.isqrt(n)):
+        aliases = np.arange(n % nodes, n + 40 * math.isqrt(n), nodes)
+        chances = stats.poisson.pmf(aliases[aliases != n], n)
+        folded = float(chances.sum() / stats.poisson.pmf(n, n))
+        assert folded <= aliasing_error(n, nodes) <= 3.0 * folded
 
 
 def test_a_sum_that_takes_too_long_is_refused_with_its_cost() -> None:

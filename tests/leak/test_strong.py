@@ -1,5 +1,6 @@
 """Adversaries who know others: exact sums agree with each other and stay between the two ends."""
 
+from fractions import Fraction
 from itertools import pairwise, product
 from math import factorial
 
@@ -79,6 +80,28 @@ def test_two_sums_of_coins_agree_with_the_transform(counts: tuple[int, int, int]
     coins, grid = binary_known_others_leakage(channel.contrast, others), known_others_leakage(rows / 2, others)
     assert abs(coins.value - grid.value) <= coins.error + grid.error
     assert grid.error <= 1e-12 + 4e-16 * sum(counts)  # a phase of n reports is good to n ulps
+
+
+@pytest.mark.parametrize("counts", [(30, 41), (100, 7), (1, 600)])
+def test_sums_of_coins_hold_the_exact_fraction(counts: tuple[int, int]) -> None:
+    laws, sums = (Fraction(13, 16), Fraction(3, 32)), [Fraction(1)]
+    for count, share in zip(counts, laws, strict=True):
+        for _ in range(count):
+            sums = [
+                share * a + (1 - share) * b for a, b in zip([Fraction(0), *sums], [*sums, Fraction(0)], strict=True)
+            ]
+    others = [
+        IndependentReports(count, np.array([float(share), float(1 - share)]))
+        for count, share in zip(counts, laws, strict=True)
+    ]
+    found = binary_known_others_leakage(0.75, others)
+    assert Fraction(found.lower) < Fraction(3, 8) * max(sums) < Fraction(found.upper)
+    assert found.error < 1e-13 * found.value
+
+
+def test_a_window_that_cuts_both_axes_counts_what_both_leave_out() -> None:
+    crowd = [IndependentReports(10**6, np.array([0.3, 0.3, 0.4]))]
+    assert poisson_multinomial.window_sizes(crowd)[2] == 2 * poisson_multinomial.TAIL
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 2), (3, 200), (4, 40), (5, 12)])

@@ -11,6 +11,7 @@ import pytest
 from studies.strong_or_uninformed import run as study
 
 from dovetail.account.amplify import amplify
+from dovetail.core.bracket import Bracket
 from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import ParameterError, UnsupportedError
@@ -244,6 +245,31 @@ def test_ranks_follow_the_upper_ends_and_skip_what_is_not_known(found: Mechanism
     hidden = [one for one in found.mechanisms if isinstance(one.uninformed, str)]
     assert [one.name for one in hidden] == ["local_hashing and shuffle"]
     assert found.rank(hidden[0], "uninformed") is None and "2^128" in str(hidden[0].uninformed)
+
+
+def test_only_intervals_that_do_not_meet_decide_who_leaks_less() -> None:
+    def told(lower: float, upper: float) -> AdversaryLeakage:
+        return AdversaryLeakage(0.25, upper, Bracket(lower, upper), "bracket", "given")
+
+    def row(kind: str, *leaks: AdversaryLeakage) -> ComparedMechanism:
+        return ComparedMechanism(kind, "uniform", 1.0, 0.1, 0.05, *leaks)
+
+    def notes(*rows: ComparedMechanism) -> tuple[str, ...]:
+        return MechanismComparison(1000, 4, 0.05, 1e-6, 1000, rows).notes
+
+    krr = row("krr", told(0.3, 0.4), told(0.1, 0.2), told(0.5, 0.6))
+    apart = row("unary", told(0.1, 0.2), told(0.3, 0.4), told(0.3, 0.4))
+    assert notes(krr, apart) == (
+        "unary and shuffle leaks less to the uninformed adversary but more to the strong one than krr and shuffle",
+        "krr and shuffle leaks less to the strong one but more to a colluding shuffler than unary and shuffle",
+    )
+    (found,) = notes(krr, replace(apart, strong=told(0.15, 0.4)))
+    assert found.startswith("to the strong one the intervals of these overlap")
+
+
+def test_what_is_sampled_is_quoted_with_both_ends_of_its_interval() -> None:
+    found = uninformed_adversary_leakage(Hadamard(k=4, epsilon=1.0), n=500, rng=simulation(1))
+    assert found.method == "sampled" and found.ends.lower < found.additive < found.ends.upper
 
 
 def test_the_document_is_the_comparison(found: MechanismComparison) -> None:
