@@ -13,6 +13,7 @@ from dovetail.shuffle.fitting.components import PartitionedOrder, partition_refe
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.sampling.lehmer_code import draw_lehmer_code
 from dovetail.shuffle.sampling.log_kernel import ERROR, minus_logs
+from dovetail.shuffle.sampling.mallows_on_components import exchangeable
 from dovetail.shuffle.sampling.within_blocks import permute_within_blocks
 from dovetail_protocol.exact_thresholds import GeometricLaw, exp_bracket
 
@@ -118,6 +119,13 @@ def test_a_line_holds_components_and_atoms_together() -> None:
         assert atoms == {(0, 2), (4, 6), (8,), (1, 3), (5,), (7,), (9,)}
 
 
+def test_only_atoms_are_uniform_where_an_order_is_dispersed_however_little() -> None:
+    line, _ = partition_reference_order(Groups.from_lists([[0, 2, 4, 6], [4, 6, 8], [1, 3]], 10))
+    little = np.where(line.sizes > 1, 1e-6, 0.0)
+    assert exchangeable(line, little).tolist() == line.atom_starts.tolist()
+    assert exchangeable(line, 0.0 * little).tolist() == line.component_starts.tolist()
+
+
 def test_a_line_of_nothing_but_strangers_stays() -> None:
     line, _ = partition_reference_order(Groups.from_lists([], 4))
     assert line.sizes.tolist() == [1, 1, 1, 1] and not line.has_several_atoms.any()
@@ -131,3 +139,10 @@ def test_a_line_needs_a_permutation() -> None:
 def test_nobody_moves_on_a_still_line() -> None:
     line = PartitionedOrder.singletons(5)
     assert permute_within_blocks(line.atom_starts, system_entropy()).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_word_beyond_the_largest_multiple_is_not_used_for_a_block() -> None:
+    """2^64 - 1 is a multiple of 3, and used it would make place 0 likelier than the others."""
+    shuffled = permute_within_blocks(np.array([0, 3]), Scripted(2**64 - 1, 1, 1))
+    assert shuffled.tolist() == [0, 2, 1]
+    assert permute_within_blocks(np.array([0, 3]), Scripted(2**64 - 2, 1)).tolist() == [0, 1, 2]

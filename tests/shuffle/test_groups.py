@@ -13,7 +13,7 @@ from tests.shuffle.test_reference import naive_search
 
 from dovetail.core.errors import DataError, DovetailError, ParameterError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
-from dovetail.shuffle.groups.distances import EARTH_RADIUS
+from dovetail.shuffle.groups.distances import EARTH_RADIUS, chord
 from dovetail.shuffle.groups.groups import Groups
 from dovetail.shuffle.reference_order.orders import breadth_first
 from dovetail.shuffle.sampling.permutations import inverse
@@ -123,6 +123,9 @@ def test_the_globe_has_no_seams() -> None:
     equator = [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]
     assert Groups.within_radius(equator, degree * 1.0001, metric="haversine").sizes.tolist() == [2, 3, 2]
     assert len(Groups.within_radius(equator, degree * 0.9999, metric="haversine")) == 0
+    quarter = [[0.0, 0.0], [0.0, 90.0]]
+    assert len(Groups.within_radius(quarter, degree * 89.0, metric="haversine")) == 0
+    assert chord(degree * 90.0) == pytest.approx(np.sqrt(2.0)) and chord(degree * 180.1) == np.inf
 
 
 edge_lists = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=14)
@@ -152,7 +155,7 @@ def test_a_union_holds_the_groups_of_all(one: list[list[int]], two: list[list[in
     first, second = Groups.from_lists(one, 8), Groups.from_lists(two, 8)
     joined = Groups.union(first, second)
     assert as_sets(joined) == as_sets(first) | as_sets(second)
-    assert joined.covers(first) and joined.covers(second)
+    assert joined.covers(first) and joined.covers(second) and joined.dropped == first.dropped + second.dropped
     assert Groups.union(first) == first
 
 

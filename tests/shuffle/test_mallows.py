@@ -104,6 +104,9 @@ def test_a_nearly_uniform_shuffle_warns() -> None:
     summary = Mallows.fit(groups, alpha=1.0).summary()
     assert summary["near_uniform"] and "nearly uniform" in summary["warning"]
     assert summary["mean_displacement"] == pytest.approx(1000 / 3, rel=1e-5)
+    for share, warned in ((0.99, True), (1.01, False)):  # theta * n is proportional to alpha
+        near = Mallows.fit(groups, alpha=share / summary["theta_n"]).summary()
+        assert near["near_uniform"] == warned == ("warning" in near)
 
 
 def test_relabelling_people_moves_the_law_along() -> None:
