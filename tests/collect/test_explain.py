@@ -97,6 +97,25 @@ def test_a_weak_promise_is_called_one(changes: dict[str, Any], words: str) -> No
     assert words in warnings(changes)
 
 
+def test_whoever_can_send_without_end_or_change_what_he_mixes_is_named() -> None:
+    owner = str(campaign()[0].owner)
+    weak = {"promise.authentication": "none", "keys.shuffler_signing": owner, "batch.minimum": 99}
+    found = warnings(weak | {"randomizer.epsilon": 5.0, "promise.device_budget": 10.0})
+    for words in (
+        "no roster: anybody may send any number",
+        "owner and shuffler sign with one key",
+        "a batch of 99 hides little",
+        "epsilon 5 protects next to nothing",
+        "pays for 2 of 24 rounds",
+    ):
+        assert words in found
+
+
+def test_each_class_is_told_how_many_rounds_its_own_budget_pays_for() -> None:
+    found = warnings({"classes": {"careful": 0.5, "open": 1.0}, "promise.device_budget": 12.0})
+    assert "pays for 12 of 24 rounds; then a open device is silent" in found and "careful" not in found
+
+
 def test_a_sound_campaign_has_no_warning() -> None:
     sound = {"batch.minimum": 1000, "promise.assumed_dishonest": 10, "expires": "2031-01-01T00:00:00Z"}
     assert warnings(sound) == ""

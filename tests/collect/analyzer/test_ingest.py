@@ -202,6 +202,13 @@ def test_one_batch_may_hold_reports_of_two_versions() -> None:
     assert kept(one)[0][0].n == 7 and one.answers.campaign.version == 2
 
 
+def test_a_batch_of_one_campaign_counts_no_report_that_was_sealed_for_another() -> None:
+    other = campaign(id="shopping", minimum=3)
+    one = World((ASKED, other))
+    one.analyzer.receive(batch(ASKED, SEALED + seal(other, [0, 0], round=1)))
+    assert (kept(one)[0][0].n, kept(one)[0][0].rejected) == (5, {"seal": 2})
+
+
 @pytest.mark.parametrize(
     "changed",
     [campaign(minimum=4, version=2), campaign(world.LAPLACE, minimum=3, version=2), campaign(minimum=3, budget=9.0)],

@@ -15,6 +15,7 @@ from dovetail.collect.analyzer.analyzer import Analyzer
 from dovetail.collect.analyzer.answers.roster_slots import RosterSlotEstimator
 from dovetail.collect.analyzer.campaigns import AnalyzerCampaigns
 from dovetail.collect.clock import FrozenClock
+from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.evaluate.guarantees import central_guarantee
 from dovetail.report.document import Missing
@@ -100,6 +101,14 @@ def test_a_group_of_bad_reports_only_leaves_no_group_estimates(tmp_path: Path) -
     one.receive(release(asked, slots, [20.0] * 50, np.ones(50, dtype=bool), round=1, bad=30))
     found = one.answers(asked.id).latest()
     assert list(found.by_group) == [""] and found.n == 20
+
+
+def test_a_public_table_that_is_not_the_signed_one_is_refused(tmp_path: Path) -> None:
+    asked, _ = order_private(tmp_path, LAPLACE, "shuffler = 'within_groups'")
+    changed = (tmp_path / "homes.csv").read_text().replace("east\nwest", "west\neast")
+    (tmp_path / "homes.csv").write_text(changed)
+    with pytest.raises(ConfigError, match="has another SHA-256 than the campaign"):
+        RosterSlotEstimator.load(asked, tmp_path)
 
 
 def test_campaigns_without_labelled_slots_have_no_slots(tmp_path: Path) -> None:

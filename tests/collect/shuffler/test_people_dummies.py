@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -27,6 +28,7 @@ from dovetail.collect.analyzer.page.live_page import render
 from dovetail.collect.analyzer.unseal import unseal
 from dovetail.collect.batch import Header, entry_bytes
 from dovetail.collect.campaign.draft_campaign import draft_campaign
+from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds
 from dovetail.collect.campaign.explain import explain
 from dovetail.collect.campaign.guarantees import ReleasedBatch, batch_guarantee, campaign_guarantees
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
@@ -292,6 +294,19 @@ def test_rounds_compose_from_the_weakest() -> None:
     law = UserDummiesLaw(K, HONEST, RULE["rate"])
     assert both.epsilon == pytest.approx(3 * law.epsilon(0.05 / 3), rel=1e-9) and both.delta == 0.05
     assert any("counts the promises of batches" in line.meaning for line in guarantee_sentences(campaign, found))
+
+
+def test_many_rounds_are_promised_the_smaller_of_both_theorems() -> None:
+    campaign, rounds, delta = ThrowawayCampaign.of(tables(), 1).campaign, 400, 0.05
+
+    def kairouz(honest: int) -> float:
+        one = UserDummiesLaw(K, honest, RULE["rate"]).epsilon(delta / (2 * rounds))
+        return rounds * one * math.tanh(one / 2) + one * math.sqrt(2 * rounds * math.log(2 / delta))
+
+    found = guarantee_of_rounds(campaign, n=3000, rounds=rounds, honest=2000)
+    assert not isinstance(found, Missing)
+    assert (found.all, found.honest) == pytest.approx((kairouz(3000), kairouz(2000)), rel=1e-9)
+    assert kairouz(2000) < rounds * UserDummiesLaw(K, 2000, RULE["rate"]).epsilon(delta / rounds)
 
 
 @pytest.mark.exhaust
