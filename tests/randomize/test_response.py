@@ -114,3 +114,7 @@ def test_every_number_type_gives_the_same_reports(dtype: Any) -> None:
     values = np.arange(1000) % 5
     expected = KRR(k=5, epsilon=1.0).randomize(values, simulation(3))
     np.testing.assert_array_equal(KRR(k=5, epsilon=1.0).randomize(values.astype(dtype), simulation(3)), expected)
+
+
+def test_a_report_takes_as_many_bits_as_its_values_need() -> None:
+    assert [KRR(k=k, epsilon=1.0).report_bits for k in (2, 3, 4, 5, 256, 257)] == [1, 2, 2, 3, 8, 9]

@@ -88,3 +88,9 @@ def test_the_set_bits_of_a_packed_report_are_counted_one_by_one(rng: Entropy) ->
 def test_no_bit_of_the_padding_marks_a_device(bit: int) -> None:
     with pytest.raises(DataError, match="zero from bit 5"):
         Unary(k=5, epsilon=1.0).tally(np.array([[1 << bit]], dtype=np.uint8))
+
+
+def test_bits_beyond_the_last_value_are_no_report() -> None:
+    encoded = np.array([[0b10100000], [0b10100001], [0b00010000]], dtype=np.uint8)
+    _, valid = Unary(k=3, epsilon=1.0).decode_bytes(encoded)
+    assert valid.tolist() == [True, False, False]

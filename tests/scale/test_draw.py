@@ -14,7 +14,7 @@ from tests.statistics import expect_broken, expect_law
 from tests.tiers import one_in, tiered
 
 from dovetail.core.entropy.keyed import keyed_prints
-from dovetail.core.errors import DataError, StorageError
+from dovetail.core.errors import DataError, OutputError, StorageError
 from dovetail.estimate.frequency import estimate_frequencies
 from dovetail.pipeline.config.run_config import parse_config
 from dovetail.pipeline.files.report_columns import from_columns
@@ -23,11 +23,13 @@ from dovetail.scale import source
 from dovetail.scale.engines.engine import Engine, Exchanged, Source
 from dovetail.scale.engines.processes import Processes
 from dovetail.scale.job import Job
+from dovetail.scale.orders.arrangement import codes_of
 from dovetail.scale.orders.noisy_places import NoisyPlaces
 from dovetail.scale.orders.uniform import Layout, sorted_order
 from dovetail.scale.passes.census import Census, PackPeople, UnpackPeople
 from dovetail.scale.passes.draw import PackReports, UnpackReports
 from dovetail.scale.passes.places import counted
+from dovetail.scale.publish.manifest import Manifest
 from dovetail.scale.secrets import Sealer, Secret
 
 KINDS = ["krr", "unary", "hadamard", "local_hashing", "subset_selection", "laplace"]
@@ -215,3 +217,20 @@ def test_several_processes_give_the_files_of_one_even_when_one_dies(
     assert [file.read_bytes() for file in files(tmp_path / "one")] == [
         file.read_bytes() for file in files(tmp_path / "two")
     ]
+
+
+def test_a_label_that_was_not_counted_says_that_the_table_has_changed() -> None:
+    assert codes_of(("east", "west"), pl.Series(["west", "east"]), 2).tolist() == [1, 0]
+    with pytest.raises(DataError, match="has changed while it was read"):
+        codes_of(("east", "west"), pl.Series(["west", "north"]), 2)
+
+
+def test_a_release_whose_files_hold_other_rows_than_people_came_is_none() -> None:
+    def release(n: int) -> Manifest:
+        files = [{"name": name, "rows": rows, "bytes": 1, "sha256": ""} for name, rows in (("a", 3), ("b", 2))]
+        return Manifest("r", n, {}, {}, files)
+
+    assert release(5).n == 5
+    for n in (4, 6):
+        with pytest.raises(OutputError, match=f"hold 5 reports of {n} people; nothing was released"):
+            release(n)

@@ -195,6 +195,8 @@ def test_a_restricted_shuffler_says_who_is_missing() -> None:
     fewer = Mallows.fit(CHAIN, alpha=2.0).restrict(np.array([False, True, True, True, True]))
     summary = fewer.summary()
     assert (summary["fitted_n"], summary["shrunken_groups"], summary["dissolved_groups"]) == (5, 1, 1)
+    again = fewer.restrict(np.array([True, True, False, True])).summary()
+    assert (again["fitted_n"], again["n"]) == (5, 3) and again["shrunken_groups"] > 1 == summary["shrunken_groups"]
     assert "presence does not depend on values" in fewer.guarantee.source
 
 

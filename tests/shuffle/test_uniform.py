@@ -115,3 +115,8 @@ def test_within_groups_of_many_people_is_uniform_in_position() -> None:
     # the mean of |first - place| for a uniform permutation is m/3 with standard deviation below sqrt(m)
     m = first.size
     assert abs(np.abs(first - np.arange(m)).mean() - m / 3) < 7 * np.sqrt(m)
+
+
+def test_a_uniform_shuffle_of_those_who_came_is_of_their_number() -> None:
+    fewer = Uniform(5).restrict(np.array([True, False, True, True, False]))
+    assert fewer.n == 3 and sorted(fewer.permutation(simulation(1)).tolist()) == [0, 1, 2]
