@@ -12,7 +12,7 @@ from dovetail.trace.adversary.rehearsal import RIGHT, WALK, chance_within, rehea
 from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace
-from dovetail.trace.utility import utility
+from dovetail.trace.utility import heat_distance, utility
 
 
 def test_a_smoother_is_the_conditional_mean_with_and_without_a_sighting() -> None:
@@ -75,3 +75,8 @@ def test_utility_of_the_truth_is_perfect_and_of_noise_is_not() -> None:
     noisy = utility(times, true, [each + rng.normal(0, 50, each.shape) for each in true])
     assert noisy.error > 40 and noisy.length > 0.5 and 0 < noisy.heat[1000.0] <= noisy.heat[100.0] <= 1
     assert PRIOR.dimensions == 2
+
+
+def test_heat_maps_that_share_no_cell_are_as_far_apart_as_can_be() -> None:
+    here = np.array([[1.0, 1.0], [2.0, 3.0]])
+    assert (heat_distance(here, here + 100.0, 50.0), heat_distance(here, here, 50.0)) == (1.0, 0.0)

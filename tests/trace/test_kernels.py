@@ -82,3 +82,16 @@ def test_a_damaged_form_is_refused() -> None:
 def test_stamps_that_make_no_trace_are_refused(times: list[float], word: str) -> None:
     with pytest.raises(DataError, match=word):
         sorted_times(times)
+
+
+@each_kernel
+def test_what_is_left_beyond_a_gap_is_at_least_every_correlation_there_and_at_most_one(kernel: Kernel) -> None:
+    for gap in (0.1, 1.0, 7.0):
+        later = np.abs(kernel.correlation(gap + np.linspace(0.0, 60.0, 2001)))
+        assert later.max() <= kernel.beyond(gap) * (1.0 + 1e-12) and kernel.beyond(gap) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
+def test_a_nugget_leaves_something_of_the_movement(share: float) -> None:
+    with pytest.raises(ParameterError, match="`nugget` must lie in"):
+        with_nugget(RBF(length=2.0), share)
