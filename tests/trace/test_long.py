@@ -153,7 +153,8 @@ def test_windows_cover_a_trace_and_hold_each_secret() -> None:
         assert all(min(2, n) <= end - start <= most + 2 for start, end in windows)
         assert all(any(a <= one[0] and one[-1] < b for a, b in windows) for one in secrets)
     with pytest.raises(UnsupportedError, match="fit into a window of 10 points"):
-        cut(100, [tuple(range(30))], 10)
+        cut(100, [tuple(range(11))], 10)
+    assert all(end - start <= 10 for start, end in cut(100, [tuple(range(10))], 10))
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------
