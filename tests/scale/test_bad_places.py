@@ -74,8 +74,10 @@ def test_files_that_hold_no_table_are_named_with_the_remedy(place: Path) -> None
     with pytest.raises(DataError, match=r"part-1.parquet: cannot be read any more, or is damaged"):
         release(place)
     pl.read_parquet(place / "in" / "part-0.parquet").with_columns(pl.concat_list("answer")).write_parquet(file)
-    with pytest.raises(DataError, match=r"part-1.parquet: column 'answer' has type List\(String\); use text"):
+    with pytest.raises(DataError, match=r"part-1.parquet: column 'answer' has type List\(String\), but String in"):
         release(place)
+    with pytest.raises(DataError, match=r"part-1.parquet: column 'answer' has type List\(String\); use text"):
+        release(place, "in/part-1.parquet")
 
 
 def test_an_address_is_kept_and_is_for_spark(place: Path) -> None:

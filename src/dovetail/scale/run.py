@@ -31,6 +31,7 @@ from dovetail.scale.publish.manifest import MANIFEST, PARTS, Manifest, read_mani
 from dovetail.scale.publish.publication import Staging, staged
 from dovetail.scale.report import scale_report
 from dovetail.scale.secrets import Sealer, Secret
+from dovetail.scale.source import Source as Files
 from dovetail.scale.storage import need_space
 from dovetail.scale.supported import refuse_large, refuse_unsupported
 
@@ -135,6 +136,8 @@ class _Run:
         """The recorded release of this table under these terms, or a fresh one."""
         check_folder(self.staging.target)
         source = self.engine.source(self.job.config.data, table)
+        if isinstance(source, Files):
+            source.require_answers()
         size = report_bytes(self.job.randomizer)
         need_space(self.staging.folder.parent, source.n * (2 * 16 + 8 + 2 * size))
         refuse_large(self.job.randomizer, n=source.n, groups=1)

@@ -55,10 +55,12 @@ class Source:
     ----------
     files : paths with their numbers of rows
     columns : names of the columns that are read
+    kinds : their types
     """
 
     files: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
+    kinds: tuple[pl.DataType, ...]
 
     @classmethod
     def of(cls, data: DataSection) -> Source:
@@ -81,12 +83,20 @@ class Source:
                     )
         if not sum(rows for *_, rows in seen):
             raise DataError(f"{data.path}: the table has no rows.")
-        return cls(tuple((path, rows) for path, _, rows in seen), tuple(wanted))
+        kinds = tuple(seen[0][1][name] for name in wanted)
+        return cls(tuple((path, rows) for path, _, rows in seen), tuple(wanted), kinds)
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return sum(rows for _, rows in self.files)
+
+    def require_answers(self) -> None:
+        """DataError where a column holds anything but a text, number, date or boolean in each row."""
+        for name, kind in zip(self.columns, self.kinds, strict=True):
+            if not is_plain(kind):
+                where = self.files[0][0]
+                raise DataError(f"{where}: column {name!r} has type {kind}; use text, numbers, dates or booleans.")
 
     def batches(self, most: int) -> Iterator[Batch]:
         """All rows, at most so many at a time, none from two files."""
@@ -165,6 +175,4 @@ def _header(path: str, wanted: list[str]) -> tuple[Any, int]:
     for name in wanted:
         if name not in schema:
             raise DataError(f"{path}: has no column {name!r}{nearest(name, list(schema))}.")
-        if not is_plain(schema[name]):
-            raise DataError(f"{path}: column {name!r} has type {schema[name]}; use text, numbers, dates or booleans.")
     return schema, rows

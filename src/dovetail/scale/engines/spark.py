@@ -10,7 +10,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -68,7 +68,7 @@ class Spark(Engine):
             table = self._table(data.table)
         if table is None and "://" not in (data.path or ""):
             files = Source.of(data)
-            return Source(tuple((str(Path(file).absolute()), rows) for file, rows in files.files), files.columns)
+            return replace(files, files=tuple((str(Path(file).absolute()), rows) for file, rows in files.files))
         frame = tried(lambda: self.session.read.parquet(data.path)) if table is None else table
         known = tried(lambda: frame.columns)  # Connect asks only now
         missing = [name for name in wanted if name not in known]
