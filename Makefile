@@ -4,9 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each of which would compile everything again
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Libraries come from the layers of lock/, each with its hash; what is in this repository is installed from here.
+# Python compiles what it imports; everything would take as long as the installation itself.
+LOCKED := $(PIP) --no-deps --no-compile --require-hashes --requirement
+OURS := $(PIP) --no-deps --no-build-isolation --editable ./device --editable .
+MORE ?= test# MORE=spark installs Spark as well, whose tests are skipped otherwise
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 20 --durations-min 0.5
 
-.PHONY: demo demo-service docs test exhaust elsewhere packages constraints release-check check mutants soak bench clean help
+.PHONY: demo demo-service docs test exhaust elsewhere packages lock newest oldest release-check check mutants soak bench clean help
 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
@@ -15,7 +20,8 @@ help:
 	@echo "make exhaust      run the long tests, before a release; SHARD=3/8 runs the third eighth of them"
 	@echo "make elsewhere    run some tests without network, in another time zone and language, in a home nobody can write"
 	@echo "make packages     build both distributions, install them in clean environments, run them; VERSIONS=3.13"
-	@echo "make constraints  write .ci/constraints.txt anew: the versions that CI installs"
+	@echo "make lock         write lock/ anew: the versions, with hashes, that every target installs"
+	@echo "make newest       run the tests with the newest libraries there are; make oldest: the oldest allowed ones"
 	@echo "make release-check everything above and below, other Pythons and the oldest libraries; takes hours"
 	@echo "make docs         build the site: site/index.html; examples run, a warning is an error"
 	@echo "make check        formatting, lint, types, layers"
@@ -27,16 +33,21 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Dovetail needs Python 3.11 or newer.")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/demo.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable ./device --editable '.[demo,fast]'
+$(VENV)/demo.stamp: pyproject.toml device/pyproject.toml lock/demo.txt | $(BIN)/python
+	$(LOCKED) lock/demo.txt
+	$(OURS)
 	@touch $@
 
-$(VENV)/serve.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable ./device --editable '.[serve,fast]'
+$(VENV)/serve.stamp: lock/serve.txt $(VENV)/demo.stamp
+	$(LOCKED) lock/serve.txt
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml device/pyproject.toml | $(BIN)/python
-	$(PIP) --editable './device[mqtt]' --editable '.[demo,test,check$(MORE)]'
+$(VENV)/test.stamp: lock/test.txt $(VENV)/serve.stamp
+	$(LOCKED) lock/test.txt
+	@touch $@
+
+$(VENV)/spark.stamp: lock/spark.txt $(VENV)/test.stamp
+	$(LOCKED) lock/spark.txt
 	@touch $@
 
 demo: $(VENV)/demo.stamp
@@ -45,17 +56,17 @@ demo: $(VENV)/demo.stamp
 demo-service: $(VENV)/serve.stamp
 	$(BIN)/dovetail collect demo $(KEEP)
 
-test: $(VENV)/test.stamp
+test: $(VENV)/$(MORE).stamp
 	$(PYTEST) -m "not exhaust" $(if $(ORDER),--order $(ORDER))
 
-exhaust: $(VENV)/test.stamp
+exhaust: $(VENV)/$(MORE).stamp
 	$(PYTEST) -m exhaust $(if $(SHARD),--shard $(SHARD))
 	$(if $(wildcard tests/mutants/__main__.py),$(BIN)/python -m tests.mutants $(if $(SHARD),--shard $(SHARD)))
 
 # a few tests of what touches files, times, words and the network; all of them: make elsewhere TIER=
 TIER := tests/cli/test_cli.py tests/collect/device tests/datasets tests/pipeline/test_ledger.py \
 	tests/pipeline/test_publish.py tests/report
-elsewhere: $(VENV)/test.stamp
+elsewhere: $(VENV)/$(MORE).stamp
 	.ci/elsewhere $(PYTEST) -m "not exhaust" $(TIER)
 
 packages: $(VENV)/test.stamp
@@ -65,19 +76,21 @@ $(VENV)/release.stamp: $(VENV)/test.stamp
 	$(PIP) --editable ./device --editable '.[release]'
 	@touch $@
 
-constraints: $(VENV)/release.stamp
-	$(BIN)/python -m tests.packaging.constraints
+lock: $(VENV)/release.stamp
+	$(BIN)/python -m tests.packaging.lock
+
+newest oldest: $(VENV)/release.stamp
+	$(BIN)/python -m tests.packaging.versions $(if $(filter oldest,$@),--lowest)
 
 release-check: export DOVETAIL_EXPLORE = 1  # new random examples, not those of every run
 release-check: check test exhaust packages $(VENV)/release.stamp
 	$(MAKE) elsewhere TIER=
-	$(BIN)/python -m tests.packaging.versions 3.12 3.13
-	$(BIN)/python -m tests.packaging.versions 3.11 3.13 --lowest
+	$(MAKE) newest oldest
 	$(MAKE) soak
 	$(BIN)/python benchmarks/first_answer.py --strict
 
-$(VENV)/docs.stamp: $(VENV)/test.stamp
-	$(PIP) --editable ./device --editable '.[docs]'
+$(VENV)/docs.stamp: lock/docs.txt $(VENV)/test.stamp
+	$(LOCKED) lock/docs.txt
 	@touch $@
 
 docs: $(VENV)/docs.stamp
@@ -85,7 +98,7 @@ docs: $(VENV)/docs.stamp
 	@rm -rf jupyter_execute
 	$(BIN)/python -m tests.site site
 
-check: $(VENV)/test.stamp
+check: $(VENV)/$(MORE).stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -8,10 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.packaging.constraints import MORE
-from tests.packaging.distributions import BOTH, ROOT, foreign, missing
+from tests.packaging.distributions import BOTH, foreign, missing
 from tests.packaging.interpreters import SUPPORTED, version_of
-from tests.packaging.versions import EXTRAS
+from tests.packaging.lock import LAYERS, LOCK, pins
 
 WHEEL = ["dovetail/__init__.py", "dovetail/py.typed", "d-1.dist-info/METADATA", "d-1.dist-info/licenses/LICENSE"]
 METADATA = [tomllib.loads((one.folder / "pyproject.toml").read_text())["project"] for one in BOTH]
@@ -42,15 +41,17 @@ def test_only_an_interpreter_that_runs_has_a_version(tmp_path: Path) -> None:
     assert version_of(broken) is None and version_of(tmp_path / "none") is None
 
 
-def test_the_constraints_pin_every_dependency_and_name_no_place() -> None:
-    text = (ROOT / ".ci" / "constraints.txt").read_text()
-    assert not re.search(r"://|/|@|--", text)
-    assert all(re.match(r"[a-z0-9._-]+==[\w.]+( ; |$)", line) for line in text.splitlines())
-    pinned = {line.partition("==")[0] for line in text.splitlines()}
+def test_the_lock_pins_every_dependency_once_with_hashes_and_names_no_place() -> None:
+    text = "".join((LOCK / f"{layer}.txt").read_text() for layer in LAYERS)
+    assert not re.search(r"://|/|@", text)
+    blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert all(re.fullmatch(r"[^\\\n]+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", block) for block in blocks)
+    markers = [(pin.partition("==")[0], pin.partition(" ; ")[2]) for pin in pins()]
+    assert len(blocks) == len(markers) == len(set(markers))
     wanted = [need for project in METADATA for need in project["dependencies"]]
-    kept = (*EXTRAS, *MORE)
+    kept = [extra for extras in LAYERS.values() for extra in extras]
     wanted += [
         need for project in METADATA for extra in kept for need in project["optional-dependencies"].get(extra, [])
     ]
     names = {re.split(r"[\[<>=;! ]", need)[0].lower().replace("_", "-") for need in wanted}
-    assert names - pinned == {"dovetail-device", "dovetail-privacy"}
+    assert names - {name for name, _ in markers} == {"dovetail-device", "dovetail-privacy"}

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.packaging.lock import pins
+
 MOST_MEGABYTES = 420  # of the base install; docs/packaging.md says what they are
 
 # every public name, and that what is imported is what was installed
@@ -31,11 +33,12 @@ class Environment:
 
     @classmethod
     def of(cls, interpreter: Path, wheels: Sequence[str]) -> Environment:
-        """A fresh environment in a temporary folder, with these wheels."""
+        """A fresh environment in a temporary folder, with these wheels and the libraries' versions in `lock/`."""
         environment = cls(Path(tempfile.mkdtemp(prefix="dovetail-clean-")))
         _run([interpreter, "-m", "venv", "--without-pip", environment.folder / "venv"], environment.folder)
+        (constraints := environment.folder / "constraints.txt").write_text("\n".join(pins()))
         pip = [sys.executable, "-m", "pip", "--python", environment.folder / "venv" / "bin" / "python"]
-        install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+        install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--constraint", constraints]
         _run([*pip, *install, *wheels], environment.folder)
         return environment
 

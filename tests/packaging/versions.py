@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.packaging.distributions import ROOT
@@ -49,22 +49,22 @@ def environment(interpreter: Path, version: str, *, lowest: bool) -> Path:
     pins = HOME / f"{folder.name}.txt"
     HOME.mkdir(parents=True, exist_ok=True)
     uv("venv", "--clear", "--python", interpreter, folder)
-    uv(*resolve(version, pins, "--resolution", "lowest-direct" if lowest else "highest", "--only-binary", ":all:",
-                 "--no-binary", "dovetail-device"))  # fmt: skip
+    resolve(EXTRAS, version, pins, "--resolution", "lowest-direct" if lowest else "highest", "--only-binary", ":all:",
+            "--no-binary", "dovetail-device")  # fmt: skip
     python = folder / "bin" / "python"  # named, because uv takes the Python that runs it for the one that is meant
     uv("pip", "install", "--python", python, "--no-deps", "-r", pins, "-e", ROOT / "device", "-e", ROOT)
     return python
 
 
-def resolve(version: str, out: Path, *options: str) -> list[str | Path]:
-    """uv's words for pinning all that both distributions and these extras need, without hosts, paths or comments."""
+def resolve(extras: Iterable[str], version: str, out: Path, *options: str | Path) -> None:
+    """Pin all that both distributions and these extras need, without hosts, paths or comments."""
     own = HOME / "own.txt"
     HOME.mkdir(parents=True, exist_ok=True)
     own.write_text(f"dovetail-device @ {(ROOT / 'device').as_uri()}\n")
     words: list[str | Path] = ["pip", "compile", ROOT / "pyproject.toml", ROOT / "device" / "pyproject.toml"]
-    words += [word for extra in EXTRAS for word in ("--extra", extra)]
+    words += [word for extra in extras for word in ("--extra", extra)]
     words += ["--override", own, "--no-emit-package", "dovetail-device", "--no-header", "--no-annotate"]
-    return [*words, "--no-emit-index-url", "--python-version", version, "--output-file", out, *options]
+    uv(*words, "--no-emit-index-url", "--python-version", version, "--output-file", out, *options)
 
 
 def uv(*words: str | Path) -> None:
