@@ -33,7 +33,6 @@ MOST_ROOMS = 18  # of the package itself, whose folders are the rows above; page
 OPTIONAL = {
     "numba",
     "llvmlite",
-    "statsmodels",
     "networkx",
     "pandas",
     "pyarrow",

@@ -115,7 +115,7 @@ def test_every_difference_from_a_paper_has_a_test() -> None:
 
 
 def test_contributing_is_short() -> None:
-    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 60
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 70
 
 
 def test_the_project_speaks_of_itself_alone() -> None:
