@@ -71,8 +71,8 @@ class Known(Regression):
 
     laws: np.ndarray
 
-    def shares(self, seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return rows @ self.laws
+    def shares(self, seen: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(each @ self.laws for each in rows)
 
 
 @pytest.mark.parametrize("alpha", tiered([0.5, 2.0, 20.0], first=lambda alpha: alpha == 2.0))
@@ -220,10 +220,10 @@ def test_the_regression_finds_planted_shares_and_leaves_noise_alone(rng: Entropy
     seen = np.column_stack((drawn(shares[:, 0], rng), np.zeros(3000)))
     seen[:, 1] = 1.0 - seen[:, 0]
     model = Regression.on(features)
-    ends = model.shares(seen.astype(float), np.eye(2))
+    (ends,) = model.shares(seen.astype(float), np.eye(2))
     np.testing.assert_allclose(ends, np.eye(2), atol=0.08)
     noise = np.eye(2)[drawn(np.full(3000, 0.3), rng)]
-    spread = np.ptp(model.shares(noise, np.eye(2))[:, 0])
+    spread = np.ptp(model.shares(noise, np.eye(2))[0][:, 0])
     assert spread < 0.1 and model.evidence(seen.astype(float)) > Regression.on(np.roll(features, 1, 0)).evidence(
         seen.astype(float)
     )

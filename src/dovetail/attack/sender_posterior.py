@@ -123,10 +123,11 @@ class SenderPosterior(Attack):
             raise DataError(f"`reports` must be {len(self.traits):,}, one for each place, got {len(seen):,}.")
         unbiased = self.randomizer.indicators(reports)
         likelihood = np.where(seen, 1.0, np.exp(-self.randomizer.support_log_odds))
-        at_places = self.model.shares(unbiased, self.model.features + self.model.centre)
+        senders = self.model.features + self.model.centre
+        at_places, at_targets = self.model.shares(unbiased, senders, self.traits[self.targets])
         told = likelihood / (at_places * likelihood).sum(axis=1, keepdims=True)
         own = 1.0 + self.seats.certainty[:, None] * (self.seats.at_targets(told) - 1.0)
-        scores = self.model.shares(unbiased, self.traits[self.targets]) * own
+        scores = at_targets * own
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def remark(self, reports: Reports, rng: Entropy) -> str:

@@ -11,9 +11,7 @@ from dovetail.core.stages import Reports
 from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
 from dovetail.pipeline.evaluate.attacks import attacks
-from dovetail.pipeline.evaluate.copying import released_copies
 from dovetail.pipeline.evaluate.evaluate import evaluate, privacy_report, unmeasured_of
-from dovetail.pipeline.evaluate.label_inference import released_labels
 from dovetail.pipeline.evaluate.learnability import learnability
 from dovetail.pipeline.progress import Progress, silent
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
@@ -77,6 +75,9 @@ def rehearse(
         )
         for one in every.values()
     ]
+    from dovetail.pipeline.evaluate.copying import released_copies  # half a second
+    from dovetail.pipeline.evaluate.label_inference import released_labels
+
     progress("copying", 0, 2)
     copying = unmeasured or released_copies(collection, rng)
     progress("copying", 1, 2)

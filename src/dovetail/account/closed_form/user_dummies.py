@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
-from scipy.stats import binom
 
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
@@ -89,6 +88,8 @@ class UserDummiesLaw:
         mean, spread = self.honest * self.rate, self.honest * self.rate * (1.0 - self.rate)
         reach = math.sqrt(2.0 * 47.0 * spread) + 32.0
         first, last = max(0, math.floor(mean - reach)), min(self.honest, math.ceil(mean + reach))
+        from scipy.stats import binom  # half a second
+
         law = binom.pmf(np.arange(first, last + 1), self.honest, self.rate)
         middle = np.linspace(mean - 4.0 * math.sqrt(spread), mean + 4.0 * math.sqrt(spread), BLOCKS) - first
         outer = np.linspace(0.0, 1.0, BLOCKS // 8)
@@ -109,6 +110,8 @@ def inner_delta(k: int, dummies: int, epsilon: float, *, slip: float = SLIP) -> 
     m, factor = dummies + 1, math.exp(epsilon)
     reach = math.sqrt(2.0 * 47.0 * m / k) + 32.0
     b = np.arange(max(0, math.floor(m / k - reach)), min(m, math.ceil(m / k + reach)) + 1, dtype=np.float64)
+    from scipy.stats import binom  # half a second
+
     mass, left = binom.pmf(b, m, 1.0 / k), m - b
     bar = factor * b  # A above it counts
     if k == 2:

@@ -56,21 +56,21 @@ class Regression:
 
     def evidence(self, seen: Rows) -> float:
         """The largest log likelihood of `seen` (n, k), up to a constant that is the same for all features."""
-        return float(self._likelihoods(seen).max())
+        return float(self._likelihoods(seen, self._along(seen)).max())
 
-    def shares(self, seen: Rows, rows: Rows) -> Rows:
-        """Predicted shares (m, k) of the values at `rows` (m, d) of features."""
-        mean = seen.mean(axis=0)
-        strength = _SPREADS[int(self._likelihoods(seen).argmax())]
+    def shares(self, seen: Rows, *rows: Rows) -> tuple[Rows, ...]:
+        """Predicted shares (m, k) of the values at each of `rows` (m, d) of features, from one fit."""
+        mean, along = seen.mean(axis=0), self._along(seen)
+        strength = _SPREADS[int(self._likelihoods(seen, along).argmax())]
         pull = strength / (1.0 + strength * self.values)
-        slope = self.vectors @ (pull[:, None] * self._along(seen))
-        return with_floor(project_shares(mean + (rows - self.centre) @ slope), len(seen))
+        slope = self.vectors @ (pull[:, None] * along)
+        return tuple(with_floor(project_shares(mean + (each - self.centre) @ slope), len(seen)) for each in rows)
 
     def _along(self, seen: Rows) -> Rows:
         return np.asarray(self.vectors.T @ (self.features.T @ (seen - seen.mean(axis=0))))
 
-    def _likelihoods(self, seen: Rows) -> NDArray[np.float64]:
-        n, squares = len(seen), (self._along(seen) ** 2)[None]  # (1, d, k)
+    def _likelihoods(self, seen: Rows, along: Rows) -> NDArray[np.float64]:
+        n, squares = len(seen), (along**2)[None]  # (1, d, k)
         grown = 1.0 + _SPREADS[:, None] * self.values  # (spreads, d)
         told = (_SPREADS[:, None, None] / grown[:, :, None] * squares).sum(axis=1)  # (spreads, k)
         total = ((seen - seen.mean(axis=0)) ** 2).sum(axis=0)

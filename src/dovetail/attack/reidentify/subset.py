@@ -9,7 +9,6 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest, hypergeom
 
 from dovetail.account.order_privacy.exact_alpha import exact_alpha
 from dovetail.account.order_privacy.posterior_odds import reidentification_bound
@@ -230,6 +229,8 @@ def reidentify_subset(
         progress(row + 1, trials)
     k = search.subset.size
     wins = int((2 * found.sum(axis=1) > k).sum())
+    from scipy.stats import binomtest, hypergeom  # half a second
+
     interval = binomtest(wins, trials).proportion_ci(LEVEL, method="exact")
     shares = found.mean(axis=0)
     return AttackResult(

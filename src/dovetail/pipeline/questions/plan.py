@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dovetail.account.composition.questions_guarantee import Ask, questions_guarantee
 from dovetail.core.checks import whole
@@ -134,6 +133,8 @@ def mean_inverse(n: int, share: float) -> float:
     far = FAR * math.sqrt(n * share * (1.0 - share)) + FAR
     middle = n * share
     m: NDArray[np.float64] = np.arange(max(1, math.floor(middle - far)), min(n, math.ceil(middle + far)) + 1.0)
+    from scipy.stats import binom  # half a second
+
     mass = binom.pmf(m, n, share)
     return float((mass / m).sum() / mass.sum())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dovetail.core.checks import privacy_budget, share, whole
 from dovetail.core.errors import UnsupportedError
@@ -24,6 +23,8 @@ def recall_of(held: float, *, n: int, levels: int, dummies: Dummies) -> float:
     total = sum(dummies.noise.weights)  # whole numbers beyond any double
     weights = np.array([(one << 64) // total for one in dummies.noise.weights], dtype=np.float64) / 2.0**64
     noise = np.arange(weights.size) - dummies.reach
+    from scipy.stats import binom  # half a second
+
     found = weights @ binom.sf(dummies.reach - noise, n // levels, held)
     return float(found**levels)
 
