@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.plugins.selection import in_shard, ordered, shard
+from tests.plugins.skips import summary
 from tests.tiers import EXHAUST, tiered
 
 ROOT = Path(__file__).parent.parent
@@ -78,6 +79,19 @@ def test_a_missing_server_or_module_is_skipped_but_fails_where_skips_are_forbidd
     (tmp_path / "test_it.py").write_text(SKIPPING)
     found = ran(tmp_path, DOVETAIL_NO_SKIPS=forbidden)
     assert found[0] == status and found[1].startswith(said), found
+
+
+def test_a_run_ends_with_what_it_skipped_and_what_would_run_it() -> None:
+    no_spark = "could not import 'pyspark': No module named 'pyspark'"
+    no_flint = "could not import 'flint': No module named 'flint'"
+    reasons = [no_spark, no_flint, "mosquitto_pub is not installed", no_spark, "the weather", "could not import 'x'"]
+    assert summary(reasons) == [
+        "    2 could not import 'pyspark': pip install --editable '.[spark]'",
+        "    1 could not import 'flint': pip install --editable '.[certified]'",
+        "    1 mosquitto_pub is not installed: apt-get install mosquitto-clients",
+        "    1 the weather",
+        "    1 could not import 'x'",
+    ]
 
 
 def test_a_module_that_skips_as_a_whole_fails_where_skips_are_forbidden(tmp_path: Path) -> None:
