@@ -31,7 +31,7 @@ from collect_load import Server, configure, role, serve, write
 from dovetail.collect.batch import PREFIX, Header, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import close_request
+from dovetail.collect.shuffler.close_request import owner_request
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, RoundKey
 from dovetail.collect.shuffler.rounds.shuffled_batch import pack
 from dovetail.collect.simulate.throwaway_campaign import COMMUTE, ThrowawayCampaign
@@ -150,7 +150,7 @@ def close(server: Server, world: ThrowawayCampaign) -> None:
     assert world.owner.signing is not None
     place = f"/v1/campaigns/{world.campaign.id}/rounds/1/close"
     challenge = bytes.fromhex(json.loads(request(server, "GET", place))["challenge"])
-    word = close_request(world.owner.signing, world.campaign.digest, 1, challenge)
+    word = owner_request("close", world.owner.signing, world.campaign.digest, 1, challenge)
     answer = request(server, "POST", place, word)
     if b"released" not in answer and b"delivered" not in answer:
         raise SystemExit(f"not closed: {answer.decode()}")

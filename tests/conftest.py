@@ -11,7 +11,7 @@ from tests.statistics import rng_of
 
 from dovetail.core.entropy import Entropy
 
-pytest_plugins = ["tests.plugins.selection", "tests.plugins.skips"]
+pytest_plugins = ["tests.plugins.selection", "tests.plugins.skips", "tests.plugins.tiers", "tests.plugins.kernels"]
 
 # Slow examples are no failures: the machine may be busy, or compile the first one. The examples are the same in every
 # run, so that a tree that passed passes for whoever clones it; DOVETAIL_EXPLORE=1 draws new ones, before a release.

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.plugins.selection import in_shard, ordered, shard
+from tests.plugins.skips import summary
+from tests.plugins.tiers import EXAMPLES, MOST, later
 from tests.tiers import EXHAUST, tiered
 
 ROOT = Path(__file__).parent.parent
@@ -32,7 +34,7 @@ def test_known(): assert False
 def ran(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
     """Exit status and last line of pytest on the tests in this folder."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "tests.plugins.selection", "-p", "tests.plugins.skips"]
+    command += [word for name in ("selection", "skips", "tiers") for word in ("-p", f"tests.plugins.{name}")]
     done = subprocess.run(
         [*command, "--rootdir", folder, folder, *options], cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
@@ -68,6 +70,37 @@ def test_what_is_not_for_the_first_tier_is_still_there() -> None:
     assert [list(row.marks) for row in rows] == [[], [EXHAUST]]
 
 
+MANY = """
+import pytest
+from hypothesis import given, strategies
+@pytest.mark.parametrize("number", range(20))
+def test_many(number): pass
+@pytest.mark.every_case
+@pytest.mark.parametrize("number", range(20))
+def test_each(number): pass
+examples = []
+@given(strategies.integers())
+def test_property(number): examples.append(number)
+def test_examples():
+    assert {bounds}
+"""
+
+
+def test_the_tiers_together_run_every_case_and_every_example(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(MANY.replace("{bounds}", f"0 < len(examples) <= {EXAMPLES}"))
+    status, said = ran(tmp_path, "-m", "not exhaust")
+    assert status == 0 and said.startswith(f"{MOST + 20 + 2} passed, {20 - MOST} deselected"), said
+    status, said = ran(tmp_path, "-m", "exhaust")
+    assert status == 0 and said.startswith(f"{20 - MOST + 1} passed, {MOST + 20 + 1} deselected"), said
+    (tmp_path / "test_it.py").write_text(MANY.replace("{bounds}", f"len(examples) > {EXAMPLES}"))
+    assert ran(tmp_path)[1].startswith("42 passed")
+
+
+def test_the_same_cases_are_left_for_the_second_tier_whichever_others_there_are() -> None:
+    assert len(later(NAMES)) == len(NAMES) - MOST and later(NAMES[:MOST]) == set()
+    assert later(NAMES[::-1]) == later(NAMES) and later(sorted(later(NAMES))) < later(NAMES)
+
+
 @pytest.mark.parametrize(
     ("forbidden", "status", "said"),
     [("0", 0, "3 skipped, 1 xfailed"), ("1", 1, "1 failed, 1 skipped, 1 xfailed, 1 error")],
@@ -78,6 +111,19 @@ def test_a_missing_server_or_module_is_skipped_but_fails_where_skips_are_forbidd
     (tmp_path / "test_it.py").write_text(SKIPPING)
     found = ran(tmp_path, DOVETAIL_NO_SKIPS=forbidden)
     assert found[0] == status and found[1].startswith(said), found
+
+
+def test_a_run_ends_with_what_it_skipped_and_what_would_run_it() -> None:
+    no_spark = "could not import 'pyspark': No module named 'pyspark'"
+    no_flint = "could not import 'flint': No module named 'flint'"
+    reasons = [no_spark, no_flint, "mosquitto_pub is not installed", no_spark, "the weather", "could not import 'x'"]
+    assert summary(reasons) == [
+        "    2 could not import 'pyspark': pip install --editable '.[spark]'",
+        "    1 could not import 'flint': pip install --editable '.[certified]'",
+        "    1 mosquitto_pub is not installed: apt-get install mosquitto-clients",
+        "    1 the weather",
+        "    1 could not import 'x'",
+    ]
 
 
 def test_a_module_that_skips_as_a_whole_fails_where_skips_are_forbidden(tmp_path: Path) -> None:

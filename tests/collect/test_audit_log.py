@@ -18,7 +18,7 @@ from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import load_keys, save_keys
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler import shuffler_config
-from dovetail.collect.shuffler.close_request import close_request
+from dovetail.collect.shuffler.close_request import owner_request
 from dovetail.core.errors import DataError, ParameterError, StorageError
 from dovetail_protocol.keys import Role, RoleKeys, VerifyingKey
 
@@ -193,7 +193,7 @@ def test_servers_log_their_starts_their_tokens_and_what_owners_have_them_close(t
     shuffler.turn(0.0)
     shuffler.accept([shuffler_world.message(asked, shuffler_world.DEVICES[0])], 0.0)
     for signing in (shuffler_world.DEVICES[0], owner):
-        request = close_request(signing, asked.digest, 1, shuffler.close_challenge("commute", 1, 0.0))
+        request = owner_request("close", signing, asked.digest, 1, shuffler.challenge("close", "commute", 1, 0.0))
         with contextlib.suppress(Refusal):
             shuffler.close_round("commute", 1, request, 0.0)
     shuffler.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,7 @@ def test_nobody_else_can_take_a_campaign_over() -> None:
         ((HANDED + b"\xff\n",), "must name campaign|not text"),
         ((given(FIRST, THIRD).replace(b"meters", b"metres"),), "is not signed by"),
         (tuple(given(FIRST, SECOND) for _ in range(65)), "at most 64"),
+        ((given(FIRST, SECOND), given(SECOND, FIRST), given(FIRST, THIRD)), "never owns it again"),
     ],
 )
 def test_lines_that_are_wrong_are_refused_in_one_line_and_never_signed(lines: tuple[bytes, ...], words: str) -> None:
@@ -79,6 +81,14 @@ def test_lines_that_are_wrong_are_refused_in_one_line_and_never_signed(lines: tu
     assert "\n" not in str(found.value)
     with pytest.raises(ConfigError, match=words):
         Campaign.parse(whole + SIGNED + text(THIRD.sign(b"dovetail campaign v1\0" + whole)).encode() + b"\n")
+
+
+def test_a_campaign_is_never_handed_back_so_that_no_old_line_can_be_sent_again() -> None:
+    """Else the second owner, who gave it back, takes it once more with the line that the first one signed before."""
+    for chain in ((FIRST, SECOND, FIRST), (FIRST, SECOND, THIRD, FIRST), (FIRST, SECOND, THIRD, SECOND)):
+        lines = [given(old, new) for old, new in pairwise(chain)]
+        with pytest.raises(ConfigError, match="never owns it again"):
+            sign(body(chain[-1], *lines), chain[-1])
 
 
 def test_a_line_counts_at_the_end_of_the_file_only() -> None:

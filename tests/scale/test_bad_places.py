@@ -11,7 +11,7 @@ from tests.scale.oracle import config, table, write_table
 from tests.tiers import tiered
 
 from dovetail.core.errors import DataError, OutputError, StorageError, UnreachableError, UnsupportedError
-from dovetail.pipeline.config.run_config import load_config, parse_config
+from dovetail.pipeline.config.run_config import RunConfig, load_config, parse_config
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.scale import run
 from dovetail.scale.publish import publication
@@ -80,17 +80,26 @@ def test_files_that_hold_no_table_are_named_with_the_remedy(place: Path) -> None
         release(place, "in/part-1.parquet")
 
 
-def test_an_address_is_kept_and_is_for_spark(place: Path) -> None:
+def addressed(place: Path) -> RunConfig:
+    """A job whose table lies at an address."""
     (place / "job.toml").write_text(
         'schema_version = 1\nmode = "release"\n[data]\npath = "s3://bucket/table"\nperson = "id"\n'
         'private = "answer"\ncategories = ["a", "b"]\n[randomize]\nepsilon = 2.0\n'
     )
-    settings = load_config(place / "job.toml")
+    return load_config(place / "job.toml")
+
+
+def test_an_address_is_kept_and_is_for_spark(place: Path) -> None:
+    settings = addressed(place)
     assert settings.data.path == "s3://bucket/table"
     with pytest.raises(DataError, match="s3://bucket/table: is an address, and processes read files; use --engine"):
         run(settings, out=place / "out", ledger=place / "ledger", workers=1)
+
+
+def test_an_address_is_not_tried_with_a_master_that_is_none(place: Path) -> None:
+    pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError, match="`master` must be local"):
-        run(settings, out=place / "out", ledger=place / "ledger", engine="spark", master="nowhere")
+        run(addressed(place), out=place / "out", ledger=place / "ledger", engine="spark", master="nowhere")
 
 
 def full(*_: Any) -> None:

@@ -6,6 +6,9 @@
 
 Such lines are the last ones of a campaign file above its signature, the oldest first; the signature is then that of
 the last new key. To read them takes no TOML, so that nothing of a file is believed before its signature is verified.
+
+A key that has handed a campaign over never owns it again: else whoever had it in between could send the old line once
+more, and have it back.
 """
 
 from __future__ import annotations
@@ -71,7 +74,17 @@ def read_hand_overs(body: bytes) -> tuple[HandOver, ...]:
     for before, after in pairwise(found):
         if (before.campaign, before.new) != (after.campaign, after.old):
             raise ConfigError("the lines `handed over` do not follow from each other.")
+    for place, each in enumerate(found):
+        require_new_owner(each.new, found[: place + 1])
     return found
+
+
+def require_new_owner(owner: VerifyingKey, chain: Sequence[HandOver]) -> None:
+    """Refuse a key that has handed the campaign over before."""
+    if any(each.old == owner for each in chain):
+        raise ConfigError(
+            f"{owner} has handed this campaign over and never owns it again; its owner makes a new key for that."
+        )
 
 
 def heir(owner: VerifyingKey, chain: Sequence[HandOver]) -> VerifyingKey:

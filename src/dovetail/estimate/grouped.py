@@ -158,9 +158,9 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
     Examples
     --------
     >>> error = np.array([0.01, 0.01])
-    >>> mixed = Estimate(np.array([0.75, 0.25]), error, np.array([100, 100]), error)
-    >>> unmix(mixed, [[0.75, 0.25], [0.25, 0.75]]).value.tolist()
-    [1.0, 0.0]
+    >>> mixed = Estimate(np.array([0.6, 0.4]), error, np.array([100, 100]), error)
+    >>> unmix(mixed, [[0.75, 0.25], [0.25, 0.75]]).value.round(9).tolist()
+    [0.7, 0.3]
     """
     rows = row_stochastic(mixing, len(estimate.value))
     condition = float(np.linalg.cond(rows))

@@ -46,8 +46,8 @@ def utility(times: Sequence[Floats], true: Sequence[Floats], released: Sequence[
     Examples
     --------
     >>> times, true = np.array([0.0, 60.0]), np.array([[0.0, 0.0], [60.0, 0.0]])
-    >>> utility([times], [true], [true + 3.0]).error
-    4.242640687119285
+    >>> utility([times], [true], [true + [3.0, 4.0]]).error
+    5.0
     """
     pairs = list(zip(times, true, released, strict=True))
     distances = np.concatenate([np.linalg.norm(z - x, axis=1) for _, x, z in pairs])

@@ -23,7 +23,7 @@ from dovetail.collect import server_log
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.http import limits
-from dovetail.collect.shuffler.close_request import close_request
+from dovetail.collect.shuffler.close_request import owner_request
 from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
@@ -155,7 +155,7 @@ def test_the_owner_closes_a_round_over_http():
         client.post("/v1/reports", content=message(world.campaign, DEVICES[0]))
         place = "/v1/campaigns/commute/rounds/1/close"
         challenge = bytes.fromhex(client.get(place).json()["challenge"])
-        request = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
+        request = owner_request("close", OWNER.signing, world.campaign.digest, 1, challenge)
         assert kind(client.post(place, content=request[:-1])) == "signature"
         assert kind(client.post(place, content=request[-64:])) == "version"
         assert client.post(place, content=request).json()["state"] in ("released", "delivered")

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from tests.collect.shuffler.test_shuffled_batch import Shelf, closed, found_in, law, public, version
-from tests.collect.shuffler.world import BEGIN, OWNER, World, campaign
+from tests.collect.shuffler.world import BEGIN, World, campaign
 from tests.statistics import expect_broken, expect_law, rng_of
 from tests.tiers import tiered
 
@@ -24,7 +24,6 @@ from dovetail.collect.batch import (
 )
 from dovetail.collect.campaign.fit_shuffler import fit
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import drop_statement
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.shuffler.rounds import batch_in_parts
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
@@ -255,9 +254,9 @@ def test_whoever_drops_another_round_leaves_a_half_built_batch_alone(monkeypatch
     half_built(world, monkeypatch)
     kept = [part_of(world, n) for n in range(2)]
     for asked, number in ((other, 1), (world.campaign, 2)):
-        statement = OWNER.signing.sign(drop_statement(asked.digest, number))
+        word = world.word("drop", number, of=asked)
         with pytest.raises(Refusal, match="only one that is lost"):
-            world.shuffler.drop_round(asked.id, number, statement, world.clock.now())
+            world.shuffler.drop_round(asked.id, number, word, world.clock.now())
     assert [part_of(world, n) for n in range(2)] == kept and kept[1] is not None
     world.advance(1.0)
     assert b"".join(world.analyzer.only().entries[:4]) == b"".join(kept)

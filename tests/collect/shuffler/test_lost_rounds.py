@@ -10,7 +10,7 @@ from tests.tiers import one_in
 from dovetail.cli.main import invoke
 from dovetail.collect.files import save_keys
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import close_request, drop_statement
+from dovetail.collect.shuffler.close_request import SECONDS
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.sender import FINAL, refusal_event
@@ -22,18 +22,6 @@ def vault(world):
 
 def lose_key(world, number=1):
     (vault(world) / f"commute-{number}.key").unlink()
-
-
-def drop(world, number, *, key=None):
-    key = key or OWNER.signing
-    statement = drop_statement(world.campaign.digest, number)
-    return world.shuffler.drop_round("commute", number, key.sign(statement), world.clock.now())
-
-
-def close(world, number):
-    challenge = world.shuffler.close_challenge("commute", number, world.clock.now())
-    request = close_request(OWNER.signing, world.campaign.digest, number, challenge)
-    return world.shuffler.close_round("commute", number, request, world.clock.now())
 
 
 def test_a_lost_key_loses_its_round_and_no_other_one(tmp_path):
@@ -89,7 +77,7 @@ def test_a_campaign_by_hand_goes_on_with_the_next_round(tmp_path):
     world.advance(1.0)
     assert world.states() == {1: "lost", 2: "open"}
     world.send(0, 1, round=2)
-    assert close(world, 2) == "released"
+    assert world.close(2) == "released"
 
 
 def test_a_key_that_is_there_again_brings_its_round_back_with_every_report(tmp_path):
@@ -128,8 +116,8 @@ def test_the_owner_drops_a_lost_round_once_and_for_ever(tmp_path):
     path.unlink()
     world.to_round(2)
     with pytest.raises(Refusal, match="the owner has not signed that this round is dropped"):
-        drop(world, 1, key=DEVICES[0])
-    assert [drop(world, 1), drop(world, 1)] == ["dropped"] * 2
+        world.drop(1, key=DEVICES[0])
+    assert [world.drop(1), world.drop(1)] == ["dropped"] * 2
     assert world.store.tags("commute", [1]) == []
     path.write_bytes(kept)
     world.restart()
@@ -144,42 +132,65 @@ def test_nobody_drops_a_round_that_can_be_released_or_was(tmp_path, state, minim
     world.to_round(2)
     assert world.states()[1] == state
     with pytest.raises(Refusal, match=f"round 1 is {state}; only one that is lost"):
-        drop(world, 1)
+        world.drop(1)
     with pytest.raises(Refusal, match="has not been opened"):
-        drop(world, 4)
+        world.drop(4)
     with pytest.raises(Refusal, match="has the rounds 1 to 5"):
-        drop(world, 6)
+        world.drop(6)
     assert world.store.rounds("commute")[0].count == 2
 
 
-@pytest.mark.exhaust
 def test_a_close_is_no_word_to_drop_and_the_other_way_round(tmp_path):
+    """Neither the challenge nor the signature of one action serves the other, in any mixture of them."""
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
-    challenge = world.shuffler.close_challenge("commute", 1, world.clock.now())
-    closing = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
-    dropping = OWNER.signing.sign(drop_statement(world.campaign.digest, 1))
+    words = {action: world.word(action) for action in ("close", "drop")}
     lose_key(world)
     world.advance(1.0)
-    with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.drop_round("commute", 1, closing[-64:], world.clock.now())
-    with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.close_round("commute", 1, challenge + dropping, world.clock.now())
+    for action, act in (("close", world.shuffler.close_round), ("drop", world.shuffler.drop_round)):
+        other = words["drop" if action == "close" else "close"]
+        for word in (other, words[action][:-64] + other[-64:], other[:-64] + words[action][-64:]):
+            with pytest.raises(Refusal, match=r"not signed|no challenge that is good"):
+                act("commute", 1, word, world.clock.now())
+    assert world.states()[1] == "lost"
 
 
 def test_a_signature_that_does_not_say_what_it_is_for_drops_and_closes_nothing(tmp_path):
     """Else what an owner has signed for another purpose, such as a hand-over, might be worth a drop."""
     world = World(campaign(rounds=BY_HAND, minimum=2), folder=tmp_path)
-    challenge = world.shuffler.close_challenge("commute", 1, world.clock.now())
     bare = world.campaign.digest + (1).to_bytes(4, "big")
     lose_key(world)
     world.advance(1.0)
     for before in (b"", b"dovetail hand-over v1\0", b"dovetail audit v1\0"):
-        word = OWNER.signing.sign(before + bare)
-        with pytest.raises(Refusal, match="not signed"):
-            world.shuffler.drop_round("commute", 1, word, world.clock.now())
-        word = OWNER.signing.sign(before + bare + challenge)
-        with pytest.raises(Refusal, match="not signed"):
-            world.shuffler.close_round("commute", 1, challenge + word, world.clock.now())
+        for action, act in (("close", world.shuffler.close_round), ("drop", world.shuffler.drop_round)):
+            challenge = world.word(action)[:-64]
+            word = OWNER.signing.sign(before + bare + challenge)
+            with pytest.raises(Refusal, match="not signed"):
+                act("commute", 1, challenge + word, world.clock.now())
+
+
+def test_a_drop_that_an_observer_has_kept_drops_nothing_while_the_key_is_away(tmp_path):
+    """It was refused for a healthy round; who saw it sends it again when the key file is away for a second."""
+    world = World(campaign(minimum=2), folder=tmp_path)
+    world.send(0, 1, 2)
+    kept = world.word("drop")
+    unused = world.word("drop")
+    with pytest.raises(Refusal, match="only one that is lost"):
+        world.shuffler.drop_round("commute", 1, kept, world.clock.now())
+    place = vault(world) / "commute-1.key"
+    key = place.read_bytes()
+    lose_key(world)
+    world.advance(1.0)
+    assert world.states()[1] == "lost"
+    with pytest.raises(Refusal, match="sent before"):
+        world.shuffler.drop_round("commute", 1, kept, world.clock.now())
+    world.restart()  # what was used is not forgotten with the process
+    with pytest.raises(Refusal, match="sent before"):
+        world.shuffler.drop_round("commute", 1, kept, world.clock.now())
+    with pytest.raises(Refusal, match="no challenge that is good now"):
+        world.shuffler.drop_round("commute", 1, unused, world.clock.now() + SECONDS + 1)
+    place.write_bytes(key)
+    world.to_round(2)
+    assert world.analyzer.only().header.count == 3
 
 
 def spoil(world, number=1):
@@ -202,7 +213,7 @@ def test_a_round_that_does_not_open_stops_no_other_one_and_its_owner_may_drop_it
     assert [record.getMessage() for record in caplog.records].count("a round cannot go on") == 1
     world.to_round(3)
     assert world.states()[2] == "delivered" and world.analyzer.only().header.rounds == (2,)
-    assert drop(world, 1) == "dropped"
+    assert world.drop(1) == "dropped"
     world.advance(1.0)
     assert world.shuffler.faults.rounds() == {}
 

@@ -9,7 +9,6 @@ from dovetail.cli.main import invoke
 from dovetail.collect.audit_log import AuditLog
 from dovetail.collect.files import save_keys
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import drop_statement
 from dovetail.collect.shuffler.shuffler import ShufflerSettings
 from dovetail.core.errors import StorageError
 
@@ -24,11 +23,6 @@ def refused_world(folder, **rules):
     world.to_round(2)
     assert world.states()[1] == "released"
     return world
-
-
-def drop(world, number=1):
-    statement = OWNER.signing.sign(drop_statement(world.campaign.digest, number))
-    return world.shuffler.drop_round("commute", number, statement, world.clock.now())
 
 
 def test_a_refused_batch_is_named_with_its_round_and_reason_until_it_is_counted(tmp_path):
@@ -98,8 +92,8 @@ def test_the_owner_gives_a_refused_batch_up_once_and_for_ever(tmp_path):
     world = refused_world(tmp_path)
     reports = [message(world.campaign, device) for device in DEVICES[2:4]]
     with pytest.raises(Refusal, match="not signed"):
-        world.shuffler.drop_round("commute", 1, DEVICES[0].sign(b""), world.clock.now())
-    assert [drop(world), drop(world)] == ["dropped", "dropped"]
+        world.drop(key=DEVICES[0])
+    assert [world.drop(), world.drop()] == ["dropped", "dropped"]
     assert world.store.outgoing() == [] and world.shuffler.refused_batches() == {}
     world.analyzer.refused.clear()
     world.restart()
@@ -116,7 +110,7 @@ def test_rounds_merged_into_a_refused_one_are_given_up_with_it(tmp_path):
     world.send(2, 3, round=2)
     world.to_round(3)
     assert (world.states()[1], world.states()[2]) == ("merged", "released")
-    assert drop(world, 2) == "dropped" and world.store.outgoing() == []
+    assert world.drop(2) == "dropped" and world.store.outgoing() == []
     world.restart()
     assert (world.states()[1], world.states()[2]) == ("merged", "dropped")
 
@@ -128,7 +122,7 @@ def test_a_batch_that_may_still_be_counted_is_not_given_up(tmp_path):
     world.to_round(2)
     assert world.states()[1] == "released" and world.shuffler.refused_batches() == {}
     with pytest.raises(Refusal, match="round 1 is released; only one that is lost, or does not open, or whose batch"):
-        drop(world)
+        world.drop()
     world.analyzer.failing = False
     world.analyzer.refused.add(1)
     world.advance(WAIT)
@@ -145,11 +139,11 @@ def test_a_drop_is_in_the_audit_log_once_and_before_it_has_effect(tmp_path):
     world.shuffler._audit = log
     log.path.mkdir()  # it cannot be written
     with pytest.raises(StorageError):
-        drop(world)
+        world.drop()
     assert world.states()[1] == "released"
     log.path.rmdir()
-    drop(world)
-    drop(world)
+    world.drop()
+    world.drop()
     assert log.path.read_text().count("round dropped") == 1
 
 

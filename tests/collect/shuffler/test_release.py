@@ -14,7 +14,7 @@ from tests.collect.shuffler.world import (
 )
 
 from dovetail.collect.http.problems import Refusal
-from dovetail.collect.shuffler.close_request import SECONDS, close_request
+from dovetail.collect.shuffler.close_request import SECONDS, owner_request
 from dovetail.collect.shuffler.rounds import shuffled_batch
 from dovetail.core.errors import StorageError
 from dovetail_protocol.keys import SigningKey
@@ -103,8 +103,7 @@ def test_a_full_round_closes_before_its_time_and_only_once():
 
 def asked_to_close(world, number=1, owner=OWNER.signing):
     """What the owner sends to close a round now."""
-    challenge = world.shuffler.close_challenge("commute", number, world.clock.now())
-    return close_request(owner, world.campaign.digest, number, challenge)
+    return world.word("close", number, key=owner)
 
 
 def close(world):
@@ -163,11 +162,11 @@ def test_a_challenge_serves_one_round_of_one_campaign_at_one_shuffler():
     world.send(0)
     now = world.clock.now()
     for challenge in (
-        world.shuffler.close_challenge("commute", 2, now),
-        other.shuffler.close_challenge("commute", 1, now),
+        world.shuffler.challenge("close", "commute", 2, now),
+        other.shuffler.challenge("close", "commute", 1, now),
         bytes(56),
     ):
-        request = close_request(OWNER.signing, world.campaign.digest, 1, challenge)
+        request = owner_request("close", OWNER.signing, world.campaign.digest, 1, challenge)
         with pytest.raises(Refusal, match="no challenge that is good now"):
             world.shuffler.close_round("commute", 1, request, now)
 

@@ -12,6 +12,7 @@ from dovetail.collect.batch import IN_PARTS, PREFIX, Header, Part, entry_bytes, 
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.close_request import Action, owner_request
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.link_key_store import FileLinkKeyStore, MemoryLinkKeyStore
 from dovetail.collect.shuffler.shuffler import ShufflerRole, ShufflerSettings
@@ -215,6 +216,24 @@ class World:
         assert self.folder is not None
         self.store.close()
         self.link_keys = FileLinkKeyStore(self.folder / name)
+
+    def word(
+        self, action: Action, number: int = 1, *, of: Campaign | None = None, key: SigningKey | None = None
+    ) -> bytes:
+        """What the owner, or whoever has this key, sends to close or drop a round now."""
+        asked, owner = of or self.campaign, key or OWNER.signing
+        assert owner
+        challenge = self.shuffler.challenge(action, asked.id, number, self.clock.now())
+        return owner_request(action, owner, asked.digest, number, challenge)
+
+    def close(self, number: int = 1) -> str:
+        """The owner closes a round; its state then."""
+        return self.shuffler.close_round(self.campaign.id, number, self.word("close", number), self.clock.now())
+
+    def drop(self, number: int = 1, *, key: SigningKey | None = None) -> str:
+        """The owner, or whoever has this key, gives up a round; its state then."""
+        word = self.word("drop", number, key=key)
+        return self.shuffler.drop_round(self.campaign.id, number, word, self.clock.now())
 
     def send(self, *devices: int, round: int = 1, value: int = 0) -> list[str]:
         """One report of each of these devices; what they are told."""

@@ -27,7 +27,7 @@ LIVES = {
     "part": "the body, in released order, until the analyzer has counted it",
     "fault": "counters of refused messages; published in tens",
     "vault": "which vault goes with this database: a random name, not a secret",
-    "challenge": "digests of challenges with which owners have closed rounds, for a minute",
+    "challenge": "digests of challenges with which owners have closed or dropped rounds, for a minute",
     "moment": "when the service last believed its clock, in whole minutes",
     "shuffler_probe": "random bytes while it is tried whether the disk takes more; empty otherwise",
     "analyzer_probe": "random bytes while it is tried whether the disk takes more; empty otherwise",

@@ -28,7 +28,7 @@ from tests.waiting import PATIENCE, until
 from dovetail.collect.batch import PREFIX, Header, entry_bytes, head_bytes
 from dovetail.collect.campaign.roster import Roster, RosterEntry
 from dovetail.collect.files import save_keys
-from dovetail.collect.shuffler.close_request import close_request
+from dovetail.collect.shuffler.close_request import owner_request
 from dovetail_device.entropy import system_entropy
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, SigningKey, text
@@ -221,7 +221,7 @@ class Stage:
         assert self.owner.signing
         place = f"{self.shuffler.url}/v1/campaigns/{self.campaign.id}/rounds/{round}/close"
         challenge = bytes.fromhex(httpx.get(place, timeout=PATIENCE).json()["challenge"])
-        request = close_request(self.owner.signing, self.campaign.digest, round, challenge)
+        request = owner_request("close", self.owner.signing, self.campaign.digest, round, challenge)
         assert httpx.post(place, content=request, timeout=PATIENCE).status_code == 200
         known = len(self.tap.refused)
         until(lambda: self.state(round) == "delivered", alive=lambda: self.runs() and len(self.tap.refused) == known)

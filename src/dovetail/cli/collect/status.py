@@ -80,6 +80,10 @@ def _print_rounds(found: Any) -> None:
     for each in found["campaigns"]:
         for number in each["faulty"]:
             typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")
+        for number in each.get("ended_before_restore", ()):  # an older shuffler says nothing of it
+            typer.echo(
+                f"round {number:,} of {each['id']} ended after the backup that was restored; nothing is to be done"
+            )
         for batch in each["refused_batches"]:
             what = foreign(f"round {batch['round']:,} of {each['id']}: {batch['kind']}")
             typer.echo(f"the analyzer refuses the batch of {what}; it is sent again, or its owner drops the round")

@@ -8,6 +8,7 @@ backup may ask for a key that was erased since: the vault remembers which rounds
 from __future__ import annotations
 
 import hmac
+import math
 import os
 import re
 from contextlib import suppress
@@ -28,6 +29,7 @@ _SECRET = 32
 _NONCE = 12
 _ERASED = bytes(_SECRET)
 _IDENTITY = "vault.id"
+_FORGOTTEN = "vault.forgotten"
 
 
 class ErasedKey(StorageError):
@@ -119,6 +121,16 @@ class LinkKeyStore(Protocol):
     def erased(self, campaign: str) -> set[int]:
         """Rounds that are over: their key was destroyed."""
 
+    def forget_before(self, time: float) -> None:
+        """Note, durably, that nobody remembers what came in rounds that began before this (seconds since 1970).
+
+        So it is when this vault takes the place of another one: that one knew which rounds are over, and the
+        database beside it may be from a backup. Infinity stands for a moment that is not known yet.
+        """
+
+    def forgotten_before(self) -> float:
+        """What was noted last; minus infinity for a vault that has taken no other one's place."""
+
 
 class FileLinkKeyStore:
     """One file per round, readable by its owner only, in a folder that all replicas share.
@@ -195,7 +207,7 @@ class FileLinkKeyStore:
         try:
             with suppress(FileNotFoundError):
                 with path.open("r+b") as file:
-                    self._note_erased(campaign, round)
+                    self._append(f"{_name(campaign)}.erased", str(round))  # before the key is gone
                     file.write(_ERASED)
                     file.flush()
                     os.fsync(file.fileno())
@@ -214,16 +226,32 @@ class FileLinkKeyStore:
             raise _cannot(path, error) from None
         return {int(line[:-1]) for line in lines if re.fullmatch(r"[0-9]+;", line)}  # none cut off by a crash
 
+    def forget_before(self, time: float) -> None:
+        try:
+            self._append(_FORGOTTEN, "inf" if time == math.inf else str(math.ceil(time)))
+        except OSError as error:
+            raise _cannot(self._folder / _FORGOTTEN, error) from None
+
+    def forgotten_before(self) -> float:
+        path = self._folder / _FORGOTTEN
+        try:
+            lines = path.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            return -math.inf
+        except OSError as error:
+            raise _cannot(path, error) from None
+        return float(next((line[:-1] for line in reversed(lines) if re.fullmatch(r"([0-9]+|inf);", line)), "-inf"))
+
     def _path(self, campaign: str, round: int) -> Path:
         return self._folder / f"{_name(campaign)}-{whole('round', round, least=0)}.key"
 
-    def _note_erased(self, campaign: str, round: int) -> None:
-        """Durable before the key is gone."""
-        path = self._folder / f"{_name(campaign)}.erased"
+    def _append(self, name: str, line: str) -> None:
+        """A line that is durable, and ends with a semicolon unless a crash has cut it off."""
+        path = self._folder / name
         known = path.exists()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "ab") as file:
-            file.write(f"\n{round};\n".encode())
+            file.write(f"\n{line};\n".encode())
             file.flush()
             os.fsync(file.fileno())
         if not known:
@@ -258,7 +286,7 @@ class MemoryLinkKeyStore:
 
     def __init__(self) -> None:
         self._keys, self._erased = dict[tuple[str, int], RoundKey](), set[tuple[str, int]]()
-        self._known = os.urandom(16).hex()
+        self._known, self._forgotten_before = os.urandom(16).hex(), -math.inf
 
     def identity(self) -> str:
         return self._known
@@ -280,6 +308,12 @@ class MemoryLinkKeyStore:
 
     def erased(self, campaign: str) -> set[int]:
         return {round for of, round in self._erased if of == campaign}
+
+    def forget_before(self, time: float) -> None:
+        self._forgotten_before = time
+
+    def forgotten_before(self) -> float:
+        return self._forgotten_before
 
 
 def _expand(secret: bytes, purpose: bytes) -> bytes:

@@ -21,7 +21,7 @@ from dovetail.collect.shuffler.message_counters import MessageCounters
 from dovetail.collect.shuffler.rounds import round_schedule
 from dovetail.collect.shuffler.rounds.round_cache import RoundCache
 from dovetail.collect.shuffler.rounds.shuffled_batch import pack
-from dovetail.collect.store.interfaces import AcceptOutcome, CampaignId, SealedReport
+from dovetail.collect.store.interfaces import AcceptOutcome, SealedReport
 from dovetail.core.errors import StorageError
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.keys import VerifyingKey
@@ -178,11 +178,8 @@ class ReportIntake:
     def _explain(self, report: CheckedReport, outcome: StoreResult) -> StoreResult:
         """Of a closed round, whether it is lost: nobody has had a chance there, and sending again is no use."""
         round = self._rounds.of(report.campaign.id).get(report.envelope.round)
-        return "lost" if outcome == "closed" and round is not None and round.state == "lost" else outcome
-
-    def _may_have_left(self, campaign: CampaignId, first: int, number: int) -> bool:
-        """Whether a report that joins round `number` may have been released before, as far as anybody remembers."""
-        return number > first and any(first <= round < number for round in self._rounds.forgotten(campaign))
+        lost = round is not None and round.number in self._rounds.lost(report.campaign.id)
+        return "lost" if outcome == "closed" and lost else outcome
 
     def _seal(
         self, report: CheckedReport, keys: dict[tuple[str, int], RoundKey | None], now: float
@@ -195,7 +192,7 @@ class ReportIntake:
         digest = sha256(envelope.report_id).digest()
         rounds, known = self._rounds.of(id), now - self._memory
         number = round_schedule.receiving_round(report.campaign, envelope.round, rounds, now=now, known=known)
-        if isinstance(number, str) or self._may_have_left(id, envelope.round, number):
+        if isinstance(number, str) or self._rounds.may_have_left(report.campaign, envelope.round, number):
             return SealedReport(id, 0, bytes(32), digest, b"")
         try:
             if (id, number) not in keys:

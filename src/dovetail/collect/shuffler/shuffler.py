@@ -18,7 +18,7 @@ from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
-from dovetail.collect.shuffler.close_request import CloseChallenges, challenge_key, check_drop
+from dovetail.collect.shuffler.close_request import Action, OwnerChallenges, challenge_key
 from dovetail.collect.shuffler.delivery import AnalyzerTransport, DeliveryQueue
 from dovetail.collect.shuffler.link_key_store import LinkKeyStore
 from dovetail.collect.shuffler.message_counters import MessageCounters
@@ -87,7 +87,7 @@ class ShufflerRole:
             rates=RateLimiter(self._settings.per_device_per_minute),
             memory=self._settings.retention_days * _DAY,
         )
-        self._challenges, self._audit = CloseChallenges(store, challenge_key(campaigns, link_keys)), audit
+        self._challenges, self._audit = OwnerChallenges(store, challenge_key(campaigns, link_keys)), audit
         self._lock = RLock()  # rounds change one at a time, here; `alone` says so among all processes
         self._tidied = TidiedRounds()
         self._held = set[tuple[str, int]]()  # rounds of which the log has said that they wait
@@ -152,6 +152,7 @@ class ShufflerRole:
                     self.rounds.refresh(id)
                 self.counters.save(self.rounds.store)
                 return
+            self.rounds.date_vault(now)
             abandon_half_built(self.rounds.store)  # of a process that was killed, or stopped by an error
             faults = [fault for version in self.campaigns.newest.values() if (fault := self._try(version, now))]
             self.counters.save(self.rounds.store)
@@ -167,14 +168,14 @@ class ShufflerRole:
             if mine:
                 self._outbox.deliver(now)
 
-    def close_challenge(self, campaign: str, number: int, now: float) -> bytes:
-        """What the owner signs to close a round of a manual schedule now."""
-        return self._challenges.issue(self._served(campaign).campaign, number, now)
+    def challenge(self, action: Action, campaign: str, number: int, now: float) -> bytes:
+        """What the owner signs to close a round of a manual schedule, or to drop one, now."""
+        return self._challenges.issue(action, self._served(campaign).campaign, number, now)
 
     def close_round(self, campaign: str, number: int, request: bytes, now: float) -> str:
         """The owner closes a round of a manual schedule; the state it is in then."""
         version = self._served(campaign)
-        self._challenges.check(version.campaign, number, request, now)
+        self._challenges.check("close", version.campaign, number, request, now)
         with self._lock, turning_alone(self.rounds.store):
             if number not in self.rounds.refresh(campaign):
                 raise Refusal("round", "this round has not been opened.")
@@ -186,10 +187,10 @@ class ShufflerRole:
                 self._turn(version, now)
             return self.rounds.of(campaign)[number].state
 
-    def drop_round(self, campaign: str, number: int, signature: bytes, now: float) -> str:
+    def drop_round(self, campaign: str, number: int, request: bytes, now: float) -> str:
         """The owner gives up a round that is lost, does not open, or is refused by the analyzer; its state then."""
         version = self._served(campaign)
-        check_drop(version.campaign, number, signature)
+        self._challenges.check("drop", version.campaign, number, request, now)
         with self._lock, turning_alone(self.rounds.store):
             if number not in (rounds := self.rounds.refresh(campaign)):
                 raise Refusal("round", "this round has not been opened.")
@@ -338,7 +339,9 @@ class ShufflerRole:
             case "lose":
                 round_keys.claim_vault(self.rounds.link_keys, store)  # with another vault nobody may say so
                 store.set_state(campaign, number, self.rounds.of(campaign)[number].state, "lost")
-                _LOG.warning("the key of a round is gone, round lost", campaign=campaign, round=number)
+                over = number in self.rounds.forgotten(campaign)
+                what = "the round is over, says the vault" if over else "the key of a round is gone, round lost"
+                _LOG.warning(what, campaign=campaign, round=number)
             case "recover":
                 store.set_state(campaign, number, "lost", "open")
                 _LOG.warning("the key of a round is back", campaign=campaign, round=number)

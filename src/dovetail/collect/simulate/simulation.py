@@ -20,7 +20,7 @@ from dovetail.collect.batch import IN_PARTS, PREFIX, head_bytes
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
-from dovetail.collect.shuffler.close_request import close_request, drop_statement
+from dovetail.collect.shuffler.close_request import Action, owner_request
 from dovetail.collect.shuffler.delivery import NotDelivered
 from dovetail.collect.shuffler.endpoints.metrics import round_now
 from dovetail.collect.shuffler.link_key_store import MemoryLinkKeyStore
@@ -188,22 +188,26 @@ class Simulation:
 
     def close_round(self, number: int) -> None:
         """The owner closes a round."""
-        campaign, key = self.world.campaign, self.world.owner.signing
-        assert key is not None
-
-        def close(shuffler: ShufflerRole) -> None:
-            now = self._believed.now()
-            challenge = shuffler.close_challenge(campaign.id, number, now)
-            shuffler.close_round(campaign.id, number, close_request(key, campaign.digest, number, challenge), now)
-
-        self._alive(close)
+        self._alive(
+            lambda shuffler: shuffler.close_round(
+                self.world.campaign.id, number, self._word(shuffler, "close", number), self._believed.now()
+            )
+        )
 
     def drop_round(self, number: int) -> None:
         """The owner gives a round up; Refusal unless it is lost."""
+        self._alive(
+            lambda shuffler: shuffler.drop_round(
+                self.world.campaign.id, number, self._word(shuffler, "drop", number), self._believed.now()
+            )
+        )
+
+    def _word(self, shuffler: ShufflerRole, action: Action, number: int) -> bytes:
+        """What the owner sends, for a challenge that the shuffler draws now."""
         campaign, key = self.world.campaign, self.world.owner.signing
         assert key is not None
-        word = key.sign(drop_statement(campaign.digest, number))
-        self._alive(lambda shuffler: shuffler.drop_round(campaign.id, number, word, self._believed.now()))
+        challenge = shuffler.challenge(action, campaign.id, number, self._believed.now())
+        return owner_request(action, key, campaign.digest, number, challenge)
 
     def dying(self, inside: Any, role: Role) -> Any:
         """A store, vault, outbox or transport in the hands of a process of this role."""

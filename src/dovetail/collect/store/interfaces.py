@@ -6,7 +6,7 @@ what is secret reaches them sealed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -84,10 +84,12 @@ class ShufflerStore(Protocol):
     def ready(self) -> bool:
         """Whether a transaction can be made now."""
 
-    def claim_vault(self, identity: str) -> bool:
+    def claim_vault(self, identity: str, foreign: Callable[[], None] = lambda: None) -> bool:
         """Work with the keys of this vault, until `close`; False, and nothing done, while somebody uses another.
 
         Whoever shares the vault may share the database. Called again it says whether that still holds.
+
+        foreign : called where the database was used with another vault before, and before it forgets that.
         """
 
     def moment(self) -> Moment | None:

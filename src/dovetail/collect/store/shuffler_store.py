@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -78,8 +78,8 @@ class DatabaseShufflerStore:
     def ready(self) -> bool:
         return self._database.ready(SHUFFLER_PROBE)
 
-    def claim_vault(self, identity: str) -> bool:
-        return self._vault.claim(identity)
+    def claim_vault(self, identity: str, foreign: Callable[[], None] = lambda: None) -> bool:
+        return self._vault.claim(identity, foreign)
 
     def moment(self) -> Moment | None:
         row = self._database.read(lambda connection: connection.execute(select(MOMENT)).one_or_none())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from time import sleep
 from typing import Protocol
 from weakref import finalize
@@ -39,23 +40,24 @@ class VaultClaim:
     def __init__(self, database: Database) -> None:
         self._database, self._lock = database, lock_of(database)
 
-    def claim(self, identity: str) -> bool:
+    def claim(self, identity: str, foreign: Callable[[], None] = lambda: None) -> bool:
         """See `ShufflerStore.claim_vault`."""
         for left in reversed(range(_TRIES)):
-            if self._lock.share() and (self._noted() == identity or self._note(identity)):
+            if self._lock.share() and (self._noted() == identity or self._note(identity, foreign)):
                 return True
             self._lock.release()
             if left:  # perhaps for others that start now with the same new vault: each waits a time of its own
                 sleep(_PAUSE * (1 + os.getpid() % 16))
         return False
 
-    def _note(self, identity: str) -> bool:
+    def _note(self, identity: str, foreign: Callable[[], None]) -> bool:
         """Another vault than the one before, if nobody works with that; the first one of all in any case."""
         row = {"one": 1, "identity": identity}
         note = self._database.insert(VAULT).values(row)
         if self._noted() is None:
             self._database.write(lambda connection: connection.execute(note.on_conflict_do_nothing()))
         elif self._lock.alone():
+            foreign()  # durable first: once the database names this vault, nobody can tell any more
             note = note.on_conflict_do_update(index_elements=["one"], set_=row)
             self._database.write(lambda connection: connection.execute(note))
         return self._lock.share() and self._noted() == identity  # somebody may have been quicker in between

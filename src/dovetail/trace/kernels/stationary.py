@@ -57,8 +57,8 @@ class RBF(_OfLength):
 
     Examples
     --------
-    >>> float(RBF(length=2.0).correlation(np.array(2.0)))
-    0.6065306597126334
+    >>> round(float(RBF(length=2.0).correlation(np.array(2.0))), 12)  # exp(-1 / 2)
+    0.606530659713
     """
 
     kind: ClassVar[str] = "rbf"

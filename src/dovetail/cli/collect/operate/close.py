@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,8 +38,27 @@ def _close(
 
     Example: dovetail collect close campaign.toml 3 --keys owner.key
     """
+    state = owner_asks("close", campaign, round, keys, shuffler, audit, insecure_http=insecure_http)
+    told = {"campaign": load_campaign(campaign).id, "round": round, "state": state}
+    if as_json:
+        print_json(told)
+    else:
+        print_rows("Closed" if state != "open" else "Not closed", {name: str(each) for name, each in told.items()})
+
+
+def owner_asks(
+    action: Literal["close", "drop"],
+    campaign: Path,
+    round: int,
+    keys: Path,
+    shuffler: str | None,
+    audit: Path | None,
+    *,
+    insecure_http: bool,
+) -> str:
+    """Close or drop a round with a challenge that the shuffler has just drawn; the state of the round then."""
     require("httpx", extra="serve")
-    from dovetail.collect.shuffler.close_request import CHALLENGE, close_request
+    from dovetail.collect.shuffler.close_request import CHALLENGE, owner_request
 
     found = load_campaign(campaign)
     held = load_keys(keys, "owner")
@@ -49,18 +68,13 @@ def _close(
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
     if place is None:
         raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
-    path = f"/v1/campaigns/{found.id}/rounds/{round}/close"
+    done: Literal["round closed", "round dropped"] = "round closed" if action == "close" else "round dropped"
+    path = f"/v1/campaigns/{found.id}/rounds/{round}/{action}"
     with ServerClient(place, role="shuffler", insecure_http=insecure_http) as ask:
         challenge = _challenge(ask.document(path), CHALLENGE)
-        log_of(held, keys, audit).append("round closed", campaign=found.id, version=found.version, round=round)
-        word = close_request(signing, found.digest, round, challenge)
-        state = str(ask.document(path, content=word)["state"])
-    if as_json:
-        print_json({"campaign": found.id, "round": round, "state": state})
-    else:
-        print_rows(
-            "Closed" if state != "open" else "Not closed", {"campaign": found.id, "round": str(round), "state": state}
-        )
+        log_of(held, keys, audit).append(done, campaign=found.id, version=found.version, round=round)
+        word = owner_request(action, signing, found.digest, round, challenge)
+        return str(ask.document(path, content=word)["state"])
 
 
 def _challenge(answer: Any, length: int) -> bytes:
@@ -70,5 +84,5 @@ def _challenge(answer: Any, length: int) -> bytes:
     except (KeyError, TypeError, ValueError):
         found = b""
     if len(found) != length:
-        raise DataError("the shuffler's answer holds no challenge to close a round; is it of another version?")
+        raise DataError("the shuffler's answer holds no challenge for the owner to sign; is it of another version?")
     return found

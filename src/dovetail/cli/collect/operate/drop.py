@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.collect.operate.audit import AuditFile, log_of
-from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
+from dovetail.cli.collect.operate.audit import AuditFile
+from dovetail.cli.collect.operate.close import owner_asks
+from dovetail.cli.collect.server_client import InsecureHttp
 from dovetail.cli.console.output import Json, print_json, print_rows
-from dovetail.collect.files import load_campaign, load_keys
-from dovetail.core.errors import ConfigError
-from dovetail.core.extras import require
+from dovetail.collect.files import load_campaign
 
 
 def register(app: typer.Typer) -> None:
@@ -34,26 +33,13 @@ def _drop(
     """Give up a round whose key is lost, whose reports do not open, or whose batch the analyzer refuses.
 
     Its reports are deleted. Such a round holds up no other one, and goes on when its key is back or the analyzer
-    takes its batch, so there is no hurry. Any other round is refused. Dropping a round twice changes nothing.
+    takes its batch, so there is no hurry. Any other round is refused. Dropping a round twice changes nothing. The
+    owner signs a fresh challenge of the shuffler, so that nobody can send a drop again.
 
     Example: dovetail collect drop campaign.toml 3 --keys owner.key
     """
-    require("httpx", extra="serve")
-    from dovetail.collect.shuffler.close_request import drop_statement
-
-    found = load_campaign(campaign)
-    held = load_keys(keys, "owner")
-    signing = held.signing
-    place = shuffler or found.endpoints.get("http")
-    if signing is None or signing.verifying_key() != found.owner:
-        raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
-    if place is None:
-        raise ConfigError(f"{found.id} names no `endpoints.http`; give the shuffler's URL as --shuffler.")
-    log_of(held, keys, audit).append("round dropped", campaign=found.id, version=found.version, round=round)
-    word = signing.sign(drop_statement(found.digest, round))
-    with ServerClient(place, role="shuffler", insecure_http=insecure_http) as ask:
-        state = str(ask.document(f"/v1/campaigns/{found.id}/rounds/{round}/drop", content=word)["state"])
-    document = {"campaign": found.id, "round": round, "state": state}
+    state = owner_asks("drop", campaign, round, keys, shuffler, audit, insecure_http=insecure_http)
+    document = {"campaign": load_campaign(campaign).id, "round": round, "state": state}
     if as_json:
         print_json(document)
     else:

@@ -14,7 +14,7 @@ from dovetail.cli.console.output import Force, Json, print_json, write_whole
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.keys import VerifyingKey
-from dovetail_protocol.succession import HandOver
+from dovetail_protocol.succession import HandOver, require_new_owner
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +44,7 @@ def _hand_over(
     if held.signing is None or held.signing.verifying_key() != found.owner:
         raise ConfigError(f"{keys} does not hold the key of the owner of {found.id}.")
     new = VerifyingKey.parse("owner", read_public(to, "owner")["owner"])
+    require_new_owner(new, found.handed_over)
     made = HandOver.make(found.id, held.signing, new)
     log_of(held, keys, audit).append("campaign handed over", campaign=found.id, key=str(new)[8:24])
     write_whole(out, lambda scratch: write(made.line(), scratch), force=force)

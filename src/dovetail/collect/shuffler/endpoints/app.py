@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from starlette.routing import Route
 from dovetail.collect.http.application import strict_app
 from dovetail.collect.http.bodies import read_limited
 from dovetail.collect.http.problems import TYPE, Refusal
-from dovetail.collect.shuffler.close_request import REQUEST, SIGNATURE
+from dovetail.collect.shuffler.close_request import REQUEST, Action
 from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
@@ -53,8 +53,9 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
         Route("/v1/reports/batch", here.batch, methods=["POST"]),
         Route("/v1/campaigns/{id}", here.campaign),
         Route("/v1/campaigns/{id}/round", here.round),
-        Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.challenge, methods=["GET"]),
+        Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.may_close, methods=["GET"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.close, methods=["POST"]),
+        Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.may_drop, methods=["GET"]),
         Route("/v1/campaigns/{id}/rounds/{number:number}/drop", here.drop, methods=["POST"]),
         Route("/v1/status", here.status),
         Route("/metrics", here.metrics),
@@ -109,23 +110,28 @@ class _Handlers:
         found = metrics.round_now(self._shuffler, self._campaign(request), self._service.clock.last())
         return JSONResponse(found)
 
-    async def challenge(self, request: Request) -> Response:
-        id, number = self._campaign(request).id, request.path_params["number"]
-        found = self._shuffler.close_challenge(id, number, self._service.clock.now())
-        return JSONResponse({"round": number, "challenge": found.hex()})
+    async def may_close(self, request: Request) -> Response:
+        return self._challenge("close", request)
 
     async def close(self, request: Request) -> Response:
+        return await self._settle(request, self._shuffler.close_round)
+
+    async def may_drop(self, request: Request) -> Response:
+        return self._challenge("drop", request)
+
+    async def drop(self, request: Request) -> Response:
+        return await self._settle(request, self._shuffler.drop_round)
+
+    def _challenge(self, action: Action, request: Request) -> Response:
+        id, number = self._campaign(request).id, request.path_params["number"]
+        found = self._shuffler.challenge(action, id, number, self._service.clock.now())
+        return JSONResponse({"round": number, "challenge": found.hex()})
+
+    async def _settle(self, request: Request, act: Callable[[str, int, bytes, float], str]) -> Response:
         id, number = self._campaign(request).id, request.path_params["number"]
         signed = await read_limited(request, REQUEST)
         now = self._service.clock.now()
-        state = await asyncio.to_thread(lambda: self._shuffler.close_round(id, number, signed, now))
-        return JSONResponse({"round": number, "state": state})
-
-    async def drop(self, request: Request) -> Response:
-        id, number = self._campaign(request).id, request.path_params["number"]
-        signature = await read_limited(request, SIGNATURE)
-        now = self._service.clock.now()
-        state = await asyncio.to_thread(lambda: self._shuffler.drop_round(id, number, signature, now))
+        state = await asyncio.to_thread(lambda: act(id, number, signed, now))
         return JSONResponse({"round": number, "state": state})
 
     async def status(self, _: Request) -> Response:

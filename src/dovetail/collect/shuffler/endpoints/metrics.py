@@ -49,14 +49,15 @@ def _campaign(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[st
     rounds = shuffler.rounds.of(campaign.id).values()
     over = [round for round in rounds if round.state == "held" or _is_over(campaign, round, now)]
     dropped = [round for round in rounds if round.state == "dropped"]
-    lost = [round for round in rounds if round.state == "lost"]
+    lost, ended = (set(find(campaign.id)) for find in (shuffler.rounds.lost, shuffler.rounds.ended_before))
     return {
         "id": campaign.id,
         **round_now(shuffler, campaign, now),
         "minimum": campaign.batch.minimum,
         "waiting": [{"round": round.number, "reports": coarse(round.count)} for round in over],
         "dropped": [{"round": round.number, "reports": coarse(round.count)} for round in dropped],
-        "lost": [{"round": round.number, "reports": coarse(round.count)} for round in lost],
+        "lost": [{"round": round.number, "reports": coarse(round.count)} for round in rounds if round.number in lost],
+        "ended_before_restore": sorted(ended),
         "faulty": shuffler.faults.rounds().get(campaign.id, []),
         "refused_batches": [
             {"round": number, "kind": kind}
@@ -90,7 +91,11 @@ class _Metrics(Collector):
         yield messages
         rounds = GaugeMetricFamily("dovetail_rounds", "Rounds by state.", labels=["campaign", "state"])
         for id in self._shuffler.campaigns.newest:
-            states = Counter(round.state for round in self._shuffler.rounds.of(id).values())
+            ended = self._shuffler.rounds.ended_before(id)
+            states = Counter(
+                "ended_before_restore" if round.number in ended else round.state
+                for round in self._shuffler.rounds.of(id).values()
+            )
             for state, count in sorted(states.items()):
                 rounds.add_metric([id, state], count)
         yield rounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from dovetail.collect.clock import minute
@@ -9,6 +10,7 @@ from dovetail.collect.shuffler.link_key_store import ErasedKey, LinkKeyStore, Ro
 from dovetail.collect.shuffler.rounds.round_keys import missing_key, own_key
 from dovetail.collect.shuffler.rounds.round_schedule import RoundsByNumber
 from dovetail.collect.store.interfaces import CampaignId, RoundRecord, ShufflerStore
+from dovetail_protocol.campaign import Campaign
 
 _OVER = ("released", "delivered", "dropped", "merged")
 
@@ -25,6 +27,7 @@ class RoundCache:
         self.store, self.link_keys, self._ended = store, link_keys, ended
         self._seen: dict[CampaignId, RoundsByNumber] = {}
         self._forgotten: dict[CampaignId, frozenset[int]] = {}
+        self._before: float | None = None  # see `LinkKeyStore.forgotten_before`
 
     def of(self, campaign: CampaignId) -> RoundsByNumber:
         """The rounds as last seen."""
@@ -39,8 +42,15 @@ class RoundCache:
         return found
 
     def lost(self, campaign: CampaignId) -> list[int]:
-        """Rounds without their key, as last seen."""
-        return [number for number, round in sorted(self.of(campaign).items()) if round.state == "lost"]
+        """Rounds without their key, as last seen; not those that the vault knows to be over."""
+        return sorted(self._without_key(campaign) - self.forgotten(campaign))
+
+    def ended_before(self, campaign: CampaignId) -> list[int]:
+        """Rounds that ended after the backup from which the store was restored: there they still wait for a key."""
+        return sorted(self._without_key(campaign) & self.forgotten(campaign))
+
+    def _without_key(self, campaign: CampaignId) -> set[int]:
+        return {number for number, round in self.of(campaign).items() if round.state == "lost"}
 
     def forgotten(self, campaign: CampaignId) -> frozenset[int]:
         """Rounds that the vault knows to be over and the store does not: it was restored from an older backup.
@@ -53,6 +63,27 @@ class RoundCache:
             known = {number for number, round in rounds.items() if round.state in _OVER}
             self._forgotten[campaign] = frozenset(erased - known)
         return self._forgotten[campaign]
+
+    def may_have_left(self, campaign: Campaign, first: int, number: int) -> bool:
+        """Whether a report for round `first` that joins a later one may have left before, as far as anybody knows.
+
+        A vault that has taken another one's place does not know which rounds are over, nor, where rounds close by
+        hand, how many there were.
+        """
+        if number <= first:
+            return False
+        if self._before in (None, math.inf):  # infinity: until the first turn has noted the time
+            self._before = self.link_keys.forgotten_before()
+        if self._before > -math.inf:
+            schedule = campaign.schedule
+            if schedule.period is None or schedule.ends(first) - schedule.period <= self._before:
+                return True
+        return any(first <= round < number for round in self.forgotten(campaign.id))
+
+    def date_vault(self, now: float) -> None:
+        """Note when this vault took another one's place, if it did; the clock is believed by now."""
+        if self.link_keys.forgotten_before() == math.inf:
+            self.link_keys.forget_before(minute(now) + 60.0)  # rounds of the minute under way, too
 
     def open(self, campaign: CampaignId, number: int, now: float) -> RoundRecord:
         """Open a round, with a key of its own; what the vault says is over is lost to a database from a backup."""

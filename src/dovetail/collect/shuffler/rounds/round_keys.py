@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from dovetail.collect.shuffler.link_key_store import ForeignKey, LinkKeyStore, RoundKey, UnusableKey
@@ -39,8 +40,11 @@ def has_key(link_keys: LinkKeyStore, store: ShufflerStore, round: RoundRecord) -
 
 
 def claim_vault(link_keys: LinkKeyStore, store: ShufflerStore) -> None:
-    """Refuse to go on where somebody works on the database with another vault."""
-    if not store.claim_vault(link_keys.identity()):
+    """Refuse to go on where somebody works on the database with another vault.
+
+    A vault that takes the place of another one knows nothing of the rounds before it, and notes that.
+    """
+    if not store.claim_vault(link_keys.identity(), lambda: link_keys.forget_before(math.inf)):
         raise ConfigError(
             "another shuffler works on this database with another `vault`; give both the same folder, or stop it."
         )
