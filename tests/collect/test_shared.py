@@ -195,14 +195,14 @@ ROW = f"{DEVICES[0]},0,no"
     [
         ("", "first row"),
         ("device,slot\n", "first row"),
-        (f"device,slot,revoked\n{ROW}\nx,1,no\n", "row 3"),
-        (f"device,slot,revoked\n{DEVICES[0]},-1,no\n", "row 2"),
-        (f"device,slot,revoked\n{DEVICES[0]},1.0,no\n", "row 2"),
-        (f"device,slot,revoked\n{DEVICES[0]},1,maybe\n", "row 2"),
-        (f"device,slot,revoked\n{DEVICES[0]},1\n", "row 2 must have 3 columns, got 2"),
-        (f"device,slot,revoked\n{ROW}\n{DEVICES[0]},1,no\n", "listed twice"),
-        (f"device,slot,revoked\n{ROW}\n{DEVICES[1]},0,no\n", "given to two devices"),
-        ('device,slot,revoked\n"x,1,no\n', "no roster that can be read"),
+        (f"device,slot,revoked\n{ROW}\nx,1,no\n", "line 3"),
+        (f"device,slot,revoked\n{DEVICES[0]},-1,no\n", "line 2"),
+        (f"device,slot,revoked\n{DEVICES[0]},1.0,no\n", "line 2"),
+        (f"device,slot,revoked\n{DEVICES[0]},1,maybe\n", "line 2"),
+        (f"device,slot,revoked\n{DEVICES[0]},1\n", "line 2: must have 3 columns, got 2"),
+        (f"device,slot,revoked\n{ROW}\n{DEVICES[0]},1,no\n", "line 3: .*listed twice"),
+        (f"device,slot,revoked\n{ROW}\n{DEVICES[1]},0,no\n", "line 3: .*given to two devices"),
+        ('device,slot,revoked\n"x,1,no\n', "line 2: no row that can be read"),
     ],
 )
 def test_a_bad_roster_is_refused_in_one_line_that_repeats_no_key(text: str, words: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """From a configuration file to a shuffler; what does not fit together is refused in one line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from typer.testing import CliRunner
 from dovetail.cli.collect import shuffler
 from dovetail.cli.collect.operate import close
 from dovetail.cli.main import invoke
+from dovetail.collect.campaign.live_roster import LiveRoster
 from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry
+from dovetail.collect.shuffler.endpoints.metrics import scrape, status
 from dovetail.collect.shuffler.shuffler_config import assemble, load
 from dovetail.core.errors import ConfigError
 from dovetail_protocol.keys import RoleKeys
@@ -158,3 +161,55 @@ def test_a_second_shuffler_with_another_vault_says_why_it_does_not_start(place, 
     told = capsys.readouterr().err
     assert "another `vault`; give both the same folder, or stop it." in told and "Traceback" not in told
     service.shuffler.stop()
+
+
+BREAKS = {  # what a hand does to the last line of a roster: the line that is named, and words
+    "a key cut short": (lambda line: line[9:], "roster.csv, line 7: `device`"),
+    "bytes that are no text": (lambda line: b"\xff\xfe" + line, "roster.csv, line 7: `device`"),
+    "a slot with a point": (lambda line: line.replace(b",5,", b",5.0,"), "roster.csv, line 7: `slot`"),
+    "a slot given twice": (lambda line: line.replace(b",5,", b",4,"), "roster.csv, line 7: slot 4"),
+    "another word for yes": (lambda line: line.replace(b"yes", b"ja"), "roster.csv, line 7: `revoked`"),
+    "a comma too many": (lambda line: line.replace(b"yes", b"yes,"), "roster.csv, line 7: must have 3"),
+    "a quote never closed": (lambda line: b'"' + line, "roster.csv, line 7: no row"),
+    "the line twice": (lambda line: line + line, "roster.csv, line 8: the device of slot 5 is listed twice"),
+    "the file gone": (None, "roster.csv, no roster"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_readiness_status_and_metrics_name_a_broken_roster_until_it_is_mended(name: str, place: Path) -> None:
+    spoil, words = BREAKS[name]
+    service, _ = assemble(load(place / "shuffler.toml"), place, FrozenClock(campaign().schedule.start.timestamp()))
+    service.shuffler.start(service.clock.now())
+    path = place / "roster.csv"
+    roster(DEVICES[:6], revoked=[DEVICES[5]]).save(path)  # one is revoked by hand ..
+    good = path.read_bytes()
+
+    def told() -> tuple[object, str, str]:
+        [line] = [each for each in scrape(service).decode().splitlines() if each.startswith("dovetail_roster_broken")]
+        return service.health().facts["roster"], status(service)["roster"], line
+
+    assert told() == ("", "read", "dovetail_roster_broken 0.0")
+    *kept, last = good.splitlines(keepends=True)
+    path.unlink() if spoil is None else path.write_bytes(b"".join([*kept, spoil(last)]))  # .. and something slips
+    fault, shown, gauge = told()
+    assert fault == shown and shown.startswith(words) and gauge == "dovetail_roster_broken 1.0"
+    assert not service.health().fault, "reports of the others can be stored"
+    keys = [str(device.verifying_key()).removeprefix("ed25519:") for device in DEVICES]
+    assert str(place) not in shown and not any(key[-20:] in shown for key in keys), "never what stands there"
+    path.write_bytes(good)
+    assert told() == ("", "read", "dovetail_roster_broken 0.0")
+    service.shuffler.stop()
+
+
+def test_a_line_that_is_mended_counts_although_the_files_time_and_size_stay(place: Path) -> None:
+    path = place / "roster.csv"
+    live = LiveRoster(path)
+    roster(DEVICES[:2], revoked=DEVICES[:1]).save(path)
+    good, then = path.read_bytes(), path.stat()
+    path.write_bytes(good.replace(b"yes", b"yse"))
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert live.fault
+    path.write_bytes(good)
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))  # as editors and `cp -p` may leave it
+    assert live.current().is_revoked(DEVICES[0].verifying_key()) and not live.fault

@@ -77,6 +77,8 @@ def _print_rounds(found: Any) -> None:
     typer.echo(f"batches that the analyzer has not counted yet: {found['batches_waiting']:,}; reports in tens")
     if found["clock"] == "halted":
         typer.echo("the shuffler does not believe its clock and releases nothing: see `dovetail collect clock`")
+    if (roster := found.get("roster", "read")) != "read":  # an older shuffler says nothing of it
+        typer.echo(foreign(f"the roster is broken, and revocations since do not count: {roster} Mend that line."))
     for each in found["campaigns"]:
         for number in each["faulty"]:
             typer.echo(f"round {number:,} of {each['id']} cannot go on; the shuffler's log says why")

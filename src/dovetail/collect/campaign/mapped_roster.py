@@ -22,9 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from dovetail.collect.campaign.roster import Roster, RosterEntry, read_entries
+from dovetail.collect.campaign.roster import Roster, RosterEntry, RosterError, read_lines
 from dovetail.collect.files import sync_folder
-from dovetail.core.errors import ConfigError, DataError, OutputError
+from dovetail.core.errors import DataError, OutputError
 from dovetail_protocol.keys import VerifyingKey
 
 _MAGIC = b"DVTR\1\0\0\0"
@@ -133,12 +133,12 @@ class MappedRoster:
             with path.open("rb") as file:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
-            raise ConfigError(f"{path}: no roster that can be read.") from None
+            raise RosterError(path, "no roster that can be read.") from None
         count = int.from_bytes(data[len(_MAGIC) : _HEAD], "little")
         if data[: len(_MAGIC)] != _MAGIC or len(data) != _HEAD + count * (_KEY + _SLOT):
-            raise ConfigError(f"{path}: is cut short, or no mapped roster; write it again with `roster index`.")
+            raise RosterError(path, "is cut short, or no mapped roster; write it again with `roster index`.")
         if not changes_of(path).exists():
-            raise ConfigError(f"{changes_of(path)}: is missing, so that nobody knows which devices were revoked.")
+            raise RosterError(changes_of(path), "is missing, so that nobody knows which devices were revoked.")
         return cls(_Keys(data, count), Roster.load(changes_of(path)))
 
     def _slot(self, public: bytes) -> int | None:
@@ -156,7 +156,7 @@ def write_mapped(source: Path, path: Path) -> MappedRoster:
     for place in (path, changes_of(path)):
         if place.exists():
             raise OutputError(f"{place} exists and may be in use; choose another name.")
-    entries = MappedRoster.load(source) if is_mapped(source) else read_entries(source)
+    entries = MappedRoster.load(source) if is_mapped(source) else (entry for _, entry in read_lines(source))
     keys, slots, revoked = bytearray(), array("I"), list[RosterEntry]()
     for entry in entries:
         keys += entry.device.public

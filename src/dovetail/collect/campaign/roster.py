@@ -10,7 +10,6 @@ import csv
 import io
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,14 @@ from dovetail.core.errors import ConfigError, DataError, DovetailError, OutputEr
 from dovetail_protocol.keys import VerifyingKey
 
 COLUMNS = ("device", "slot", "revoked")
+
+
+class RosterError(ConfigError):
+    """Raised when a roster cannot be used; `fault` says where and why, without the file's folder or any key."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+        self.fault = f"{path.name}, {fault}"
 
 
 @dataclass(frozen=True)
@@ -42,15 +49,16 @@ class Roster:
 
     def __init__(self, entries: Iterable[RosterEntry]) -> None:
         self._slots, self._revoked = dict[bytes, int](), set[bytes]()
+        taken = set[int]()
         for entry in entries:
             if entry.device.public in self._slots:
                 raise DataError(f"the device of slot {entry.slot} is listed twice.")
+            if entry.slot in taken:
+                raise DataError(f"slot {entry.slot} is given to two devices.")
+            taken.add(entry.slot)
             self._slots[entry.device.public] = entry.slot
             if entry.revoked:
                 self._revoked.add(entry.device.public)
-        if len(set(self._slots.values())) < len(self._slots):
-            slot = next(slot for slot, times in Counter(self._slots.values()).items() if times > 1)
-            raise DataError(f"slot {slot} is given to two devices.")
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -85,12 +93,18 @@ class Roster:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The roster of a file; errors name the row, never the key in it."""
-        entries = read_entries(path)
+        """The roster of a file; errors name the line, never the key in it."""
+        line = 0
+
+        def entries() -> Iterator[RosterEntry]:
+            nonlocal line
+            for line, entry in read_lines(path):  # noqa: B007, the error below names it
+                yield entry
+
         try:
-            return cls(entries)
+            return cls(entries())
         except DataError as error:
-            raise ConfigError(f"{path}: {error}") from None
+            raise RosterError(path, f"line {line}: {error}") from None
 
     def save(self, path: Path) -> None:
         """Replace the file at once or not at all."""
@@ -112,26 +126,31 @@ class Roster:
             raise OutputError(f"{path}: cannot be written ({error.strerror}).") from None
 
 
-def read_entries(path: Path) -> Iterator[RosterEntry]:
-    """The entries of a CSV file one by one; errors name the row, never the key in it."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets put a mark before the first row
+def read_lines(path: Path) -> Iterator[tuple[int, RosterEntry]]:
+    """The entries of a CSV file one by one, each with its line; errors name the line, never the key in it."""
+    rows = None
+    try:  # bytes that are no text stay in the file and break their own line only
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             rows = csv.reader(file, strict=True)
             if tuple(next(rows, [])) != COLUMNS:
                 raise ConfigError(f"the first row must be {','.join(COLUMNS)}.")
-            yield from (_read_entry(row, number) for number, row in enumerate(rows, start=2) if row)
+            yield from ((rows.line_num, _read_entry(row)) for row in rows if row)
+    except RosterError:  # of whoever takes the entries
+        raise
     except DovetailError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise ConfigError(f"{path}: no roster that can be read.") from None
+        raise RosterError(path, f"line {rows.line_num if rows else 1}: {error}") from None
+    except csv.Error:
+        raise RosterError(path, f"line {rows.line_num if rows else 1}: no row that can be read.") from None
+    except OSError:
+        raise RosterError(path, "no roster that can be read.") from None
 
 
-def _read_entry(row: list[str], number: int) -> RosterEntry:
+def _read_entry(row: list[str]) -> RosterEntry:
     if len(row) != len(COLUMNS):
-        raise ConfigError(f"row {number} must have {len(COLUMNS)} columns, got {len(row)}.")
+        raise ConfigError(f"must have {len(COLUMNS)} columns, got {len(row)}.")
     device, slot, revoked = row
     if not (slot.isascii() and slot.isdigit() and len(slot) <= 9):
-        raise ConfigError(f"`slot` in row {number} must be a whole number, at least 0.")
+        raise ConfigError("`slot` must be a whole number, at least 0.")
     if revoked not in ("yes", "no"):
-        raise ConfigError(f"`revoked` in row {number} must be yes or no.")
-    return RosterEntry(VerifyingKey.parse(f"device in row {number}", device), int(slot), revoked == "yes")
+        raise ConfigError("`revoked` must be yes or no.")
+    return RosterEntry(VerifyingKey.parse("device", device), int(slot), revoked == "yes")

@@ -74,7 +74,8 @@ class ShufflerService:
         if "rounds" in self._failing:
             return Health("rounds cannot go on; the log says why.")
         refused = {id: sorted(rounds) for id, rounds in self.shuffler.refused_batches().items()}
-        facts = {"lost": self.shuffler.lost_rounds(), "faulty": self.shuffler.faults.rounds(), "refused": refused}
+        lost, faulty = self.shuffler.lost_rounds(), self.shuffler.faults.rounds()
+        facts = {"lost": lost, "faulty": faulty, "refused": refused, "roster": self.shuffler.roster_fault()}
         return Health(facts=facts)
 
     def _turn(self, now: float) -> None:

@@ -51,6 +51,7 @@ class ShufflerRole:
     """One shuffler and the campaigns that it serves.
 
     roster : the roster as of now, where a campaign asks for one.
+    roster_fault : what is wrong with its file, or empty.
     audit : the log of what owners have asked for.
     fitted : the shufflers of order-private campaigns, by id.
     """
@@ -63,6 +64,7 @@ class ShufflerRole:
         link_keys: LinkKeyStore,
         transport: AnalyzerTransport,
         roster: Callable[[], Roster | MappedRoster] | None = None,
+        roster_fault: Callable[[], str] = str,
         fitted: Mapping[str, Shuffler] | None = None,
         settings: ShufflerSettings | None = None,
         audit: AuditLog | None = None,
@@ -73,7 +75,7 @@ class ShufflerRole:
                 raise ConfigError(f"the campaign {version.campaign.id} asks for a roster; name it as `roster`.")
             if version.campaign.order_private and version.campaign.id not in (fitted or {}):
                 raise ConfigError(f"the campaign {version.campaign.id} needs a shuffler fitted to its public table.")
-        self.campaigns, self.counters = campaigns, MessageCounters()
+        self.campaigns, self.counters, self.roster_fault = campaigns, MessageCounters(), roster_fault
         self.faults = RoundFaults()
         self.rounds = RoundCache(store, link_keys, ended=self.counters.settle)
         self._fitted, self._settings, self._rng = fitted or {}, settings or ShufflerSettings(), rng

@@ -112,12 +112,14 @@ def assemble(
         older_until=inf if config.older_versions_until is None else config.older_versions_until.timestamp(),
     )
     fits = {campaign.id: fit(campaign, place) for campaign, place in campaigns}
+    roster = None if config.roster is None else LiveRoster(folder / config.roster)
     shuffler = ShufflerRole(
         registry,
         store=open_shuffler_store(config.store_url(folder, "shuffler")),
         link_keys=FileLinkKeyStore(folder / config.vault),
         transport=HttpAnalyzerTransport(config.analyzer),
-        roster=None if config.roster is None else LiveRoster(folder / config.roster).current,
+        roster=None if roster is None else roster.current,
+        roster_fault=str if roster is None else lambda: roster.fault,
         fitted={id: fitted for id, fitted in fits.items() if fitted is not None},
         settings=ShufflerSettings(
             config.limits.per_device_per_minute,

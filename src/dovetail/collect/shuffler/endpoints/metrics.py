@@ -34,6 +34,7 @@ def status(service: ShufflerService) -> dict[str, Any]:
         "campaigns": [_campaign(shuffler, version.campaign, now) for version in shuffler.campaigns.newest.values()],
         "batches_waiting": len(shuffler.rounds.store.outgoing()),
         "clock": "halted" if service.clock.halted else "believed",
+        "roster": shuffler.roster_fault() or "read",
     }
 
 
@@ -112,6 +113,12 @@ class _Metrics(Collector):
         for id, numbers in self._shuffler.faults.rounds().items():
             faulty.add_metric([id], len(numbers))
         yield faulty
+        roster = GaugeMetricFamily(
+            "dovetail_roster_broken",
+            "1 while the roster's file cannot be used: changes and revocations do not count.",
+        )
+        roster.add_metric([], int(bool(self._shuffler.roster_fault())))
+        yield roster
         self._service.clock.last()
         halted = GaugeMetricFamily("dovetail_clock_halted", "1 while the clock is not believed.")
         halted.add_metric([], int(self._service.clock.halted))
