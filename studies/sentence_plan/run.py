@@ -38,8 +38,8 @@ def planned() -> pl.DataFrame:
                 "part": "table 3.1", "epsilon": epsilon, "depth": depth, "printed_b": b,
                 "probability": good_probability(good=b, **exponential),
                 "drawn_probability": drawn_probability(good=b, **exponential),
-                "least_b": fewest_good(sure=SURE, **exponential),
-                "least_b_permute_and_flip": fewest_good(sure=SURE, **given),
+                "least_b": fewest_good(sure=SURE, law=good_probability, **exponential),
+                "least_b_permute_and_flip": fewest_good(sure=SURE, law=good_probability, **given),
             }
         )  # fmt: skip
     return pl.DataFrame(rows)

@@ -58,7 +58,7 @@ def test_ties_break_the_printed_sum_of_the_two_halves() -> None:
 def test_twelve_candidates_are_enough_where_table_3_1_prints_25() -> None:
     exponential = {"epsilon": 6.0, "candidates": 5000, "lead": 3.0, "selection": "exponential"}
     assert good_probability(good=25, **exponential) > 0.97
-    assert fewest_good(sure=0.95, **exponential) == 12
+    assert fewest_good(sure=0.95, law=good_probability, **exponential) == 12
     others = [(3.0, 55, 5.0, 0.9526), (10.0, 5, 2.0, 0.9566), (23.0, 1, 1.0, 0.9518)]
     for epsilon, good, lead, chance in others:
         reached = good_probability(epsilon=epsilon, candidates=5000, good=good, lead=lead, selection="exponential")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.text.plan import drawn_probability, fewest_good, good_probability, least_epsilon
+from dovetail.text.plan import Law, drawn_probability, fewest_good, good_probability, least_epsilon
 from dovetail.text.rules import SELECTIONS
 from dovetail.text.selection.integer_budget import IntegerBudget
 
@@ -21,15 +23,20 @@ def test_the_plan_is_the_law_of_the_rule(selection: str) -> None:
     assert planned == pytest.approx(law, abs=1e-6)
 
 
-def test_both_directions_agree_and_one_less_is_too_little() -> None:
-    given = {"candidates": 2000, "lead": 4.0, "selection": "permute-and-flip"}
-    epsilon = least_epsilon(good=20, sure=0.9, **given)
-    assert fewest_good(epsilon=epsilon, sure=0.9, **given) == 20
-    assert (
-        good_probability(epsilon=epsilon, good=19, **given)
-        < 0.9
-        <= good_probability(epsilon=epsilon, good=20, **given)
-    )
+@pytest.mark.parametrize("law", [drawn_probability, good_probability])
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize(("good", "lead", "sure"), [(20, 4.0, 0.9), (1, 40.0, 0.95), (300, 0.7, 0.6), (7, 1.0, 0.99)])
+def test_the_plan_reaches_the_wanted_probability_and_one_less_is_too_little(
+    good: int, lead: float, sure: float, selection: str, law: Law
+) -> None:
+    given: dict[str, Any] = {"candidates": 2000, "lead": lead, "selection": selection}
+    epsilon = least_epsilon(good=good, sure=sure, law=law, **given)
+    assert epsilon == float(f"{epsilon:.6g}"), "what is printed is what was solved"
+    assert law(epsilon=epsilon, good=good, **given) >= sure
+    assert good_probability(epsilon=epsilon / 1.04, good=good, **given) < sure, "and hardly more than needed"
+    b = fewest_good(epsilon=epsilon, sure=sure, law=law, **given)
+    assert b <= good and law(epsilon=epsilon, good=b, **given) >= sure
+    assert b == 1 or law(epsilon=epsilon, good=b - 1, **given) < sure
 
 
 def test_without_a_lead_no_epsilon_is_enough() -> None:

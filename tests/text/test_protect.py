@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import polars as pl
@@ -164,6 +165,44 @@ def test_documents_are_known_again_when_they_are_split_otherwise(tmp_path: Path)
         release_documents(joined, mechanism(2.0), ENCODER, **given)
 
 
+REWRITTEN = {
+    "capitals": str.upper,
+    "a zero-width space": lambda text: text.replace(" ", " \u200b", 1)[:3] + "\u200b" + text[3:],
+    "soft hyphens": "\u00ad".join,
+    "emoji style": lambda text: text + "\ufe0f",
+    "letters with accents apart": lambda text: normalize("NFD", text),
+    "full width": lambda text: "".join(chr(ord(one) + 0xFEE0) if "a" <= one <= "z" else one for one in text),
+    "other blanks": lambda text: text.replace(" ", "\u00a0\n"),
+}
+
+
+@pytest.mark.parametrize("how", [*REWRITTEN, "another order", "another order of words"])
+def test_documents_are_known_again_however_they_are_written(how: str, tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    given = {"ledger": ledger, "rng": rng, "named": False}
+    letter = Document(
+        "1", ("dass die straße nach zürich führt.", "the éclair sails on the old ship.", "wind and tide.")
+    )
+    release_documents([letter], mechanism(2.0), ENCODER, **given)
+    sentences = letter.sentences[::-1]
+    if how in REWRITTEN:
+        sentences = tuple(map(REWRITTEN[how], letter.sentences))
+    elif how == "another order of words":
+        sentences = tuple(" ".join(reversed(one.rstrip(".").split())) + "." for one in letter.sentences)
+    assert sentences != letter.sentences
+    with pytest.raises(UnsupportedError, match="1 of these 1 documents were released before"):
+        release_documents([Document("1", sentences)], mechanism(2.0), ENCODER, **given)
+
+
+def test_a_document_with_another_word_or_mark_is_another_one(tmp_path: Path) -> None:
+    ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
+    for text in ("the ship sails", "the ship sank", "the ship sails sails", "?!", "!?!", "\N{THUMBS UP SIGN}"):
+        made = release_documents(
+            [Document("1", (text,))], mechanism(2.0), ENCODER, ledger=ledger, rng=rng, named=False
+        )
+        assert made.guarantee.epsilon == 2.0, text
+
+
 def test_numbers_of_rows_are_no_names(tmp_path: Path) -> None:
     ledger, rng = ReleaseLedger(tmp_path / "ledger"), system_entropy()
     for number in range(2):
@@ -282,18 +321,25 @@ def test_a_limit_on_sentences_hides_no_document_from_the_ledger(
     assert (found["epsilon"], found["whole_document_epsilon"]) == (8.0, {"value": 32.0})
 
 
-def test_the_plan_finds_the_papers_rows_and_either_direction(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_answers_by_what_is_drawn_and_asks_a_little_more_than_the_papers_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     line = "text plan --candidates 5000 --probability 0.95 --utility depth --selection exponential --json"
-    found = []
-    for epsilon, depth in ((3, 5), (6, 3), (10, 2), (23, 1)):
-        assert invoke([*line.split(), "--depth", str(depth), "--epsilon", str(epsilon)]) == 0
-        found.append(json.loads(capsys.readouterr().out)["b"])
-    assert found == [52, 12, 5, 1]
-    assert invoke([*line.split(), "--depth", "5", "--good", "52"]) == 0
-    assert 2.9 < json.loads(capsys.readouterr().out)["epsilon"] <= 3.0
-    assert invoke([*line.split(), "--depth", "5"]) == 0  # with one good candidate
-    alone = json.loads(capsys.readouterr().out)
-    assert alone["b"] == 1 and alone["epsilon"] == pytest.approx(0.4 * math.log(0.95 / 0.05 * 4999), abs=1e-8)
+
+    def answer(more: str) -> dict[str, float]:
+        assert invoke([*line.split(), *more.split()]) == 0
+        found: dict[str, float] = json.loads(capsys.readouterr().out)
+        return found
+
+    for epsilon, depth, printed in ((3, 5, 52), (6, 3, 12), (10, 2, 5), (23, 1, 1)):
+        asked = f"--depth {depth} --epsilon {epsilon}"
+        found = answer(asked)
+        assert printed < found["b"] < 1.2 * printed + 1 and found["probability"] >= 0.95
+        assert answer(f"{asked} --good {found['b'] - 1:.0f}")["probability"] < 0.95
+    back = answer("--depth 5 --good 60")
+    assert 2.9 < back["epsilon"] <= 3.0 and back["probability"] >= 0.95
+    alone, law = answer("--depth 5"), 0.4 * math.log(0.95 / 0.05 * 4999)  # of one good candidate, in real numbers
+    assert alone["b"] == 1 and law < alone["epsilon"] < 1.03 * law
 
 
 @pytest.mark.parametrize(

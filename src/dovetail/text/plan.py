@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Decimal
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.text.selection.integer_budget import IntegerBudget
 from dovetail.text.selection.permute_and_flip import arrival_times
 
-_MOST_EPSILON = 700.0
+_LEAST_EPSILON, _MOST_EPSILON = 2e-6, 700.0  # for which there are whole numbers to draw by
+
+Law = Callable[..., float]  # of `epsilon`, `candidates`, `good`, `lead` and `selection`
 
 
 def good_probability(
@@ -72,28 +76,49 @@ def _probability(behind: float, candidates: int, good: int, selection: str) -> f
 
 
 def fewest_good(
-    *, epsilon: float, candidates: int, lead: float, sure: float, selection: str = "permute-and-flip"
+    *,
+    epsilon: float,
+    candidates: int,
+    lead: float,
+    sure: float,
+    selection: str = "permute-and-flip",
+    law: Law = drawn_probability,
 ) -> int:
     """b: the smallest number of good candidates among which one is released with probability `sure`.
 
-    >>> fewest_good(epsilon=6, candidates=5000, lead=3, sure=0.95, selection="exponential")
-    12
+    Parameters
+    ----------
+    law : function
+        `drawn_probability`, by which documents are released, or `good_probability`, as in the paper's table.
+
+    Examples
+    --------
+    >>> given = {"epsilon": 3, "candidates": 5000, "lead": 5, "sure": 0.95}
+    >>> fewest_good(**given), fewest_good(**given, law=good_probability)
+    (59, 52)
     """
     probability("sure", sure)
     low, high = 1, whole("candidates", candidates, least=1)
     while low < high:
         middle = (low + high) // 2
-        reached = good_probability(
-            epsilon=epsilon, candidates=candidates, good=middle, lead=lead, selection=selection
-        )
+        reached = law(epsilon=epsilon, candidates=candidates, good=middle, lead=lead, selection=selection)
         low, high = (low, middle) if reached >= sure else (middle + 1, high)
     return low
 
 
 def least_epsilon(
-    *, candidates: int, good: int, lead: float, sure: float, selection: str = "permute-and-flip"
+    *,
+    candidates: int,
+    good: int,
+    lead: float,
+    sure: float,
+    selection: str = "permute-and-flip",
+    law: Law = drawn_probability,
 ) -> float:
-    """The smallest epsilon, rounded up in its tenth digit, that releases a good candidate with probability `sure`.
+    """The least epsilon, of six digits, that releases a good candidate with probability `sure`.
+
+    By `drawn_probability` the least up to a fiftieth: the grid of whole numbers becomes coarser now and then as
+    epsilon grows.
 
     Raises
     ------
@@ -103,11 +128,11 @@ def least_epsilon(
     probability("sure", sure)
 
     def reached(epsilon: float) -> float:
-        return good_probability(epsilon=epsilon, candidates=candidates, good=good, lead=lead, selection=selection)
+        return law(epsilon=epsilon, candidates=candidates, good=good, lead=lead, selection=selection)
 
     if good == candidates:
         raise UnsupportedError("All candidates are good: any epsilon releases one; name fewer with --good.")
-    low, high = 0.0, _MOST_EPSILON
+    low, high = _LEAST_EPSILON, _MOST_EPSILON
     if reached(high) < sure:
         raise UnsupportedError(
             f"No epsilon up to {_MOST_EPSILON:g} releases a good candidate with probability {sure:g}: {good} of "
@@ -116,4 +141,13 @@ def least_epsilon(
     while high - low > 1e-10 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if reached(middle) >= sure else (middle, high)
-    return high
+    found = _upward(high)
+    while found < _MOST_EPSILON and reached(found) < sure:  # what is printed is what does it
+        found = _upward(found)
+    return min(found, _MOST_EPSILON)
+
+
+def _upward(number: float) -> float:
+    """The next larger number of six digits."""
+    unit = Decimal(1).scaleb(Decimal(number).adjusted() - 5)
+    return float((Decimal(number) / unit).to_integral_value(ROUND_FLOOR) * unit + unit)

@@ -31,8 +31,8 @@ def _plan(
 ) -> None:
     """How many candidates must be good for an epsilon, or which epsilon finds some that are.
 
-    `b` and `epsilon` are those of the rule in real numbers, as in the paper's table; `probability` is that of the
-    whole numbers by which `protect` draws. Good candidates lead all others by --depth sentences: in depth or votes,
+    Answers hold for the whole numbers by which `protect` draws: they ask a little more than the rule in real numbers
+    of the paper's table. Good candidates lead all others by --depth sentences: in depth or votes,
     or by that many times the most that one sentence can move any other utility. For votes, candidates are clusters.
     --epsilon asks for b, --good (one, where neither is given) for epsilon, both for the probability.
 

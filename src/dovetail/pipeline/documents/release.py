@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from unicodedata import category, normalize
 
 import numpy as np
 import polars as pl
@@ -27,6 +29,8 @@ from dovetail.text.protect import ReleasedDocuments, protect_documents
 
 _MOST_EPSILON = 700.0  # beyond it no shuffle is computed, and none would help
 _NAME = "document's name\n"
+_WORDS = re.compile(r"\w+|[^\w\s]")  # a mark is a word: splitters cut beside marks and blanks
+_SELECTORS = frozenset(map(chr, (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,9 @@ def release_documents(
 ) -> DocumentRelease:
     """Protect documents and record what was drawn before anybody sees it.
 
-    A document is known again by its text, however it is split or cut by `most_sentences`, and by its name where
-    documents are `named` and not just numbered. A run that was cut off goes on where it was: what it had drawn stays
+    A document is known again by its words, in whatever case, order or form of Unicode, however it is split or cut by
+    `most_sentences`; and by its name where documents are `named` and not just numbered. One with another word is
+    another document. A run that was cut off goes on where it was: what it had drawn stays
     drawn. With `shuffled` rows lose their names and are permuted uniformly, so that nobody knows whose embedding is
     whose.
 
@@ -190,9 +195,16 @@ def _refuse_known(request: ReleaseRequest, ledger: ReleaseLedger) -> None:
         )
 
 
-def _letters(document: Document) -> str:
-    """All that is no blank: the same for one text, wherever it was split."""
-    return "".join("".join(document.sentences).split())
+def _content(document: Document) -> str:
+    """The sorted words of a text: the same however it is written, split, or its sentences are ordered.
+
+    Letters are compared by Unicode's compatibility form without case, and without what nobody sees: format characters
+    such as zero-width spaces and soft hyphens, and variation selectors.
+    """
+    text = normalize("NFKC", "\n".join(document.sentences))
+    text = "".join(one for one in text if category(one) != "Cf" and one not in _SELECTORS)
+    text = normalize("NFKC", text.casefold())  # what is left may join to other letters
+    return " ".join(sorted(_WORDS.findall(text)))
 
 
 def _request(
@@ -207,7 +219,7 @@ def _request(
 ) -> ReleaseRequest:
     """The documents and the terms in canonical form; documents' keys are kept apart from people's in tables."""
     content = sorted((one.name, one.sentences) for one in documents)
-    known = sorted({f"document\n{_letters(one)}" for one in documents if one.sentences})
+    known = sorted({f"document\n{_content(one)}" for one in documents if one.sentences})
     keys = known + ([f"{_NAME}{one.name}" for one in documents] if named else [])
     terms = {
         "candidates": mechanism.utility.candidates.digest,
