@@ -6,11 +6,11 @@ import math
 import random
 from collections import Counter
 from functools import reduce
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
-from tests.tiers import EXHAUST
+from tests.tiers import EXHAUST, tiered
 
 from dovetail.account.compose import compose, composed_delta
 from dovetail.account.composition import fixed_collections
@@ -21,11 +21,13 @@ from dovetail.account.composition.fixed_collections import (
     lower_vertices,
     split_pld,
 )
+from dovetail.account.composition.pld_convolution import ComposedPLD
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.mechanism_law import attack_dataset, mechanism_attack, worst_dataset_for
 from dovetail.core.channel import DenseChannel
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.krr import KRR
+from dovetail.randomize.laplace import Laplace
 
 Pair = tuple[Reals, Reals]
 SKEWED = DenseChannel([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.3, 0.4, 0.3]])
@@ -119,6 +121,47 @@ def test_rounds_of_any_randomizer_are_attacked_by_the_worst_that_is_known() -> N
 def test_the_bracket_of_delta_of_mechanisms_has_a_lower_end() -> None:
     ends = composed_delta([ShuffledRound.of(KRR(3, 1.0), 2000, times=10)], epsilon=0.3)
     assert 0.7 * ends.upper < ends.lower < ends.upper
+
+
+def test_places_are_so_far_apart_that_their_slopes_are_not_rounding() -> None:
+    short = [e for e in np.arange(0.5, 4.0, 0.02).round(2).tolist() if 24 * (e / 24) < e]  # by a rounding
+    for epsilon0 in [0.84, *short[:6]]:
+        places = FixedCollection(attack_dataset(KRR(2, epsilon0)), 2).ends(1e-9)[0][0]
+        assert np.diff(np.log(places[1:])).min() > 1e-7 * epsilon0
+
+
+def test_errors_above_one_reach_nothing() -> None:
+    worthless = ComposedPLD(
+        theta=0.0, log_moment=0.0, start=-1.0, step=1.0, masses=np.full(3, 1e-9), noise=1.0, infinity=0.0, error=3.0
+    )
+    assert worthless.lower(0.0) == 0.0
+
+
+@pytest.mark.parametrize("epsilon0", tiered([0.84, *np.arange(0.52, 4.0, 0.04).round(2)], lambda case: case == 0.84))
+def test_rounds_of_two_mechanisms_reach_no_more_than_all_their_collections_and_no_less_than_any(
+    epsilon0: float,
+) -> None:
+    rounds = [(KRR(2, epsilon0), 2), (Laplace(0.0, 1.0, epsilon0, grid=1.0), 3)]
+    parts = [ShuffledRound.of(mechanism, n) for mechanism, n in rounds]
+    rows = KRR(2, epsilon0).channel().matrix()  # of the noise, clamped on two points, as well
+    pairs = [
+        [count_pair(rows, own, ones, n) for own in permutations(range(2)) for ones in range(n)] for _, n in rounds
+    ]
+    for delta in (0.003, 0.1):
+        found = compose(parts, delta=delta)
+        assert found.epsilon is not None and found.lower is not None
+        reached = [
+            max(hockey_stick([one, two], epsilon) for one, two in product(*pairs))
+            for epsilon in (found.lower, found.attack_lower, found.epsilon)
+        ]
+        assert reached[0] >= delta * (1 - 1e-9) and reached[1] >= delta * (1 - 1e-9) and reached[2] <= delta
+
+
+def count_pair(rows: Reals, own: tuple[int, ...], ones: int, n: int) -> Pair:
+    """Both laws of the number of ones where `ones` of the others hold a one."""
+    others = [rows[1]] * ones + [rows[0]] * (n - 1 - ones)
+    first, second = (reduce(np.convolve, others, rows[value]) for value in own)
+    return first, second
 
 
 def test_no_value_above_a_convex_function_is_drawn_between_its_places() -> None:

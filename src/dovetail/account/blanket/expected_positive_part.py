@@ -120,7 +120,7 @@ def _gridded(
     scale = math.exp(n * tilt.kappa + theta * n * shift) / n
     rounding += ULP * theta * n * float(tilt.masses @ np.abs(tilt.values) + abs(shift))
     upper = min(scale * upper * (1.0 + rounding), alone.upper)  # more people never help the adversary
-    lower = max(scale * lower * (1.0 - rounding), single)
+    lower = max(scale * max(0.0, lower) * max(0.0, 1.0 - rounding), single)
     return Bracket(min(lower, upper), upper)
 
 

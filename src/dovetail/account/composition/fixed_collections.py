@@ -32,6 +32,7 @@ GRID, LONGEST_SUM = 800, 2**21  # cells in one typical loss, and about the most 
 MOST_KINDS = 8  # of rounds that are told apart: beyond, rounds of about as many people count as the largest of them
 REACHED = 1e-3  # share of delta below which no more losses are told apart
 GIVEN_UP = 1e-3  # share of delta that the grid may be wrong with
+APART = 1e-6  # share of epsilon0 that the last place is below it: slopes of closer places are all rounding
 ROUNDING = 1e-11  # share by which values are moved against the attack, for the rounding of their differences
 
 Ends = tuple[Reals, Reals, Reals]  # places E, and lower and upper ends of D_E there
@@ -69,7 +70,7 @@ class FixedCollection:
         found = [[self._shuffled.one_way(0.0)], [self._shuffled.one_way(0.0, mirrored=True)]]
         while max(ways[-1].lower for ways in found) > least and len(found[0]) < MOST_PLACES:
             loss = stride * len(found[0])
-            if loss >= worst:
+            if loss >= worst * (1.0 - APART):
                 break
             for mirrored, ways in enumerate(found):
                 ways.append(self._shuffled.one_way(loss, mirrored=bool(mirrored)))

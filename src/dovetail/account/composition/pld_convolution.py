@@ -68,7 +68,7 @@ class ComposedPLD:
     def lower(self, epsilon: float) -> float:
         """At most delta(epsilon) of the sum, what lies at infinity left out."""
         finite, doubt = self._finite(epsilon)
-        return max(0.0, (finite - doubt) * (1.0 - self.error))
+        return max(0.0, finite - doubt) * max(0.0, 1.0 - self.error)  # two negative factors promise nothing
 
     def _finite(self, epsilon: float) -> tuple[float, float]:
         """What the finite losses give, and what rounding and wrapping round may have changed."""
