@@ -13,6 +13,11 @@ def redbook() -> pl.DataFrame:
     Private: `affair` (no, yes) and `affair_class` (the survey's measure of time spent in affairs, in four classes).
     Public: `age`, `years_married`, `education` (years) and `occupation` (code).
 
+    Raises
+    ------
+    DataError
+        Nowhere by itself: the rows ship with the package.
+
     Examples
     --------
     >>> redbook()["affair"].value_counts(sort=True).rows()
