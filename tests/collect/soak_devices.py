@@ -66,6 +66,9 @@ class Recording:
     inside: HttpTransport | MqttTransport
     journal: Journal
 
+    def trust(self, campaign: Campaign) -> None:
+        self.inside.trust(campaign)
+
     def send(self, wire: bytes) -> DeliveryEvent:
         self.journal.add(b"S", wire)
         told = self.inside.send(wire)
@@ -112,8 +115,6 @@ def _answer(folder: Path, campaign: Campaign, journal: Journal, slots: Sequence[
             alive[slot] = Device(
                 campaign, keys, outbox=outbox, transport=transport, clock=SystemClock(), words=words()
             )
-            if isinstance(inside, MqttTransport):
-                inside.trust(alive[slot].campaign)
         return alive[slot]
 
     while not (folder / CALM).exists():

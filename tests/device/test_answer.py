@@ -6,7 +6,7 @@ import pytest
 
 from dovetail_protocol.endpoint import answer_topic, is_answer_topic
 from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.wire.answer import Answer, make_answer, read_answer
+from dovetail_protocol.wire.answer import Answer, answer_header, make_answer, read_answer, read_answer_header
 
 KEY = SigningKey(bytes(range(32)))
 SHUFFLER = KEY.verifying_key()
@@ -67,3 +67,11 @@ def test_topics_of_answers_have_one_form() -> None:
         answer_topic("+"),
     ):
         assert not is_answer_topic(wrong)
+
+
+def test_the_vector_of_an_answer_in_a_header_stays_as_it_is() -> None:
+    header = answer_header(bytes.fromhex(VECTOR))
+    assert header.startswith("RFZUQQEAAAAR") and "=" not in header
+    assert read_answer_header(header, WIRE, SHUFFLER) == Answer("rate_limited", 17)
+    for wrong in ("", "=", header[:-1], header + "A", header + "==", "\xff"):
+        assert read_answer_header(wrong, WIRE, SHUFFLER) is None

@@ -26,6 +26,9 @@ class Clock(Protocol):
 class Transport(Protocol):
     """A way to the shuffler; faults are answers (None, or an event), never exceptions."""
 
+    def trust(self, campaign: Campaign) -> None:
+        """Take answers to messages for this version from the shuffler that it names."""
+
     def send(self, wire: bytes) -> DeliveryEvent:
         """Deliver one message and say what became of it."""
 
@@ -162,6 +165,7 @@ class Device:
         self._question = question
         self._budget = given.promise.device_budget
         self._outbox, self._transport, self._clock, self._words = outbox, transport, clock, words
+        transport.trust(self._campaign)
 
     @property
     def campaign(self) -> Campaign:
@@ -305,6 +309,7 @@ class Device:
             return  # whoever runs the device has not consented
         if terms_of(fresh) == terms_of(known):
             self._campaign = self._outbox.adopt(fresh, hand_over=self._hand_over)
+            self._transport.trust(self._campaign)
         else:
             self._outbox.supersede(fresh)
 

@@ -15,11 +15,16 @@ from threading import Timer
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
+from dovetail_device.sender import FINAL, UNREACHABLE, UNSIGNED, UNTRUSTED, DeliveryEvent, answer_event, refusal_event
+from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import place_of, require_private
+from dovetail_protocol.keys import VerifyingKey
+from dovetail_protocol.wire.answer import HEADER, read_answer_header
+from dovetail_protocol.wire.message import read_head
 
 PROBLEM = "urn:dovetail:problem:"
 _CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")
+_ITS_WORD = (*FINAL, "accepted", "too_early")  # the shuffler's alone: they end the report, or let another be drawn
 _MOST_BYTES = 1 << 20  # of an answer that is read
 
 
@@ -34,6 +39,9 @@ class _Answer:
 class HttpTransport:
     """The shuffler behind `url` (http or https). Redirects are not followed, cookies not kept, proxies not used.
 
+    A report counts as accepted, or as refused for good, when the shuffler that the campaign names has signed that,
+    see `trust`: what else answers there, with whatever status, is a reason to try again.
+
     `timeout` seconds bound the connection and, once more, the whole exchange after it. The system's certificates are
     trusted, or those of the file that SSL_CERT_FILE names; `tls` replaces both. Plain HTTP leaves the machine only
     with `insecure_http`.
@@ -43,19 +51,26 @@ class HttpTransport:
     timeout: float = 10.0
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     insecure_http: bool = False
+    _shufflers: dict[bytes, VerifyingKey] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         place_of("url", self.url, ("http", "https"))
         require_private("url", self.url, insecure=self.insecure_http)
 
+    def trust(self, campaign: Campaign) -> None:
+        """Take answers to messages for this version from the shuffler that it names."""
+        self._shufflers[campaign.digest] = campaign.shuffler_signing
+
     def send(self, wire: bytes) -> DeliveryEvent:
-        """Post one message; only the shuffler's own 202 counts as accepted."""
+        """Post one message; only what the shuffler has signed says what became of it."""
         answer = self._exchange("POST", "/v1/reports", wire)
         if isinstance(answer, DeliveryEvent):
             return answer
-        if answer.status == 202:
-            return ACCEPTED
-        return refusal_event(_kind(answer), _retry_after(answer.headers))
+        signed = read_answer_header(answer.headers.get(HEADER, ""), wire, self._shufflers.get(read_head(wire).digest))
+        if signed is not None:
+            return answer_event(signed)
+        kind = _kind(answer)
+        return UNSIGNED if kind in _ITS_WORD else refusal_event(kind, _retry_after(answer.headers))
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
@@ -127,6 +142,8 @@ def _kind(answer: _Answer) -> str:
         named = _json(answer.body).get("type")
         if isinstance(named, str) and named.startswith(PROBLEM):
             return named.removeprefix(PROBLEM)
+    if answer.status == 202:
+        return "accepted"
     return "rate_limited" if answer.status == 429 else "unavailable"  # a proxy or a captive portal, not the shuffler
 
 

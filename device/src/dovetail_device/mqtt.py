@@ -11,25 +11,24 @@ import os
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from dovetail_device.http import HttpTransport
 from dovetail_device.sender import (
-    ACCEPTED,
     UNANSWERED,
     UNAUTHORIZED,
     UNREACHABLE,
     UNSUBSCRIBED,
     UNTRUSTED,
     DeliveryEvent,
+    answer_event,
     refusal_event,
 )
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.endpoint import MQTT_PORTS, answer_topic, place_of, require_private, topic
-from dovetail_protocol.errors import DovetailError, MissingExtraError
+from dovetail_protocol.errors import MissingExtraError
 from dovetail_protocol.keys import VerifyingKey
 from dovetail_protocol.wire.answer import Answer, read_answer
 from dovetail_protocol.wire.message import read_head
@@ -49,10 +48,10 @@ _REFUSALS = {
 class MqttTransport:
     """The broker behind `url` (mqtt or mqtts). A lost connection is a lost session: the next message opens a new one.
 
-    Answers are those of the shuffler that `campaign`, or a version fetched later, names. `timeout` seconds bound each
-    of connecting and being answered; certificates are trusted as over HTTP. `login` is a user and a password: best
-    the same for all devices, because the user tells the broker who sends. mqtt:// beyond this machine takes
-    `insecure_mqtt`: on the way anybody reads the login, and when this device sends.
+    Answers are those of the shuffler that `campaign`, or a version that the device trusts later, names. `timeout`
+    seconds bound each of connecting and being answered; certificates are trusted as over HTTP. `login` is a user and
+    a password: best the same for all devices, because the user tells the broker who sends. mqtt://
+    beyond this machine takes `insecure_mqtt`: on the way anybody reads the login, and when this device sends.
     """
 
     def __init__(
@@ -94,14 +93,11 @@ class MqttTransport:
             return UNREACHABLE
         if answer is None:
             return UNANSWERED
-        return ACCEPTED if answer.kind == "accepted" else refusal_event(answer.kind, float(answer.after))
+        return answer_event(answer)
 
     def fetch(self, campaign: str) -> bytes | None:
         """The signed campaign file as the shuffler has it now."""
-        signed = self._questions.fetch(campaign) if self._questions else None
-        with suppress(DovetailError):  # whose file it is, the device decides: messages name it by its digest
-            self.trust(Campaign.parse(signed or b""))
-        return signed
+        return self._questions.fetch(campaign) if self._questions else None
 
     def round(self, campaign: str) -> int | None:
         """The round that takes reports now; 0 if none does, None if nobody says."""

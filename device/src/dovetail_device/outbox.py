@@ -10,7 +10,8 @@ A report is charged to every budget and stored, randomized, in one transaction b
 crashes afterwards, the same report is sent again: it is never drawn a second time, and while it waits no other is
 drawn for its campaign, so that an outage costs one report. Values are never stored, except where people send dummies:
 there a message that waits holds the answer. Of a report that has arrived, or never will, its round and its charge
-stay alone. One file counts for all campaigns, see `spending`.
+stay alone, in this file and in those that SQLite keeps beside it, also where the process is killed. One file counts
+for all campaigns, see `spending`.
 """
 
 from __future__ import annotations
@@ -103,9 +104,10 @@ class Outbox:
 
     def _prepare(self, device: VerifyingKey) -> None:
         with self._faults():
-            self._begin_log()
+            self._begin_journal()
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("PRAGMA secure_delete = ON")
+            self._connection.execute("PRAGMA temp_store = MEMORY")
         with self._transaction() as run:
             version = run("PRAGMA user_version").fetchone()[0]
             if version == 0:
@@ -125,12 +127,16 @@ class Outbox:
             if run("SELECT key FROM device").fetchone()[0] != device.public:
                 raise ConfigError(f"the outbox {self._name} belongs to another device than {device}.")
 
-    def _begin_log(self) -> None:
-        """Switch to a write-ahead log, which SQLite refuses without waiting while another process does the same."""
+    def _begin_journal(self) -> None:
+        """Keep what a transaction replaces in a journal that is empty as soon as it is durable.
+
+        A write-ahead log, which earlier versions kept, holds what has arrived for as long as a process is open, and
+        after it was killed. SQLite takes it away, without waiting, when no other process has the file open.
+        """
         end = time.monotonic() + _PATIENCE
         while True:
             try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA journal_mode = TRUNCATE")
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dovetail_protocol.wire.answer import Answer
 from dovetail_protocol.words import Words
 
 DeliveryState = Literal["waiting", "sending", "fetching", "resending", "accepted", "refused"]
@@ -37,6 +38,7 @@ LATER: dict[str, str] = {
     "untrusted": "the certificate there is not trusted here; SSL_CERT_FILE names a file of those that are",
     "unauthorized": "the broker wants another user or password",
     "unavailable": "the service is not available",
+    "unsigned": "what answered has not signed as the shuffler; a proxy, or somebody else",
     "unanswered": "the broker has it, the shuffler has not answered yet",
     "unsubscribed": "no shuffler takes reports of this campaign at the broker",
     "rate_limited": "the shuffler is busy",
@@ -114,6 +116,12 @@ def refusal_event(kind: str, after: float = 0.0) -> DeliveryEvent:
 UNREACHABLE, UNTRUSTED, UNAUTHORIZED = map(refusal_event, ("unreachable", "untrusted", "unauthorized"))
 # A broker alone cannot tell a shuffler that is away from one that takes a newer version of the campaign only.
 UNANSWERED, UNSUBSCRIBED = DeliveryEvent("outdated", "unanswered"), DeliveryEvent("outdated", "unsubscribed")
+UNSIGNED = DeliveryEvent("outdated", "unsigned")  # nor a stranger from one that has other keys in a newer version
+
+
+def answer_event(answer: Answer) -> DeliveryEvent:
+    """What the shuffler's own answer means."""
+    return ACCEPTED if answer.kind == "accepted" else refusal_event(answer.kind, float(answer.after))
 
 
 def advance(

@@ -76,8 +76,6 @@ def open_device(
             trust=trust,
             epsilon_class=epsilon_class,
         )
-        if isinstance(transport, MqttTransport):
-            transport.trust(device.campaign)
         yield device
 
 

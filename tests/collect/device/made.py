@@ -14,6 +14,7 @@ from dovetail_device.sender import ACCEPTED, DeliveryEvent
 from dovetail_protocol.campaign import Campaign, sign
 from dovetail_protocol.keys import RoleKeys, VerifyingKey
 from dovetail_protocol.wire import message
+from dovetail_protocol.wire.answer import Answer, answer_header, make_answer
 from dovetail_protocol.words import Words
 
 GENEROUS = Limits(total=1e6, per_question=1e6)  # only the budget of the campaign counts
@@ -76,6 +77,11 @@ def opened(campaign: Campaign, wire: bytes, analyzer: RoleKeys = ANALYZER) -> tu
     return envelope, inner
 
 
+def word(wire: bytes, kind: str = "accepted", after: int = 0, by: RoleKeys = SHUFFLER) -> str:
+    """The header in which the shuffler, or somebody else, signs what became of a message."""
+    return answer_header(make_answer(Answer(kind, after), wire, by.signing))
+
+
 @dataclass
 class FakeClock:
     """A clock that the test moves."""
@@ -98,6 +104,9 @@ class FakeTransport:
 
     def __post_init__(self) -> None:
         self._answers: Iterator[DeliveryEvent] = iter(self.answers)
+
+    def trust(self, campaign: Campaign) -> None:
+        pass
 
     def send(self, wire: bytes) -> DeliveryEvent:
         self.sent.append(wire)

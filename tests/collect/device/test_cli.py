@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.collect.device.made import campaign, opened
+from tests.collect.device.made import campaign, opened, word
 from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
@@ -39,6 +39,8 @@ def server() -> Iterator[Server]:
         def do_POST(self) -> None:
             made.got.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(made.status)
+            if made.status == 202:
+                self.send_header("Dovetail-Answer", word(made.got[-1]))
             self.end_headers()
 
         def log_message(self, *_: object) -> None:

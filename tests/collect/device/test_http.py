@@ -20,14 +20,18 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.collect.device.made import START, Bench, FakeTransport, campaign
+from tests.collect.device.made import PERIOD, SHUFFLER, START, Bench, FakeTransport, campaign, word
 from tests.waiting import PATIENCE
 
 from dovetail_device.http import HttpTransport
-from dovetail_device.sender import ACCEPTED, UNREACHABLE, UNTRUSTED, DeliveryEvent, refusal_event
+from dovetail_device.sender import ACCEPTED, FINAL, UNREACHABLE, UNSIGNED, UNTRUSTED, DeliveryEvent, refusal_event
 from dovetail_protocol.errors import ConfigError
+from dovetail_protocol.keys import RoleKeys, SigningKey
+from dovetail_protocol.wire import message
 
 CAMPAIGN = campaign()
+DEVICE, STRANGER = SigningKey.generate(), RoleKeys.generate("shuffler")
+WIRE, ANOTHER = (message.seal(CAMPAIGN, 1, bytes(message.plain_bytes(CAMPAIGN)), DEVICE) for _ in range(2))
 Handler = BaseHTTPRequestHandler
 Behaviour = Callable[[Handler], None]
 
@@ -72,7 +76,7 @@ def server_tls() -> ssl.SSLContext:
 
 @pytest.fixture
 def shuffler(request: pytest.FixtureRequest) -> Iterator[Shuffler]:
-    made = Shuffler(reply(202))
+    made = Shuffler(signed("accepted"))
 
     class Server(Handler):
         protocol_version = "HTTP/1.1"
@@ -80,6 +84,7 @@ def shuffler(request: pytest.FixtureRequest) -> Iterator[Shuffler]:
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             made.seen.append((self.command, self.path, dict(self.headers), body))
+            self.body = body
             made.behaviour(self)
 
         do_GET = do_POST = handle_any
@@ -135,19 +140,34 @@ DATED = (
 )
 
 
+def signed(kind: str, *, by: RoleKeys = SHUFFLER, status: int = 202, after: int = 0, of: bytes = b"") -> Behaviour:
+    """What the shuffler, or whoever has these keys, says of the message that came, or of another one."""
+
+    def behave(handler: Handler) -> None:
+        reply(status, Dovetail_Answer=word(of or handler.body, kind, after, by))(handler)  # type: ignore[attr-defined]
+
+    return behave
+
+
 def hang_up(handler: Handler) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
     handler.close_connection = True
 
 
+def trusting(http: HttpTransport) -> HttpTransport:
+    """With the campaign's shuffler."""
+    http.trust(CAMPAIGN)
+    return http
+
+
 def test_a_message_is_posted_as_it_is_and_tells_devices_not_apart(shuffler: Shuffler) -> None:
-    assert HttpTransport(shuffler.url + "/base/").send(b"\x00\xffwire") == ACCEPTED
+    assert trusting(HttpTransport(shuffler.url + "/base/")).send(WIRE) == ACCEPTED
     ((method, path, headers, body),) = shuffler.seen
-    assert (method, path, body) == ("POST", "/base/v1/reports", b"\x00\xffwire")
+    assert (method, path, body) == ("POST", "/base/v1/reports", WIRE)
     assert headers == {
         "Host": shuffler.url.removeprefix("http://"),
         "Accept-Encoding": "identity",
-        "Content-Length": "6",
+        "Content-Length": str(len(WIRE)),
         "Content-Type": "application/octet-stream",
         "User-Agent": "dovetail-device",
         "Connection": "close",
@@ -158,16 +178,19 @@ def test_cookies_are_not_kept(shuffler: Shuffler) -> None:
     shuffler.behaviour = reply(202, Set_Cookie="who=device-17")
     http = HttpTransport(shuffler.url)
     for _ in range(2):
-        http.send(b"wire")
+        http.send(WIRE)
     assert all("Cookie" not in headers for _, _, headers, _ in shuffler.seen)
 
 
 @pytest.mark.parametrize(
     ("behaviour", "event"),
     [
-        (refusal(409, "late"), refusal_event("late")),
+        (signed("late", status=409), refusal_event("late")),
         (refusal(409, "campaign"), refusal_event("campaign")),
-        (refusal(425, "too_early"), refusal_event("too_early")),
+        (signed("too_early", status=425), refusal_event("too_early")),
+        (signed("rate_limited", status=429, after=17), refusal_event("rate_limited", 17.0)),
+        (signed("accepted", status=500), ACCEPTED),
+        (signed("unknown_device", status=202), refusal_event("unknown_device")),
         (refusal(429, "rate_limited", Retry_After="17"), refusal_event("rate_limited", 17.0)),
         (reply(429, b"slow down", Retry_After="3"), refusal_event("rate_limited", 3.0)),
         (refusal(503, "unavailable", Retry_After="soon"), refusal_event("unavailable")),
@@ -195,13 +218,46 @@ def test_answers_become_events_and_nonsense_means_try_again(
     shuffler: Shuffler, behaviour: Behaviour, event: DeliveryEvent
 ) -> None:
     shuffler.behaviour = behaviour
-    assert HttpTransport(shuffler.url).send(b"wire") == event
+    assert trusting(HttpTransport(shuffler.url)).send(WIRE) == event
+
+
+@pytest.mark.parametrize("kind", ["accepted", "too_early", *FINAL])
+def test_what_the_shuffler_has_not_signed_for_this_message_is_not_believed(shuffler: Shuffler, kind: str) -> None:
+    """Neither as a status, nor as a problem document, nor signed by somebody else or for another message."""
+    http = trusting(HttpTransport(shuffler.url))
+    bare = reply(202) if kind == "accepted" else refusal(409, kind)
+    for behaviour in (
+        bare,
+        signed(kind, by=STRANGER),
+        signed(kind, of=ANOTHER),
+        reply(202, Dovetail_Answer="!"),
+        reply(202, Dovetail_Answer=word(WIRE, kind)[:-1]),
+    ):
+        shuffler.behaviour = behaviour
+        assert http.send(WIRE) == UNSIGNED, kind
+    shuffler.behaviour = signed(kind)
+    assert http.send(WIRE) == (ACCEPTED if kind == "accepted" else refusal_event(kind))
+    assert HttpTransport(shuffler.url).send(WIRE) == UNSIGNED, "of a version that nobody has named"
+
+
+def test_a_portal_that_accepts_everything_ends_no_report_and_spends_nothing_more(shuffler: Shuffler) -> None:
+    made = Bench(CAMPAIGN, FakeTransport())
+    made.transport = HttpTransport(shuffler.url)  # type: ignore[assignment]
+    for behaviour in (reply(202), refusal(409, "late"), refusal(425, "too_early")):
+        shuffler.behaviour = behaviour
+        receipt = made.restart().submit("red")
+        assert (receipt.state, receipt.reason) == ("waiting", "unsigned")
+        made.clock.time += PERIOD
+    assert made.outbox.spending().spent == 1.0
+    shuffler.behaviour = signed("accepted")
+    made.clock.time += 10_000.0
+    assert [receipt.state for receipt in made.device.flush()] == ["accepted"]
 
 
 def test_redirects_are_not_followed(shuffler: Shuffler) -> None:
     for status in (301, 302, 307, 308):
         shuffler.behaviour = reply(status, Location=shuffler.url + "/elsewhere")
-        assert HttpTransport(shuffler.url).send(b"wire") == refusal_event("unavailable")
+        assert HttpTransport(shuffler.url).send(WIRE) == refusal_event("unavailable")
         assert HttpTransport(shuffler.url).fetch("colours") is None
     assert all(path != "/elsewhere" for _, path, _, _ in shuffler.seen)
 
@@ -231,32 +287,32 @@ def trickling(shuffler: Shuffler, pause: float) -> Iterator[None]:
 @pytest.mark.parametrize("pause", [0.05, PATIENCE])
 def test_a_server_that_trickles_or_sleeps_is_left_in_time(shuffler: Shuffler, pause: float) -> None:
     with trickling(shuffler, pause):
-        assert HttpTransport(shuffler.url, timeout=0.3).send(b"wire") == UNREACHABLE
+        assert HttpTransport(shuffler.url, timeout=0.3).send(WIRE) == UNREACHABLE
 
 
 def test_nobody_there_is_an_answer_too() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         http = HttpTransport(f"http://127.0.0.1:{free.getsockname()[1]}", timeout=PATIENCE)
-        assert (http.send(b"wire"), http.fetch("colours"), http.round("colours")) == (UNREACHABLE, None, None)
-    assert HttpTransport("http://no-such-host.invalid", insecure_http=True).send(b"wire") == UNREACHABLE
+        assert (http.send(WIRE), http.fetch("colours"), http.round("colours")) == (UNREACHABLE, None, None)
+    assert HttpTransport("http://no-such-host.invalid", insecure_http=True).send(WIRE) == UNREACHABLE
 
 
 def test_plain_http_behind_an_https_url_is_unreachable(shuffler: Shuffler) -> None:
-    assert HttpTransport(shuffler.url.replace("http", "https"), timeout=PATIENCE).send(b"wire") == UNREACHABLE
+    assert HttpTransport(shuffler.url.replace("http", "https"), timeout=PATIENCE).send(WIRE) == UNREACHABLE
     assert shuffler.seen == []
 
 
 @pytest.mark.parametrize("shuffler", [server_tls], indirect=True)
 def test_over_tls_only_a_trusted_certificate_gets_the_message(shuffler: Shuffler) -> None:
     plain = HttpTransport(shuffler.url, timeout=PATIENCE)
-    assert plain.send(b"wire") == UNTRUSTED and shuffler.seen == []
+    assert plain.send(WIRE) == UNTRUSTED and shuffler.seen == []
     assert plain.round("colours") is None and plain.fetch("colours") is None
-    trusting = HttpTransport(shuffler.url, timeout=PATIENCE, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
-    assert trusting.send(b"wire") == ACCEPTED
-    assert trusting.send(b"wire") == ACCEPTED and len(shuffler.seen) == 2
+    secure = HttpTransport(shuffler.url, timeout=PATIENCE, tls=ssl.create_default_context(cadata=AUTHORITY[0]))
+    assert trusting(secure).send(WIRE) == ACCEPTED
+    assert secure.send(WIRE) == ACCEPTED and len(shuffler.seen) == 2
     with trickling(shuffler, 0.05):
-        assert replace(trusting, timeout=0.5).send(b"wire") == UNREACHABLE
+        assert replace(secure, timeout=0.5).send(WIRE) == UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -295,7 +351,7 @@ def test_a_report_gets_through_a_server_that_drops_delays_and_refuses(shuffler: 
         refusal(409, "campaign"),
         refusal(503, "unavailable"),
     ]
-    queue = iter([*faults, reply(202)])
+    queue = iter([*faults, signed("accepted")])
 
     def behave(handler: Handler) -> None:
         (reply(200, newer.signed) if handler.command == "GET" else next(queue))(handler)

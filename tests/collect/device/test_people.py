@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.collect.device import test_outbox
-from tests.collect.device.made import ANALYZER, SHUFFLER, Bench, FakeTransport, campaign
-from tests.collect.device.test_outbox import lives, wires
+from tests.collect.device.made import ANALYZER, SHUFFLER, Bench, FakeClock, FakeTransport, campaign
+from tests.collect.device.test_outbox import left_by_a_killed_process, lives, wires
 from tests.device.words import ChosenBits, SimulatedBits
 from tests.statistics import expect_broken, expect_law
 
 from dovetail.core.entropy import Entropy
 from dovetail_device.client import Device
+from dovetail_device.entropy import system_entropy
 from dovetail_device.ledger import terms_of
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import UNREACHABLE, refusal_event
@@ -139,6 +140,28 @@ def test_a_message_that_waits_is_sent_again_as_it_is_and_erased_when_it_has_arri
     assert len(made.transport.sent) == 4 and len({*made.transport.sent}) == 1
     left = made.outbox.find("colours", 1)
     assert left and left.state == "accepted" and not (left.plaintext or left.wire)
+
+
+def test_the_answer_that_has_arrived_is_in_no_file_of_a_killed_process(memory: Path) -> None:
+    """Its row holds it as it is: of what stands in that row, all that is told apart in a file is looked for."""
+    found = asked()
+
+    def submit(outbox: Outbox) -> None:
+        made = FakeTransport([UNREACHABLE])
+        device = Device(
+            found, test_outbox.KEYS, outbox=outbox, transport=made, clock=FakeClock(), words=system_entropy(),
+            trust="users",
+        )  # fmt: skip
+        device.submit("red")
+        (entry,) = outbox.waiting(found.id)
+        (memory / "row").write_bytes(entry.id + entry.wire)
+        outbox.postpone(entry, "unreachable", attempts=1, due=0.0)
+        assert [receipt.state for receipt in device.flush()] == ["accepted"]
+
+    folder = memory / "device"
+    folder.mkdir()
+    left, row = left_by_a_killed_process(folder, submit), (memory / "row").read_bytes()
+    assert left and row[:16] not in left and not any(part in left for part in message.split(row[16:], 4))
 
 
 @pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.exhaust)])

@@ -28,6 +28,7 @@ from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
+from dovetail_protocol.wire.answer import HEADER, Answer, read_answer_header
 
 
 def framed(messages):
@@ -74,12 +75,28 @@ def test_a_batch_names_the_refused_messages_by_their_place():
     world = World(campaign())
     with served(world) as client:
         good = [message(world.campaign, device) for device in DEVICES[:3]]
-        answer = client.post("/v1/reports/batch", content=framed([good[0], b"noise", *good[1:], good[0][:-1]]))
+        sent = [good[0], b"noise", *good[1:], good[0][:-1]]
+        answer = client.post("/v1/reports/batch", content=framed(sent))
     problem = "urn:dovetail:problem:malformed"
-    assert answer.json() == {
-        "accepted": 3,
-        "rejected": [{"index": 1, "type": problem}, {"index": 4, "type": problem}],
-    }
+    told = answer.json()
+    signed = [
+        read_answer_header(each, wire, world.campaign.shuffler_signing)
+        for each, wire in zip(told.pop("answers"), sent, strict=True)
+    ]
+    taken = Answer("accepted")
+    assert signed == [taken, None, taken, taken, Answer("malformed")], "of noise nobody knows who should sign"
+    assert told == {"accepted": 3, "rejected": [{"index": 1, "type": problem}, {"index": 4, "type": problem}]}
+
+
+def test_every_answer_to_a_report_is_signed_for_that_report():
+    world = World(campaign())
+    with served(world) as client:
+        wires = [message(world.campaign, DEVICES[0]), message(world.campaign, DEVICES[0])]
+        for wire, wanted in zip(wires, ("accepted", "second_report"), strict=True):
+            header = client.post("/v1/reports", content=wire).headers[HEADER]
+            for other in wires:
+                found = read_answer_header(header, other, world.campaign.shuffler_signing)
+                assert found == (Answer(wanted) if other == wire else None)
 
 
 @pytest.mark.parametrize(

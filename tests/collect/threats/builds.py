@@ -89,6 +89,8 @@ class Wire:
     losing: int = 0
     messages: list[bytes] = field(default_factory=list)
 
+    def trust(self, campaign: object) -> None: ...
+
     def send(self, wire: bytes) -> DeliveryEvent:
         self.messages.append(wire)
         return UNREACHABLE if len(self.messages) <= self.losing else ACCEPTED

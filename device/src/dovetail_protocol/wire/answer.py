@@ -1,13 +1,14 @@
-"""The answer: what the shuffler says of one message over a broker, where no connection of its own says it.
+"""The answer: what the shuffler says of one message, whoever passes it on.
 
 ::
 
     answer = "DVTA" | version 1 | seconds to wait 4 | signature 64 | kind (ASCII)
 
-The shuffler signs it together with the digest of the message, so that no broker can say in its name that a report is
-accepted, or refused for good, and no answer speaks of another message. It names neither device nor report: whoever
-passes on the message can compute that digest. A shuffler cannot sign for a version of the campaign that it does not
-know; "campaign" is therefore read without a signature, and is no more than a reason to look for a newer version.
+Over MQTT it is a message of its own, over HTTP its base64url stands in the header `Dovetail-Answer`. The shuffler
+signs it together with the digest of the message, so that no broker, proxy or portal can say in its name that a
+report is accepted, or refused for good, and no answer speaks of another message. It names neither device nor report:
+whoever passes on the message can compute that digest. A shuffler cannot sign for a version of the campaign that it
+does not know; "campaign" is therefore read without a signature, and is no more than a reason to look for a newer one.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 
-from dovetail_protocol.keys import SigningKey, VerifyingKey
+from dovetail_protocol.keys import SigningKey, VerifyingKey, raw, text
 
 VERSION = 1
 MAGIC = b"DVTA"
 UNSIGNED = "campaign"
+HEADER = "Dovetail-Answer"
 _HEAD, _WAIT, _SIGNATURE = len(MAGIC) + 1, 4, 64
 _LONGEST = 64  # bytes of a kind
 _MOST_SECONDS = (1 << 32) - 1
@@ -51,6 +53,19 @@ def read_answer(data: bytes, wire: bytes, key: VerifyingKey | None) -> Answer | 
     if not signed and kind != UNSIGNED.encode():
         return None
     return Answer(kind.decode("ascii"), int.from_bytes(wait, "big") if signed else 0)
+
+
+def answer_header(answer: bytes) -> str:
+    """An answer as it stands in a header of HTTP."""
+    return text(answer)
+
+
+def read_answer_header(header: str, wire: bytes, key: VerifyingKey | None) -> Answer | None:
+    """The answer in a header; None as `read_answer`, and where there is none."""
+    try:
+        return read_answer(raw(header.strip()), wire, key)
+    except ValueError:
+        return None
 
 
 def _signed(wire: bytes, wait: bytes, kind: bytes) -> bytes:

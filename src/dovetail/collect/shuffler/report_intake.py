@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
+from starlette.responses import Response
+
 from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.roster import Roster
-from dovetail.collect.http.problems import Refusal
+from dovetail.collect.http.problems import Refusal, problem
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import RateLimiter
 from dovetail.collect.shuffler.campaign_registry import CampaignRegistry, ServedVersion
@@ -74,9 +76,9 @@ _COUNTED_AS: dict[StoreResult, str] = {
 }
 
 
-def refusal(answer: Reply) -> Refusal:
-    """An answer that is a problem, ready to be raised."""
-    return Refusal(answer.kind, answer.detail, retry_after=answer.retry_after)
+def refusal(answer: Reply) -> Response:
+    """The problem document of an answer that refuses."""
+    return problem(answer.kind, answer.detail, retry_after=answer.retry_after)
 
 
 class ReportIntake:

@@ -32,6 +32,8 @@ from dovetail.collect.store.interfaces import OutgoingBatch, RoundRecord, RoundS
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError
 from dovetail.core.stages import Shuffler
+from dovetail_protocol.wire.answer import Answer, make_answer
+from dovetail_protocol.wire.message import Rejected, read_head
 
 _LOG = Log("shuffler")
 _DAY = 86_400.0
@@ -110,6 +112,18 @@ class ShufflerRole:
     def commit(self, reports: Sequence[CheckedReport], now: float) -> list[Reply]:
         """See `ReportIntake.commit`."""
         return self._ingest.commit(reports, now) if reports else []
+
+    def answer(self, message: bytes, reply: Reply) -> bytes:
+        """What the sender of a message is told, signed with the shuffler's key for the message's version.
+
+        Without a signature where that version is unknown: devices then look for a newer one, and believe no more.
+        """
+        try:
+            version = self.campaigns.versions.get(read_head(message).digest)
+        except Rejected:
+            version = None
+        after = -int(-(reply.retry_after or 0.0) // 1)  # whole seconds, rounded up
+        return make_answer(Answer(reply.kind, after), message, None if version is None else version.signing)
 
     # rounds
 

@@ -10,6 +10,7 @@ from dovetail.collect.simulate.delivery_audit import DeliveryAudit
 from dovetail.collect.simulate.faults import MessageFate
 from dovetail_device.sender import ACCEPTED as TAKEN
 from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
+from dovetail_protocol.campaign import Campaign
 
 
 class ShufflerConnection(Protocol):
@@ -25,6 +26,9 @@ class FaultyNetwork:
     def __init__(self, server: ShufflerConnection, audit: DeliveryAudit, fate: Callable[[], MessageFate]) -> None:
         self._server, self._audit, self._fate = server, audit, fate
         self.late: list[bytes] = []
+
+    def trust(self, campaign: Campaign) -> None:
+        """Answers come from the shuffler of the simulation itself."""
 
     def send(self, wire: bytes) -> DeliveryEvent:
         """One message, or what the network makes of it; its sender learns of trouble only that nobody answered."""

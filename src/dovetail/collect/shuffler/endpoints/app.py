@@ -21,6 +21,7 @@ from dovetail.collect.shuffler.endpoints import metrics
 from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail_protocol.campaign import Campaign
+from dovetail_protocol.wire.answer import HEADER, answer_header
 from dovetail_protocol.wire.message import Rejected
 
 MOST_IN_BATCH = 1000  # messages
@@ -86,22 +87,26 @@ class _Handlers:
 
     async def report(self, request: Request) -> Response:
         with self._service.gate.admit(self._longest):
-            answer = (await self._submit([await read_limited(request, self._longest)]))[0]
-        if answer.kind != ACCEPTED:
-            raise refusal(answer)
-        return Response(status_code=202)
+            message = await read_limited(request, self._longest)
+            answer = (await self._submit([message]))[0]
+        told = Response(status_code=202) if answer.kind == ACCEPTED else refusal(answer)
+        told.headers[HEADER] = answer_header(self._shuffler.answer(message, answer))
+        return told
 
     async def batch(self, request: Request) -> Response:
         most = MOST_IN_BATCH * (self._longest + _LENGTH)
         declared = request.headers.get("content-length", "")
         with self._service.gate.admit(min(most, int(declared)) if declared.isdigit() else most):
-            answers = await self._submit(split_messages(await read_limited(request, most)))
+            messages = split_messages(await read_limited(request, most))
+            answers = await self._submit(messages)
+        signed = await asyncio.to_thread(lambda: [*map(self._shuffler.answer, messages, answers)])
         rejected = [
             {"index": index, "type": TYPE + answer.kind}
             for index, answer in enumerate(answers)
             if answer.kind != ACCEPTED
         ]
-        return JSONResponse({"accepted": len(answers) - len(rejected), "rejected": rejected})
+        told = {"accepted": len(answers) - len(rejected), "rejected": rejected}
+        return JSONResponse({**told, "answers": [answer_header(answer) for answer in signed]})
 
     async def campaign(self, request: Request) -> Response:
         return Response(self._campaign(request).signed, media_type="text/plain")

@@ -27,9 +27,6 @@ from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import DovetailError
 from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
-from dovetail_protocol.keys import SigningKey
-from dovetail_protocol.wire.answer import Answer, make_answer
-from dovetail_protocol.wire.message import Rejected, read_head
 
 _LOG = Log("shuffler.mqtt")
 _PAUSE = 5.0  # seconds until a store that failed is asked again
@@ -181,13 +178,4 @@ class MqttSubscriber:
     def _answer(self, message: _Arrived, reply: Reply) -> None:
         """Tell the device, if it has asked for it; an answer that is lost is asked for again by a retry."""
         if message.answers is not None and is_answer_topic(message.answers):
-            answer = Answer(reply.kind, -int(-(reply.retry_after or 0.0) // 1))
-            self._client.publish(message.answers, make_answer(answer, message.payload, self._key(message.payload)))
-
-    def _key(self, payload: bytes) -> SigningKey | None:
-        """What answers to messages of this version are signed with."""
-        try:
-            version = self._service.shuffler.campaigns.versions.get(read_head(payload).digest)
-        except Rejected:
-            return None
-        return None if version is None else version.signing
+            self._client.publish(message.answers, self._service.shuffler.answer(message.payload, reply))
