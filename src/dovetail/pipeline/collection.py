@@ -71,7 +71,9 @@ class Collection:
         What the private column is called.
     title : str
     inferred : bool
-        Whether the categories were read off the private column, which only a rehearsal may do.
+        Whether categories or bounds were read off the private column, which only a rehearsal may do.
+    unconfirmed : tuple of str
+        Settings that a check of the table has read off it, and that nobody has confirmed.
     asked : mapping
         The configuration that it came from, for the report.
     provenance : "device" or "simulation"
@@ -105,6 +107,7 @@ class Collection:
     private: str = "value"
     title: str = ""
     inferred: bool = False
+    unconfirmed: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     provenance: str = "device"
     origin: Origin | None = None

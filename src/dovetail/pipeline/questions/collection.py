@@ -168,7 +168,7 @@ class QuestionsCollection:
             asked += groups + b"\nbeside\n" + canonical(pl.DataFrame([*first.people, *first.public]))
         each = b"".join(b"\nquestion\n" + terms(question.settings) for question in self.asked.questions)
         return ReleaseRequest(
-            table=b"questions\n" + canonical(self._identity()),
+            table=b"questions\n" + canonical(self.identity()),
             terms=b"questions\n" + asked + each,
             groups=groups,
             people=people,
@@ -178,7 +178,7 @@ class QuestionsCollection:
             shuffler=self.shuffler.name,
         )
 
-    def _identity(self) -> pl.DataFrame:
+    def identity(self) -> pl.DataFrame:
         """What tells this table from another one: of all its questions."""
         identity = self.parts[0].survey.identity
         for column, part in zip(self.columns, self.parts, strict=True):  # rows stand in one order in all of them
