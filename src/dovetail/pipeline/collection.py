@@ -14,6 +14,8 @@ from uuid import uuid4
 import polars as pl
 
 from dovetail.core.checks import probability, whole
+from dovetail.core.display.display import Display, displayed_by
+from dovetail.core.display.losses import upward
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -43,7 +45,24 @@ class Origin:
     classes: EpsilonClasses | None = None
 
 
+def _show(collection: Collection) -> Display:
+    categories = collection.survey.categories
+    asked = "a number" if categories is None else f"one of {len(categories):,} answers"
+    label = collection.randomizer.label
+    what = f"{collection.n:,} people, private column {collection.private!r} ({asked}); values are not shown"
+    return Display(
+        brief=f"Collection of {what}\n{label}, epsilon {upward(collection.randomizer.guarantee.epsilon)}",
+        title=f"Collection of {collection.n:,} people",
+        facts=(
+            ("private column", f"{collection.private}: {asked}; values are not shown"),
+            ("public columns", ", ".join(collection.survey.public.columns) or "none"),
+            ("randomizer", f"{label}, epsilon {upward(collection.randomizer.guarantee.epsilon)}"),
+        ),
+    )
+
+
 @final
+@displayed_by(_show)
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Who answers what through which mechanism: what a release, a rehearsal and every attack start from.

@@ -12,7 +12,6 @@ from dovetail.report.sections.plans.trusting_rows import TITLES, trusting_rows
 
 def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
     """Plan, print, and write the configuration that was asked for."""
-    from dovetail.core.verdict import judge_central
     from dovetail.plan.with_user_dummies import needs, plan_trusting
 
     trust = asked["trust"]
@@ -27,7 +26,7 @@ def plan_dummies(asked: dict[str, Any], *, out: Path | None, as_json: bool) -> N
         what = "a mean" if of_a_mean else "shares"
         raise ParameterError(f"--trust {trust} plans {what} for {options}: give them all.")
     plan = plan_trusting(**{name: asked[name] for name in known})
-    document: dict[str, Any] = plan.document() | {"verdict": judge_central(plan.central).document(), "files": {}}
+    document: dict[str, Any] = plan.document() | {"files": {}}
     if out is not None:
         from dovetail.pipeline.config.plan_file import write_dummies_plan
 

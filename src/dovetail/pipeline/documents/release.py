@@ -13,6 +13,7 @@ import polars as pl
 
 from dovetail.account.amplify import amplify
 from dovetail.core.checks import share
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.pipeline.documents.journal import DocumentJournal
@@ -29,6 +30,7 @@ _MOST_EPSILON = 700.0  # beyond it no shuffle is computed, and none would help
 _NAME = "document's name\n"
 
 
+@mute
 @dataclass(frozen=True)
 class DocumentRelease:
     """A recorded release of documents.

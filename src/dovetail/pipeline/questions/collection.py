@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.composition.questions_guarantee import Ask, local_guarantee, questions_guarantee
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -33,6 +34,7 @@ ALONE = "somebody is shuffled with nobody else: for that person the local guaran
 Drawn = NDArray[np.int64]  # (n,) the question of each person
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class QuestionsCollection:
     """The same people, one `Collection` for each question, their rows in one random order.
