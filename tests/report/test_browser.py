@@ -66,7 +66,7 @@ def test_a_picture_without_words_would_be_found(width: int | None, tmp_path: Pat
 def test_the_verdict_and_the_summary_are_one_printed_page(document: object, tmp_path: Path) -> None:
     assert callable(document)
     opening, end, _ = render_html(document()).partition("</header>")
-    assert end and "Risk for one person" in opening
+    assert end and "Protection of one person" in opening
     assert printed_pages(f"{opening}</header></main></body></html>", tmp_path) == 1
     assert (
         printed_pages(f"{opening}<p style='height: 11in'>much more</p></header></main></body></html>", tmp_path) > 1

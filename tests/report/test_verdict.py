@@ -1,37 +1,57 @@
-"""The report opens with a verdict that follows from its numbers, on a scale that names its source."""
+"""The first screen of a report: whom one has to trust for what, what is public, and what to do."""
+
+import re
 
 import pytest
 from tests.report.documents import absent, numeric, rehearsal, release, stream
 
+from dovetail.core.verdict import scale_sentences
+from dovetail.report.number_format import Document
 from dovetail.report.render.html import render_html
-from dovetail.report.sections.verdict import SCALE, grade, verdict
+from dovetail.report.sections.verdict import judged, verdict
+
+NAMES = ["Protection of one person", "Trusting nobody", "Trusting the shuffler"]
+
+
+def lines(document: Document) -> dict[str, str]:
+    return {line.name: line.text for line in verdict(document)}
 
 
 @pytest.mark.parametrize("make", [rehearsal, release, numeric, stream])
-def test_every_report_opens_with_the_four_lines(make: object) -> None:
+def test_every_report_opens_with_a_row_for_each_trust(make: object) -> None:
     document = make()  # type: ignore[operator]
-    lines = verdict(document)
-    assert [line.name for line in lines] == ["Promised", "Leaks", "Risk for one person", "What to do"]
-    assert all(line.text.endswith(".") and "None" not in line.text for line in lines)
-    page = render_html(document)
-    assert page.index("Promised") < page.index("Five ways") and SCALE.split("(")[0] in page
-    assert lines[0].text.startswith("A release with these settings would") == (document["mode"] == "rehearsal")
-    assert ("rehearsal: keep it in the house" in lines[3].text) == (document["mode"] == "rehearsal")
-
-
-def test_grades_follow_the_scale() -> None:
-    assert [grade(epsilon) for epsilon in (0.0, 1.0, 1.001, 10.0, 10.001)] == [
-        "strong",
-        "strong",
-        "moderate",
-        "moderate",
-        "weak",
+    found = verdict(document)
+    assert [line.name for line in found][:3] == NAMES and [line.name for line in found][-2:] == [
+        "Public",
+        "What to do",
     ]
+    assert all(line.text.endswith(".") and "None" not in line.text for line in found)
+    page = render_html(document)
+    opening = page[: page.index("Five ways")]
+    assert judged(document).sentence() in opening and all(one in opening for one in scale_sentences())
+    assert "You trust" in opening and "What to do" in opening
+    assert ("Keep this rehearsal in the house" in found[-1].text) == (document["mode"] == "rehearsal")
+
+
+def test_the_first_screen_is_short() -> None:
     document = rehearsal()
-    document["central"] |= {"epsilon": 0.9, "honest": 0.9}
-    assert verdict(document)[0].grade == "strong"
-    document["central"] |= {"delta": 0.1}  # 139 people: such a guarantee allows publishing one of them
-    assert verdict(document)[0].grade == "weak" and "Lower δ" in verdict(document)[3].text
+    document["collection"] |= {"published": ["age", "education"], "alone": 157}
+    page = render_html(document)
+    opening = page[page.index("<h1>") : page.index('<details class="scale">')]
+    words = re.sub(r"<[^>]+>", " ", opening).split()
+    assert len(words) <= 160, len(words)
+
+
+def test_without_noise_the_report_says_that_it_protects_nobody_but_by_trust() -> None:
+    for epsilon in (9.0, 20.0, 600.0):
+        document = rehearsal()
+        document["local"] |= {"epsilon": epsilon}
+        document["central"] |= {"epsilon": epsilon, "honest": epsilon, "all": epsilon, "colluding": epsilon}
+        found = verdict(document)
+        assert found[0].grade == "none" and "protects nobody but by trust in the shuffler" in found[0].text
+        assert {line.grade for line in found} == {"none", ""}
+        assert "all but an open answer" in found[-1].text
+        assert "strong" not in render_html(document).partition('<details class="scale">')[0].partition("<body")[2]
 
 
 def test_what_protects_nobody_is_said_to() -> None:
@@ -39,37 +59,53 @@ def test_what_protects_nobody_is_said_to() -> None:
     document["central"] = absent("nothing is shuffled")
     document["local"] |= {"epsilon": 12.0}
     document["order"] = absent("nothing is shuffled")
-    lines = verdict(document)
-    assert lines[0].grade == lines[1].grade == "weak" and "shuffling adds nothing" in lines[0].text
-    assert "all but an open answer" in lines[3].text and "no promise for the shuffled" in lines[3].text
+    found = verdict(document)
+    assert found[0].text == "none: it protects nobody." and [line.name for line in found][1:3] == [NAMES[1], "Public"]
+    assert "all but an open answer" in found[-1].text and "no promise for the shuffled" in found[-1].text
 
 
-def test_an_attack_that_gains_much_makes_the_risk_weakly_hidden() -> None:
+def test_a_large_delta_is_named_in_what_to_do() -> None:
     document = rehearsal()
-    assert (verdict(document)[2].grade, verdict(document)[2].word) == (
-        "strong",
-        "low",
-    )  # the attack is below the blind guess
-    for gain, word in ((0.005, "strong"), (0.05, "moderate"), (0.2, "weak")):
-        document["attack"] |= {"success": document["attack"]["chance"] + gain}
-        assert verdict(document)[2].grade == word
-    document["leakage"] = document["attack"] = absent("no number")
-    assert verdict(document)[2] == ("Risk for one person", "", "Not measured: no number.")
+    document["central"] |= {"delta": 0.1}  # 139 people: such a guarantee allows publishing one of them
+    assert "Delta = 0.1 is not below 1/n" in verdict(document)[-1].text
 
 
-def test_the_scale_cites_its_sources_and_says_which_limits_are_our_own() -> None:
-    assert all(source in SCALE for source in ("Ponomareva and others (2023", "Dwork and Roth, 2014", "section 2.3"))
-    assert "a convention and no theorem" in SCALE and "below 1 percentage point low, below 10 moderate" in SCALE
-    assert SCALE.endswith("these limits are our own.")
-
-
-def test_a_guess_that_gains_much_makes_the_risk_high() -> None:
+def test_what_is_public_stands_on_the_first_screen() -> None:
     document = rehearsal()
-    document["attack"] = absent("no attack was run")
-    hand = document["leakage"]["at_hand"]
-    for gain, word in ((0.005, "low"), (0.05, "moderate"), (0.2, "high")):
-        hand["randomized_shuffled"] = hand["prior"] + gain
-        assert verdict(document)[2].word == word
+    document["collection"] |= {"published": ["age", "education"], "alone": 157}
+    document["copying"] = {"verdict": "copying", "p_copying": 3e-9, "released": 3183}
+    text = lines(document)["Public"]
+    assert text == (
+        "Published unchanged, so that taking part is visible: age, education. Alone with their combination: 157 of "
+        "6,366 people. Test for copied rows: copying (p = 3e-09)."
+    )
+    assert "Publish fewer or coarser columns." in lines(document)["What to do"]
+    opening = render_html(rehearsal() | {"collection": document["collection"]}).partition("Five ways")[0]
+    assert "157 of 6,366" in opening and "taking part is visible" in opening
+    document["collection"] |= {"published": [], "alone": absent("no column leaves beside the reports")}
+    assert lines(document)["Public"] == "No column beside the reports; how many people took part is visible."
+
+
+def test_what_to_do_names_what_stands_in_the_configuration() -> None:
+    document = rehearsal()
+    assert lines(document)["What to do"].endswith('To release, set mode = "release", remove `seed`.')
+    document["seed"] = absent("drawn from the operating system")
+    assert lines(document)["What to do"].endswith('To release, set mode = "release".')
+    document["collection"] |= {"unconfirmed": ["categories", "missing"]}
+    assert "confirm categories, missing and delete `unconfirmed`" in lines(document)["What to do"]
+    document["config"] = {}
+    assert lines(document)["What to do"].endswith("To release, call dt.release.")
+
+
+def test_dummies_of_the_shuffler_are_moderate_at_best() -> None:
+    document = rehearsal()
+    document["local"] |= {"epsilon": "inf"}
+    document["central"] |= {"trust": "shuffler", "honest_n": 1, "epsilon": 0.1, "colluding": "inf"}
+    found = judged(document)
+    assert [row.word for row in found.rows] == ["none", "moderate", "moderate"]
+    assert found.decides.trusted == "shuffler"
+    document["central"] |= {"trust": "users", "honest_n": 6000}
+    assert judged(document).decides.trusted == "people"
 
 
 def test_the_share_that_is_nearly_always_right_is_that_of_the_attack_alone() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dovetail.account.amplify import Subject
     from dovetail.account.bound import Bound
     from dovetail.account.compose import Composition
+    from dovetail.core.verdict import Verdict
 
 Axis = Literal["n", "epsilon0", "delta"]
 RANGES: dict[str, tuple[float, float]] = {"n": (1e2, 1e8), "epsilon0": (0.1, 10.0), "delta": (1e-12, 1e-2)}
@@ -170,7 +171,7 @@ def inverse_document(shuffle: Shuffle, epsilon: float | None, curve: Curve) -> d
 def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[str, Any]:
     """The JSON document of the central epsilon, with its curve where one is asked for."""
     from dovetail.core.checks import whole
-    from dovetail.plan.planner import delta_notes
+    from dovetail.core.verdict import warnings_of
 
     batch = shuffle.batch
     tell("bounds on the central epsilon")
@@ -182,8 +183,23 @@ def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[st
         document = composition_document(subject, epsilon0, rounds=int(shuffle.rounds), **batch)
     if curve.along is not None:
         document |= curve_document(shuffle, epsilon0, curve.along, curve)
-    document["notes"] = list(delta_notes(shuffle.delta, document["n"]))
+    document["notes"] = list(warnings_of(shuffle.delta, document["n"], honest=shuffle.trusted))
+    document["verdict"] = _judged(document).document()
     return document
+
+
+def _judged(document: dict[str, Any]) -> Verdict:
+    """The verdict on one round or several, from the same numbers."""
+    from dovetail.core.verdict import Promise, judge
+
+    central = document["central"]
+    known = not isinstance(central["epsilon"], dict)
+    return judge(
+        Promise(float(central["colluding"]), min(1.0, document["rounds"] * document["delta0"])),
+        people=Promise(float(central["epsilon"]), document["delta"]) if known else None,
+        n=central["n"],
+        honest=central["honest_n"],
+    )
 
 
 def round_document(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.checks import floats, probability, whole
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate, Values
@@ -19,6 +20,7 @@ from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 _CELLS = 1 << 22  # weights held at a time, 32 MiB
 
 
+@mute
 @final
 @dataclass(frozen=True, eq=False)
 class BootstrapMean:

@@ -14,6 +14,8 @@ from uuid import uuid4
 import polars as pl
 
 from dovetail.core.checks import probability, whole
+from dovetail.core.display.display import Display, displayed_by
+from dovetail.core.display.losses import upward
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -43,7 +45,24 @@ class Origin:
     classes: EpsilonClasses | None = None
 
 
+def _show(collection: Collection) -> Display:
+    categories = collection.survey.categories
+    asked = "a number" if categories is None else f"one of {len(categories):,} answers"
+    label = collection.randomizer.label
+    what = f"{collection.n:,} people, private column {collection.private!r} ({asked}); values are not shown"
+    return Display(
+        brief=f"Collection of {what}\n{label}, epsilon {upward(collection.randomizer.guarantee.epsilon)}",
+        title=f"Collection of {collection.n:,} people",
+        facts=(
+            ("private column", f"{collection.private}: {asked}; values are not shown"),
+            ("public columns", ", ".join(collection.survey.public.columns) or "none"),
+            ("randomizer", f"{label}, epsilon {upward(collection.randomizer.guarantee.epsilon)}"),
+        ),
+    )
+
+
 @final
+@displayed_by(_show)
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Who answers what through which mechanism: what a release, a rehearsal and every attack start from.
@@ -71,7 +90,9 @@ class Collection:
         What the private column is called.
     title : str
     inferred : bool
-        Whether the categories were read off the private column, which only a rehearsal may do.
+        Whether categories or bounds were read off the private column, which only a rehearsal may do.
+    unconfirmed : tuple of str
+        Settings that a check of the table has read off it, and that nobody has confirmed.
     asked : mapping
         The configuration that it came from, for the report.
     provenance : "device" or "simulation"
@@ -105,6 +126,7 @@ class Collection:
     private: str = "value"
     title: str = ""
     inferred: bool = False
+    unconfirmed: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     provenance: str = "device"
     origin: Origin | None = None

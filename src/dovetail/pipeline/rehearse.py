@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dovetail.core.entropy import Entropy, entropy_or_system
+from dovetail.core.entropy import Entropy, entropy_or_system, simulation
+from dovetail.core.errors import ParameterError
 from dovetail.core.stages import Reports
 from dovetail.pipeline.collection import Collection, Fit, need_collection
 from dovetail.pipeline.config.sections import AttackSection, EstimateSection
@@ -39,12 +40,12 @@ def rehearse(
     estimate, attack : sections of a configuration, optional
         What the analyst wants, and which attacks are mounted.
     seed : int, optional
-        For the report: what `rng` was made from.
+        Draw from `dt.simulation(seed)`: the same rehearsal of the same collection again.
 
     Raises
     ------
     ParameterError
-        For what is no `Collection`.
+        For what is no `Collection`, and for a seed beside an `rng`.
     UnsupportedError, DataError
         Where an attack or an estimate that was asked for does not apply.
 
@@ -59,7 +60,9 @@ def rehearse(
     True
     """
     need_collection(collection)
-    rng, wanted = entropy_or_system(rng), estimate or EstimateSection()
+    if seed is not None and rng is not None:
+        raise ParameterError("give `seed` or `rng`, not both: `seed` stands for rng=dt.simulation(seed).")
+    rng, wanted = entropy_or_system(rng) if seed is None else simulation(seed), estimate or EstimateSection()
     reports = collection.randomized(rng)
     every = {one.shuffler.name: one for one in (collection, *(collection.through(fit) for fit in compare))}
     unmeasured = unmeasured_of(collection)
@@ -86,7 +89,7 @@ def rehearse(
     progress("copying", 2, 2)
     comparison = {evaluation.shuffler: evaluation for evaluation in found[1:] + found[:1]}
     return privacy_report(
-        collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=seed, release=NOTHING,
+        collection, found[0], mode="rehearsal", provenance=rng.provenance, seed=rng.seed, release=NOTHING,
         sanitized=NO_TABLE, comparison=tuple(comparison.values()) if compare else (),
     )  # fmt: skip
 

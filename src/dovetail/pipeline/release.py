@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, system_entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import LocalDP, OrderPrivacy
@@ -32,6 +33,7 @@ class HasOrder(Protocol):
     def guarantee(self) -> OrderPrivacy: ...
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class ReleasedTable:
     """The released table, its reports, and every release of these people so far."""

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
+
 Counts = NDArray[np.int64]  # (n,)
 
 
@@ -36,6 +38,7 @@ class LedgerEntry:
         return made == asked
 
 
+@mute
 @dataclass(frozen=True)
 class ReleaseRequest:
     """What a release is asked for, in canonical form: the same people and values in any order give the same bytes.
@@ -87,6 +90,7 @@ def everybody(people: list[str]) -> bytes:
     return b"everybody\n" + json.dumps(sorted(people)).encode()
 
 
+@mute
 @dataclass(frozen=True)
 class LedgerAnswer:
     """The reports of a release, and every release in which some of the same people took part, this one included."""

@@ -117,7 +117,7 @@ def _run(
     return rehearse(
         collection,
         compare=[fit_of(settings.shuffle, collection.n, name) for name in _compared(settings, collection)],
-        estimate=settings.estimate, attack=settings.attack, seed=settings.seed, rng=rng, progress=progress,
+        estimate=settings.estimate, attack=settings.attack, rng=rng, progress=progress,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def show_plan(plan: Any) -> Display:
         facts=(
             ("one report promises", f"epsilon0 {upward(plan.epsilon0)}, whatever the shuffler does"),
             ("the shuffled batch promises", promised),
+            ("protection of one person", plan.verdict.sentence()),
             ("who has to be honest", plan.central.lines()[1].rpartition(": ")[0]),
             ("error", f"{what} is within {error} of the truth with 95 % probability"),
         ),

@@ -13,6 +13,7 @@ from dovetail.core.display.display import displayed_by
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
+from dovetail.core.verdict import Verdict, judge_central, warnings_of
 from dovetail.plan.accuracy import Accuracy, predict_accuracy
 from dovetail.plan.calibrated_randomizer import Alternative, CalibratedRandomizer, calibrate
 from dovetail.plan.families import families
@@ -151,6 +152,11 @@ class CollectionPlan:
     def vulnerability(self) -> float | None:
         """Chance of naming one person's value in one try; None with `risk.reason`."""
         return self.risk.vulnerability
+
+    @property
+    def verdict(self) -> Verdict:
+        """How well one person is protected, by whom one has to trust; the same as in a report."""
+        return judge_central(self.central)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -360,18 +366,10 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
             yield TradeoffRow(epsilon0, epsilon, error95, known.vulnerability, known.gain)
 
 
-def delta_notes(delta: float, n: int) -> Iterator[str]:
-    """A caveat where delta is too large for n people."""
-    if delta * n >= 1.0:
-        yield (
-            f"delta = {delta:g} is not below 1/n = {1 / n:.3g}: such a guarantee allows publishing one "
-            "person's report outright; take a delta well below 1/n"
-        )
-
-
 def _notes(plan: CollectionPlan) -> Iterator[str]:
     requirements = plan.requirements
-    yield from delta_notes(requirements.delta, requirements.n)
+    trusted = requirements.honest_with_anyone(requirements.n)
+    yield from warnings_of(requirements.delta, requirements.n, honest=trusted)
     if plan.error95 >= 0.5 * requirements.span:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:

@@ -10,6 +10,7 @@ from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.verdict import judge_central
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.explain.infeasible import round_up_to_three_digits
 from dovetail.plan.people import default_delta
@@ -88,6 +89,7 @@ class DummiesPlan(TrustingPlan):
         return {
             "trust": self.central.trust,
             "trust_statement": list(self.trust_statement),
+            "verdict": judge_central(self.central).document(),
             "n": self.n,
             "k": self.dummies.k,
             "epsilon0": self.central.colluding,

@@ -18,6 +18,7 @@ from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.verdict import judge_central
 from dovetail.estimate.mean_with_dummies import mean_grid
 from dovetail.plan.accuracy import Z95, Accuracy
 from dovetail.plan.explain.infeasible import round_up_to_three_digits
@@ -83,6 +84,7 @@ class UserDummiesPlan(TrustingPlan):
         return {
             "trust": self.central.trust,
             "trust_statement": list(self.trust_statement),
+            "verdict": judge_central(self.central).document(),
             "n": self.n,
             "honest": self.central.honest_n,
             "k": self.dummies.k,

@@ -5,13 +5,18 @@ What does not apply is `Missing` with its reason: never left out, never zero. In
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from dataclasses import asdict, dataclass, field, is_dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from dovetail.core.display.display import Display, displayed_by
 from dovetail.core.guarantee import CentralDP, LocalDP, OrderPrivacy
-from dovetail.plan.planner import delta_notes
+from dovetail.core.verdict import warnings_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +35,7 @@ NO_TRUTH = Missing("an attack is measured against the truth, which a release doe
 NO_COPYING = Missing("whether released rows repeat people is measured for the chosen shuffler of a rehearsal")
 IN_MEMORY = Missing("one process drew it in memory, from the operating system's entropy")
 ONE_QUESTION = Missing("one private column: its estimates are those of the report")
+NO_DIGEST = Missing("no digest was taken of this kind of table")
 NO_ROUNDS = Missing("one table and no rounds: [data] names no column of stamps, `time`")
 
 
@@ -185,6 +191,12 @@ class Evaluation:
         return self.attacks if isinstance(self.attacks, Missing) else next(iter(self.attacks.values()))
 
 
+def today() -> str:
+    """The day in UTC; SOURCE_DATE_EPOCH, in seconds, sets it where documents have to be the same again."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return (datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)).date().isoformat()
+
+
 def _show(report: PrivacyReport) -> Display:
     from dovetail.report.notebook import show_report  # most programs show no report
 
@@ -212,6 +224,10 @@ class PrivacyReport:
         The shuffled reports of a release; a rehearsal has none to give away.
     engine : dict or Missing
         Of a release in many files: what drew it, in how many partitions, and what was tried again.
+    made : str
+        The day, in UTC; that of SOURCE_DATE_EPOCH where it is set.
+    table : str or Missing
+        SHA-256 of the table that a rehearsal read; a release has that of its released rows.
     sanitized_description : dict
         What a later stage must know to read them; travels inside the file.
 
@@ -250,6 +266,8 @@ class PrivacyReport:
     questions: list[dict[str, Any]] | Missing = field(default=ONE_QUESTION, repr=False)
     files: dict[str, Any] = field(default_factory=dict)
     engine: dict[str, Any] | Missing = field(default=IN_MEMORY, repr=False)
+    made: str = field(default_factory=today, repr=False)
+    table: str | Missing = field(default=NO_DIGEST, repr=False)
 
     @property
     def watermark(self) -> str | None:
@@ -258,6 +276,17 @@ class PrivacyReport:
             return None
         drawn = "drawn from a simulation seed" if self.entropy == "simulation" else "drawn for planning"
         return f"REHEARSAL: contains the truth, {drawn}; protects nobody and must not leave the house."
+
+    @cached_property
+    def digests(self) -> dict[str, Any]:
+        """SHA-256 of the configuration and of the table, whatever the order of its rows and columns.
+
+        Of a release only the released rows: a digest of the private table would let anybody check a guess of it.
+        """
+        released = self.sanitized
+        config = json.dumps(self.config, sort_keys=True, default=str).encode()
+        table = self.table if isinstance(released, Missing) else digest_of_table(released)
+        return {"configuration": sha256(config).hexdigest(), "table": table}
 
     def to_polars(self) -> pl.DataFrame:
         """One row for each estimate, of everybody first; `truth` in rehearsals only."""
@@ -273,6 +302,8 @@ class PrivacyReport:
 
     def document(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema_version` first."""
+        from dovetail.report.sections.verdict import judged  # reads documents, and so stands above this module
+
         document = {
             "schema_version": SCHEMA_VERSION,
             "title": self.title,
@@ -281,6 +312,8 @@ class PrivacyReport:
             "seed": Missing("drawn from the operating system") if self.seed is None else self.seed,
             "watermark": Missing("a release contains no truth") if self.watermark is None else self.watermark,
             "version": self.version,
+            "made": self.made,
+            "digests": self.digests,
             "collection": self.collection,
             "randomizer": self.randomizer,
             **_evaluation(self.evaluation),
@@ -296,7 +329,13 @@ class PrivacyReport:
             "config": self.config,
         }
         ready: dict[str, Any] = to_jsonable(document)
+        ready["verdict"] = to_jsonable(judged(ready).document())
         return ready
+
+
+def digest_of_table(table: pl.DataFrame) -> str:
+    """SHA-256 of the content of a table, whatever the order of its rows and columns."""
+    return sha256(table.select(sorted(table.columns)).sort(table.columns).write_csv().encode()).hexdigest()
 
 
 def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
@@ -342,7 +381,7 @@ def central_document(central: CentralDP | Missing) -> Any:
         "numeric_lower": central.numeric.lower,
         "attack_lower": central.attack_lower,
         "lines": list(central.lines()),
-        "caveats": [*central.caveats, *delta_notes(central.delta, central.n)],
+        "caveats": [*central.caveats, *warnings_of(central.delta, central.n)],
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import ConfigError
 from dovetail.pipeline.collection import Collection
 from dovetail.pipeline.config.build import UNPUBLISHED, build_randomizer, terms
@@ -37,6 +38,7 @@ _PEOPLE = 1 << 22  # of a partition of the census
 Order = StagedOrder | Fitted
 
 
+@mute
 @dataclass(frozen=True)
 class Job:
     """A release as a configuration asks for it.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dovetail.core.checks import whole
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
 
@@ -87,6 +88,7 @@ class Document:
         return Document(self.name, self.sentences[: whole("most", most, least=1)], self.label)
 
 
+@mute
 @dataclass(frozen=True)
 class PublicDocuments:
     """Documents that anybody may read: the only ones that encoders, candidates and classifiers are fitted to.

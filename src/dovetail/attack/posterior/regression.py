@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.estimate.simplex import project_shares
 
 Rows = NDArray[np.float64]
@@ -15,6 +16,7 @@ Rows = NDArray[np.float64]
 _SPREADS = np.concatenate(([0.0], np.geomspace(1e-7, 1e3, 41)))  # of the coefficients, in the noise's variance
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Regression:
     r"""Ridge regression on centred columns, its strength the likeliest one.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.attack.experiment.arrays import People
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import Labels, Shuffler
@@ -103,6 +104,7 @@ class EvenBlocks(Seats):
         return self, self
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class DrawnOrders(Seats):
     r"""Means over draws of the shuffler.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.stages import NumericRandomizer, Shuffler
@@ -17,6 +18,7 @@ from dovetail.core.stages import NumericRandomizer, Shuffler
 Devices = NDArray[np.int64]  # (m,), 0..n-1
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Records:
     """Reports as an attacker gets them: one record for each, and who sent it, for scoring.

@@ -17,6 +17,7 @@ from dovetail.attack.experiment.result import LEVEL, VULNERABLE_AT, AttackResult
 from dovetail.attack.experiment.run_attack import Progress
 from dovetail.core.channel import Channel
 from dovetail.core.checks import whole
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
@@ -120,6 +121,7 @@ def _largest_guaranteed_group(shuffler: Shuffler, members: People) -> list[Peopl
     return [groups.members(int(rows[groups.sizes[rows].argmax()]))] if rows.size else []
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class SubsetSearch:
     r"""Names the k places that most likely hold reports of the subset, each judged by itself.

@@ -61,7 +61,7 @@ def groups_document(subject: Subject, epsilon0: float, groups: Groups, *, delta:
     """The JSON document: every group with its guarantee, the weakest of which all people have."""
     from dovetail.account.clones.binomial_tail import without_compiled_loops
     from dovetail.account.composition.personal import ShuffledGroup, personal_guarantees
-    from dovetail.plan.planner import delta_notes
+    from dovetail.core.verdict import judge_central, warnings_of
 
     sizes = groups.sizes()
     parts = {name: ShuffledGroup(subject, n, honest) for name, (n, honest) in sizes.items()}
@@ -88,7 +88,8 @@ def groups_document(subject: Subject, epsilon0: float, groups: Groups, *, delta:
             }
             for name, one in found.each.items()
         ],
-        "notes": list(delta_notes(delta, smallest)),
+        "notes": list(warnings_of(delta, smallest, honest=found.worst.honest_n)),
+        "verdict": judge_central(found.worst).document(),
     }
 
 
@@ -118,6 +119,7 @@ def print_groups(document: dict[str, Any]) -> None:
     for line in (
         f"everybody, whatever her group: {upward(document['epsilon'])}, as in {document['weakest']}",
         "Groups must be public and must not depend on private values; who looks may know everybody else's.",
+        f"protection: {document['verdict']['sentence']}",
         *document["notes"],
     ):
         console.print(foreign(line), markup=False, highlight=False)

@@ -15,7 +15,14 @@ WIDTH = 24  # characters of the bar
 
 
 def print_account(document: dict[str, Any]) -> None:
-    rows = {"epsilon": _words(document["epsilon"]), **_central_rows(document), "method": document["method"]}
+    from dovetail.core.verdict import numbered
+
+    rows = {
+        "protection": document["verdict"]["sentence"],
+        "epsilon": _words(document["epsilon"]),
+        **_central_rows(document),
+        "method": document["method"],
+    }
     if document["numeric_lower"] is not None:
         lower = downward(document["numeric_lower"])
         rows["numerics"] = f"the value of the theorem used lies between {lower} and epsilon"
@@ -24,8 +31,7 @@ def print_account(document: dict[str, Any]) -> None:
         rows["attack"] = f"a collection exists whose reports reach {reached}: no proof can promise less"
         rows["truth"] = truth_bar(document["attack_lower"], document["epsilon"])
     rows["source"] = document["source"]
-    for note in document["notes"]:
-        rows["note"] = note
+    rows |= numbered(document["notes"])
     print_rows("After shuffling", rows)
     _print_bounds(document["bounds"])
     for kind, place in document.get("files", {}).items():

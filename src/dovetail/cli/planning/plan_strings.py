@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def _plan_strings(
 
     Example: dovetail plan-strings --n 100000 --epsilon 1 --levels 8
     """
+    from dovetail.core.verdict import Promise, judge, numbered, warnings_of
     from dovetail.pipeline.strings.recall import smallest_share
     from dovetail.report.number_format import upward
     from dovetail.shuffle.dummies.dummies import Dummies
@@ -47,8 +49,11 @@ def _plan_strings(
             place.write_text(_config(epsilon, delta, levels))
 
         write_whole(out, write, force=force)
+    promise = Promise(epsilon, delta)
+    verdict = judge(Promise(math.inf), shuffler=promise, people=promise, n=n)
     document = {
-        "schema_version": 1, "n": n, "epsilon": epsilon, "delta": delta, "levels": levels, "trust": "shuffler",
+        "schema_version": 1, "verdict": verdict.document(),
+        "n": n, "epsilon": epsilon, "delta": delta, "levels": levels, "trust": "shuffler",
         "group": n // levels, "threshold": dummies.reach + 1,
         "found": [{"chance": chance, "share": share, "people": share * n} for chance, share in shares.items()],
         "dummies_a_beginning": 257 * dummies.reach,
@@ -64,6 +69,8 @@ def _plan_strings(
     print_rows(f"Strings of {n:,} people", {
         **rows,
         "never found": "a string that nobody holds",
+        "protection": verdict.sentence(),
+        **numbered(warnings_of(delta, n)),
         "promise": f"ε = {epsilon:g} with δ = {delta:g} for the whole search; the shuffler makes the noise",
         "groups": f"{levels}, of about {n // levels:,} people; a beginning goes on from {dummies.reach + 1} reports",
         "messages": f"1 a person, and {257 * dummies.reach:,} dummies for each beginning that goes on",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.stages import Reports
 from dovetail.randomize.sampling.from_device import decode_reports
 from dovetail_protocol.campaign import Campaign
@@ -18,6 +19,7 @@ _HEAD = 3  # version, public group
 KINDS = ("copy", "seal", "malformed", "version", "content")  # why a report is set aside
 
 
+@mute
 @dataclass(frozen=True)
 class OpenedReports:
     """What a sequence of sealed reports holds.

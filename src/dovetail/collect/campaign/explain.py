@@ -28,7 +28,7 @@ from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.plan.planner import delta_notes
+from dovetail.core.verdict import warnings_of
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
@@ -350,7 +350,7 @@ def _warnings(
         found.append(
             f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
         )
-    found += delta_notes(promised.delta, minimum)
+    found += warnings_of(promised.delta, minimum)
     if promised.authentication == "none":
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
     amplified = not campaign.order_private and promised.trust == "local"

@@ -99,6 +99,19 @@ def displayed_by(show: Callable[[Any], Display]) -> Callable[[type[Kind]], type[
     return decorate
 
 
+def mute(kind: type[Kind]) -> type[Kind]:
+    """Let instances that hold people's data show their kind alone, wherever they are printed, logged or raised.
+
+    >>> @mute
+    ... class Answers:
+    ...     values = [1, 2]
+    >>> Answers(), str(Answers())
+    (Answers(not shown: holds private data), 'Answers(not shown: holds private data)')
+    """
+    kind.__repr__ = lambda self: f"{kind.__name__}(not shown: holds private data)"  # type: ignore[method-assign]
+    return kind
+
+
 def _safe(text: str) -> str:
     return escape(printable(text))
 

@@ -40,6 +40,7 @@ class Entropy(ABC):
     """
 
     provenance: ClassVar[Literal["device", "simulation"]]
+    seed: int | None = None  # what a simulation starts from; nothing else has one
 
     @abstractmethod
     def words(self, count: int) -> Words:
@@ -116,14 +117,14 @@ class _Simulation(Entropy):
     provenance = "simulation"
 
     def __init__(self, seed: int) -> None:
-        self._seed = whole("seed", seed, least=0)
-        self._bits = np.random.PCG64DXSM(self._seed)
+        self.seed: int = whole("seed", seed, least=0)
+        self._bits = np.random.PCG64DXSM(self.seed)
 
     def words(self, count: int) -> Words:
         return np.asarray(self._bits.random_raw(whole("count", count, least=0)), dtype=np.uint64)
 
     def __repr__(self) -> str:
-        return f"simulation({self._seed})"
+        return f"simulation({self.seed})"
 
 
 def system_entropy() -> Entropy:

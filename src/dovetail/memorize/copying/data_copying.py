@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import share, whole
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ParameterError
 from dovetail.memorize.copying.baselines.compare import compare_baselines
@@ -59,6 +60,7 @@ def _silent(step: str, done: int, total: int) -> None:
     del step, done, total
 
 
+@mute
 @dataclass(frozen=True)
 class _Fold:
     """A partition fitted on one part of T, and the index of the part whose neighbours count."""
@@ -69,6 +71,7 @@ class _Fold:
     labels: NDArray[np.int64]
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class CopyingTest:
     """A training sample T and a fresh sample P, ready for generated samples; T is indexed once.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import floats, whole
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.memorize.dejavu.inference import (
     LabelInference,
@@ -29,6 +30,7 @@ _SAYS = {"a": "set A", "b": "set B", "controls": "the controls", "public": "the 
 Encoder = Callable[[Any], ArrayLike]
 
 
+@mute
 @dataclass(frozen=True)
 class Pair:
     """Labels of each set of images and their embeddings by each model.

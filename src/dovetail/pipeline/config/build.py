@@ -41,6 +41,7 @@ Points = NDArray[np.float64]  # (n, d)
 
 # what [data] says about the file itself: the ledger knows tables by what is read from them, and no report repeats
 # spellings, which can tell who wrote what
+READ_OFF = {"categories", "lower", "upper", "grid"}  # keys of [data] that a check reads off the private column
 UNPUBLISHED = {"path", "table", "duplicates", "unconfirmed", *FileFormat.model_fields, *Spellings.model_fields}
 
 
@@ -76,12 +77,18 @@ def build_collection(settings: RunConfig, rng: Entropy, *, table: Any = None) ->
         honest=honest,
         private=settings.data.private,
         title=settings.title or "",
-        inferred=bool(settings.data.unconfirmed)
-        or (survey.categories is not None and settings.data.categories is None),
+        inferred=_inferred(settings, survey),
+        unconfirmed=tuple(settings.data.unconfirmed),
         asked=settings.model_dump(mode="json", exclude={"data": UNPUBLISHED, "seed": True}),
         provenance=rng.provenance,
         origin=Origin(terms(settings), randomizer, fit, dummies, classes),
     )
+
+
+def _inferred(settings: RunConfig, survey: Survey) -> bool:
+    """Whether categories or bounds come from the private column, by this run or by an unconfirmed check."""
+    declared = survey.categories is None or settings.data.categories is not None
+    return not declared or not READ_OFF.isdisjoint(settings.data.unconfirmed)
 
 
 def fit_of(section: ShuffleSection, n: int, name: str = "") -> Fit:

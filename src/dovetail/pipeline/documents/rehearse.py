@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dovetail.core.checks import whole
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.pipeline.progress import Progress, silent
@@ -158,6 +159,7 @@ def _parts(lengths: Sequence[int], by_sentences: Sequence[int]) -> dict[str, NDA
     return found
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class _Scene:
     """Documents with sentences, as rows; and every release of them."""

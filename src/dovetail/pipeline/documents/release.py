@@ -15,6 +15,7 @@ import polars as pl
 
 from dovetail.account.amplify import amplify
 from dovetail.core.checks import share
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.pipeline.documents.journal import DocumentJournal
@@ -33,6 +34,7 @@ _WORDS = re.compile(r"\w+|[^\w\s]")  # a mark is a word: splitters cut beside ma
 _SELECTORS = frozenset(map(chr, (0x34F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
+@mute
 @dataclass(frozen=True)
 class DocumentRelease:
     """A recorded release of documents.

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.stages import FrequencyRandomizer
@@ -23,6 +24,7 @@ from dovetail.pipeline.files.table_reader import READ_TABLE, Read
 _ROW = "row"
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class AttackExperiment:
     """A collection under attack.

@@ -13,6 +13,7 @@ from dovetail.attack.experiment.run_attack import run_attack
 from dovetail.attack.experiment.success_bound import DELTA, SuccessBound, success_bound
 from dovetail.attack.experiment.voter_selection import select_voters
 from dovetail.core.attack import Attack, Knowledge
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.registries import ATTACKS
@@ -29,6 +30,7 @@ ALL_WEIGHED = "all reports that can be the target's are weighed"
 Labels = NDArray[np.int64]  # (n,)
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class ColumnKnowledge(Knowledge):
     """What an attacker knows about everybody beforehand.

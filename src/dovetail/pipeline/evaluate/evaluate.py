@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from dovetail.pipeline.evaluate.guarantees import central_guarantee, order_evalu
 from dovetail.pipeline.evaluate.leakage import bayes_leakage
 from dovetail.pipeline.evaluate.sentences import assumptions, collection_document, randomizer_document, steps
 from dovetail.pipeline.files.report_columns import describe_reports
+from dovetail.pipeline.files.table import canonical
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_numbers import OpenNumbers
-from dovetail.report.document import Estimates, Evaluation, Missing, PrivacyReport
+from dovetail.report.document import NO_DIGEST, Estimates, Evaluation, Missing, PrivacyReport
 from dovetail.shuffle.dummies.dummies import Dummies
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 
@@ -178,6 +180,7 @@ def privacy_report(
         assumptions=assumptions(collection, evaluation, mode=mode),
         steps=steps(evaluation, collection.randomizer),
         config=dict(collection.asked),
+        table=sha256(canonical(collection.survey.identity)).hexdigest() if mode == "rehearsal" else NO_DIGEST,
         sanitized_description=describe_reports(
             collection.randomizer,
             collection.categories,

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer, Reports, Shuffler
@@ -64,6 +65,7 @@ def learnability(
     return {name: entries or Missing("; ".join(reasons)) for name, entries in found.items()}
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class _Groups:
     """Places that count: those of groups that are large enough."""

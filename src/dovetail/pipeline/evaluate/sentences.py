@@ -6,10 +6,12 @@ import dataclasses
 from math import isinf
 from typing import Any
 
+import polars as pl
+
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import FrequencyRandomizer, NumericRandomizer
 from dovetail.pipeline.collection import Collection
-from dovetail.report.document import BayesLeakage, Evaluation
+from dovetail.report.document import BayesLeakage, Evaluation, Missing
 from dovetail.report.number_format import upward
 from dovetail.shuffle.dummies.user_dummies import UserDummies
 
@@ -22,10 +24,30 @@ MIXES = {
 def collection_document(collection: Collection) -> dict[str, Any]:
     """Who was asked what."""
     survey, randomizer = collection.survey, collection.randomizer
-    base: dict[str, Any] = {"n": survey.n, "private": collection.private, "public": survey.public.columns}
+    beside = survey.public if collection.shuffler.keeps_places else survey.public.select([])
+    base: dict[str, Any] = {
+        "n": survey.n,
+        "private": collection.private,
+        "public": survey.public.columns,
+        **published_document(beside, survey.n),
+        "unconfirmed": list(collection.unconfirmed),
+    }
     if isinstance(randomizer, NumericRandomizer):
         return {**base, "kind": "numeric", "lower": randomizer.lower, "upper": randomizer.upper}
     return {**base, "kind": "categorical", "categories": collection.categories}
+
+
+def published_document(public: pl.DataFrame, n: int) -> dict[str, Any]:
+    """Which columns leave as they are beside the reports, and how many people are alone with their combination.
+
+    What stands beside the reports is public, so counting it reveals nothing further.
+    """
+    alone: int | Missing = Missing("no column leaves beside the reports")
+    if public.width:
+        alone = Missing("public columns lie in files and are not counted together")
+    if public.width and public.height == n:
+        alone = int(public.is_unique().sum())
+    return {"published": public.columns, "alone": alone}
 
 
 def randomizer_document(randomizer: FrequencyRandomizer | NumericRandomizer) -> dict[str, Any]:
@@ -48,9 +70,19 @@ def _known_beforehand(collection: Collection) -> str:
         return "Categories, bounds, grids and groups are public knowledge, not read off the private column."
     what = "bounds" if collection.categories is None else "categories"
     return (
-        f"Groups are public knowledge, but the {what} were inferred from the private column and may tell who is "
-        "in it; the promises hold only if they are public knowledge too. A release must declare them."
+        f"Groups are public knowledge, but the {what} were {_read_off(collection)}; the promises hold only if they "
+        "are public knowledge too. A release must declare them."
     )
+
+
+def _read_off(collection: Collection) -> str:
+    """Where categories or bounds come from that nobody has vouched for."""
+    if collection.unconfirmed:
+        return (
+            "inferred from the private column by a check of the table, nobody has confirmed them since, and they may "
+            "tell who is in it"
+        )
+    return "inferred from the private column and may tell who is in it"
 
 
 def assumptions(collection: Collection, evaluation: Evaluation, *, mode: str) -> tuple[str, ...]:

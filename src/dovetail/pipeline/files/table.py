@@ -13,6 +13,7 @@ import polars.selectors as cs
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError, MissingExtraError
 from dovetail.pipeline.config.sections import DataSection, FileFormat
@@ -23,6 +24,7 @@ _PLAIN = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, 
 _READERS = {".csv": "csv", ".data": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Survey:
     """People in a random order that has nothing to do with the order of the table.

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.account.composition.questions_guarantee import Ask, local_guarantee, questions_guarantee
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import ConfigError
 from dovetail.core.guarantee import CentralDP, LocalDP
@@ -33,6 +34,7 @@ ALONE = "somebody is shuffled with nobody else: for that person the local guaran
 Drawn = NDArray[np.int64]  # (n,) the question of each person
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class QuestionsCollection:
     """The same people, one `Collection` for each question, their rows in one random order.
@@ -168,7 +170,7 @@ class QuestionsCollection:
             asked += groups + b"\nbeside\n" + canonical(pl.DataFrame([*first.people, *first.public]))
         each = b"".join(b"\nquestion\n" + terms(question.settings) for question in self.asked.questions)
         return ReleaseRequest(
-            table=b"questions\n" + canonical(self._identity()),
+            table=b"questions\n" + canonical(self.identity()),
             terms=b"questions\n" + asked + each,
             groups=groups,
             people=people,
@@ -178,7 +180,7 @@ class QuestionsCollection:
             shuffler=self.shuffler.name,
         )
 
-    def _identity(self) -> pl.DataFrame:
+    def identity(self) -> pl.DataFrame:
         """What tells this table from another one: of all its questions."""
         identity = self.parts[0].survey.identity
         for column, part in zip(self.columns, self.parts, strict=True):  # rows stand in one order in all of them

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.core.guarantee import CentralDP, LocalDP
-from dovetail.pipeline.evaluate.sentences import collection_document, randomizer_document
+from dovetail.pipeline.evaluate.sentences import collection_document, published_document, randomizer_document
 from dovetail.pipeline.files.report_columns import describe_reports
 from dovetail.pipeline.questions.collection import QuestionsCollection
 from dovetail.pipeline.questions.config import QuestionsConfig
@@ -72,6 +72,7 @@ def collection_of(collection: QuestionsCollection) -> dict[str, Any]:
     """Who was asked what."""
     return {
         "n": collection.n, "private": ", ".join(collection.columns), "public": collection.public.columns,
+        **published_document(collection.public.select(collection.released_columns), collection.n),
         "kind": "questions",
         "ask": collection.ask, "questions": len(collection.columns),
     }  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.estimate import Estimate
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
@@ -44,6 +45,7 @@ class Answered:
     leakage: BayesLeakage | Missing
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Beside:
     """The public columns beside the rows of a released table, where people are shuffled inside groups.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.evaluate.estimates import LEVEL
 from dovetail.pipeline.evaluate.guarantees import order_evaluation
+from dovetail.pipeline.files.table import canonical
 from dovetail.pipeline.progress import Progress
 from dovetail.pipeline.questions.collection import QuestionsCollection
 from dovetail.pipeline.questions.config import QuestionsConfig
@@ -30,7 +32,7 @@ from dovetail.pipeline.questions.evaluate import NOT_ATTACKED, Answered, Beside,
 from dovetail.pipeline.rehearse import NO_TABLE, NOTHING
 from dovetail.pipeline.release import ReleasedTable, refuse_still
 from dovetail.pipeline.release_ledger import ReleaseLedger
-from dovetail.report.document import NO_TRUTH, Estimates, Evaluation, Missing, PrivacyReport
+from dovetail.report.document import NO_DIGEST, NO_TRUTH, Estimates, Evaluation, Missing, PrivacyReport
 
 BY_QUESTION: Any = Missing("each question has its own, which stands with it")
 
@@ -118,6 +120,7 @@ def _report(
         assumptions=assumptions_of(collection, mode=asked.mode),
         steps=steps_of(collection, local, central),
         config=config_of(asked),
+        table=sha256(canonical(collection.identity())).hexdigest() if released is None else NO_DIGEST,
         release=NOTHING if released is None else released.document(),
         sanitized=NO_TABLE if released is None else released.table,
         sanitized_description=sanitized_of(collection, provenance),

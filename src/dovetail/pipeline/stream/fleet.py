@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import not_negative_or_infinite, refuse, whole
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Reports, Shuffler
@@ -22,6 +23,7 @@ from dovetail_protocol.budget import affordable
 MOST_SPREAD = 1 << 31
 
 
+@mute
 @dataclass(frozen=True)
 class Fleet:
     """Who reports what, with how much noise, for how long.

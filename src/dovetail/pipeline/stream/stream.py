@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import coo_array
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.pipeline.config.build import build_randomizer, build_shuffler, public_data
 from dovetail.pipeline.config.run_config import RunConfig
@@ -28,6 +29,7 @@ from dovetail.pipeline.files.table import (
 from dovetail.pipeline.stream.fleet import Fleet
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Stream:
     """Checked rows of a fleet, with the public facts about its devices.

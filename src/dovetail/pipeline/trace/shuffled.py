@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.core.display.display import mute
 from dovetail.core.display.losses import upward
 from dovetail.core.entropy import Entropy
 from dovetail.pipeline.trace.protect import ProtectedTrace
@@ -58,6 +59,7 @@ class CentralTraces:
         )
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class ShuffledTraces:
     """Released traces in a uniform order, without names.

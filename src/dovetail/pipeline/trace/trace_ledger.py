@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import OutputError, StorageError
 from dovetail.pipeline.files.durable import put_once, sync
 from dovetail.pipeline.release_ledger import ReleaseLedger
@@ -34,6 +35,7 @@ MOST_STORED = 2000  # rows of a covariance that is kept
 Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
 
 
+@mute
 @dataclass(frozen=True)
 class TraceEntry:
     """One release: what it answered, what it cost by itself and what it promised; no locations but released ones.

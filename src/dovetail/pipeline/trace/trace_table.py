@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dovetail.core.checks import nearest
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.pipeline.files.table import numeric, read_table
 from dovetail.pipeline.trace.gpx import read_gpx, write_gpx
@@ -22,6 +23,7 @@ from dovetail.trace.trace import Trace
 _PLACES = (("latitude", "longitude"), ("x", "y"), ("value",))
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class TraceTable:
     """Points of traces, as a file holds them.

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dovetail.core.display.losses import guess_in_words
+from dovetail.core.verdict import percent_up, scale_sentences
 from dovetail.report.charts.curve_chart import NamedCurve, curve_chart
 from dovetail.report.charts.reference_line import ReferenceLine
 from dovetail.report.charts.row_charts import ChangeRow, IntervalRow, change_chart, interval_chart
@@ -21,7 +22,7 @@ from dovetail.report.sections.questions import QuestionPart, question_documents,
 from dovetail.report.sections.rounds import MOST_POINTS, bin_rounds, budget_table, series_table, window_table
 from dovetail.report.sections.summary import summary
 from dovetail.report.sections.vectors import is_vector, vector_kind
-from dovetail.report.sections.verdict import SCALE, verdict
+from dovetail.report.sections.verdict import judged, verdict
 
 
 class CaptionedChart(NamedTuple):
@@ -51,8 +52,9 @@ def render_html(document: Document) -> str:
             metrics=words.summarize_metrics(document),
             kind=vector_kind(document) if is_vector(document) else "",
             summary=summary(document),
-            verdict=verdict(document),
-            scale=SCALE,
+            judged=judged(document),
+            lines=[line for line in verdict(document) if line.name in ("Public", "What to do")],
+            scale=scale_sentences(),
             banner=words.banner(document),
             mode_sentence=words.mode_sentence(document),
             estimates=None if question_documents(document) else tables.estimate_table(document),
@@ -90,7 +92,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        display_name=display_name, upward=upward, missing_reason=missing_reason, format_brief=words.format_brief
+        display_name=display_name,
+        upward=upward,
+        percent_up=percent_up,
+        missing_reason=missing_reason,
+        format_brief=words.format_brief,
     )
     return environment
 

@@ -37,7 +37,7 @@ def print_report(document: Document, console: Console) -> None:
     else:
         console.print(_words(mode_sentence(document)))
     for line in verdict(document):
-        graded = f" ({line.word})" if line.grade else ""
+        graded = f" ({line.grade})" if line.grade else ""
         console.print(_words(f"{line.name}{graded}:", style="bold"), _words(line.text))
     console.print()
     console.print(_words(" ".join(summary(document))))
@@ -63,9 +63,19 @@ def print_report(document: Document, console: Console) -> None:
         _print_table("The same collection with other shufflers", comparison_table(document), console)
     _print_list("What each step promises", [_step(step) for step in document["steps"]], console)
     _print_list("Assumptions", [str(line) for line in document["assumptions"]], console)
+    if "made" in document:
+        _print_list("Made", _made(document), console)
     _print_list(
         "Files", [f"{display_name(key)}: {_file(value)}" for key, value in document["files"].items()], console
     )
+
+
+def _made(document: Document) -> list[str]:
+    """When, by which version, and the digests by which table and configuration are known again."""
+    found = [f"on {document['made']} by Dovetail {document['version']}"]
+    for key, value in document["digests"].items():
+        found.append(f"SHA-256 of the {key}: {_file(value)}")
+    return found
 
 
 def _metric_grid(document: Document) -> Grid:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.entropy.keyed import encrypt_blocks, keyed_prints, purpose_key
 from dovetail.core.errors import DataError
 from dovetail.pipeline.config.sections import DataSection
@@ -29,6 +30,7 @@ _HALF = np.uint64(0xFFFFFFFF)
 BETWEEN = "\x1f"  # the columns of a label
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows that are in order, encoded.

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from dovetail.core.display.display import mute
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.trace import Trace
 
@@ -53,6 +54,7 @@ def grouped(traces: Sequence[Trace]) -> list[TraceGroup]:
     ]
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Likelihood:
     """Log likelihood of a kernel at given traces.

@@ -8,10 +8,11 @@ from typing import Any
 from dovetail.core.display.losses import upward
 from dovetail.core.errors import DovetailError
 from dovetail.core.registries import RANDOMIZERS
+from dovetail.core.verdict import Promise, Verdict, judge, judge_central, warnings_of
 from dovetail.plan.explain.infeasible import InfeasibleError, round_up_to_three_digits
 from dovetail.plan.explain.participation import ParticipationPoint, absent_curve, dishonest_curve
 from dovetail.plan.explain.why import why_recommended
-from dovetail.plan.planner import CollectionPlan, delta_notes
+from dovetail.plan.planner import CollectionPlan
 from dovetail.plan.recommendation import Recommendation
 from dovetail.plan.requirements import Requirements
 from dovetail.plan.with_dummies import DummiesPlan
@@ -19,7 +20,6 @@ from dovetail.plan.with_user_dummies import UserDummiesPlan
 from dovetail.report.number_format import ABSENT, percent, percent_up
 from dovetail.report.sections.plans.plan_rows import plan_error, plan_objections, plan_rows
 from dovetail.report.sections.plans.trusting_rows import TRUSTED, trusting_error, trusting_rows
-from dovetail.report.sections.verdict import grade
 from dovetail.web.planner.answers import Planned
 from dovetail.web.planner.export import command_of
 from dovetail.web.planner.figures import error_chart, price_chart, share_chart
@@ -27,7 +27,8 @@ from dovetail.web.planner.question import Question
 from dovetail.web.planner.sliders import SLIDERS
 
 _GUARANTEE = ("all honest", "some honest", "colluding")
-_SHOWN = ("randomizer", *_GUARANTEE, "best guess")  # rows that have places of their own
+_SAID_ABOVE = ("protection", "trust", "but")
+_SHOWN = ("protection", "randomizer", *_GUARANTEE, "best guess")  # rows that have places of their own
 _WAYS = {"n": "Collect {} people", "error": "Allow an error of {}", "epsilon": "Allow a central epsilon of {}"}
 
 
@@ -56,7 +57,7 @@ def answer_view(question: Question, plan: CollectionPlan) -> dict[str, Any]:
         "epsilon": upward(plan.epsilon),
         "epsilon0": upward(plan.epsilon0),
         "delta": upward(plan.central.delta),
-        "grade": _grade(plan.epsilon, plan.central.delta, plan.requirements.n),
+        **_verdict(plan.verdict),
         "error": plan_error(plan, plan.error95),
         "kind": _kind(plan.requirements),
         "guarantee": [rows[name] for name in _GUARANTEE],
@@ -79,7 +80,7 @@ def first_view(question: Question, found: Recommendation) -> dict[str, Any]:
         "epsilon": upward(found.epsilon),
         "epsilon0": upward(found.epsilon0),
         "error": plan_error(found, found.error95),
-        "grade": _grade(found.epsilon, found.requirements.delta, found.requirements.n),
+        **_verdict(_judged(found)),
         "kind": _kind(found.requirements),
     }
 
@@ -97,13 +98,17 @@ def trusting_view(question: Question, plan: DummiesPlan | UserDummiesPlan) -> di
         "epsilon": upward(plan.central.epsilon),
         "epsilon0": "none",
         "delta": upward(plan.central.delta),
-        "grade": _grade(plan.central.epsilon, plan.central.delta, plan.n),
+        **_verdict(judge_central(plan.central)),
         "error": error,
         "kind": f"the shares of {plan.dummies.k:,} answers" if plan.span is None else _mean_of(*plan.span),
         "guarantee": list(plan.trust_statement),
         "guess": "",
-        "rows": [(name, text) for name, text in trusting_rows(plan).items() if name not in ("trust", "but")],
-        "notes": tuple(delta_notes(plan.central.delta, plan.n)),
+        "rows": [
+            (name, text)
+            for name, text in trusting_rows(plan).items()
+            if name not in _SAID_ABOVE and not name.startswith("note")
+        ],
+        "notes": tuple(warnings_of(plan.central.delta, plan.n)),
         "source": plan.central.source,
         "method": plan.central.method,
         "command": command_of(asked),
@@ -196,8 +201,19 @@ def _point(plan: CollectionPlan, point: ParticipationPoint) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _grade(epsilon: float, delta: float, n: int) -> str:
-    return grade(epsilon) if delta * n < 1.0 else "weak"
+def _verdict(found: Verdict) -> dict[str, str]:
+    return {"grade": found.word, "verdict": found.sentence()}
+
+
+def _judged(found: Recommendation) -> Verdict:
+    asked = found.requirements
+    mixed = asked.n if asked.smallest_group is None else asked.smallest_group
+    return judge(
+        Promise(found.epsilon0, found.randomizer.guarantee.delta),
+        people=Promise(found.epsilon, asked.delta),
+        n=mixed,
+        honest=asked.honest_with_anyone(asked.n),
+    )
 
 
 def _kind(asked: Requirements) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dovetail.collect.campaign.class_guarantees import WEIGHTED, ClassGuarantee
 from dovetail.collect.campaign.guarantees import CampaignGuarantees
 from dovetail.core.guarantee import CentralDP
-from dovetail.plan.planner import delta_notes
+from dovetail.core.verdict import warnings_of
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.campaign import Campaign
@@ -58,7 +58,7 @@ def _of_class(each: ClassGuarantee, t: int | None) -> list[GuaranteeSentence]:
 def _central(name: str, central: CentralDP | Missing) -> GuaranteeSentence:
     if isinstance(central, Missing):
         return GuaranteeSentence(name, "", f"No promise beyond that of single reports: {central.reason}.")
-    notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
+    notes = "".join(f" But {note}." for note in warnings_of(central.delta, central.n))
     return GuaranteeSentence(
         name,
         f"ε = {upward(central.epsilon)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.collect.analyzer.answers.class_sentences import GuaranteeSentence, class_sentences
 from dovetail.collect.campaign.guarantees import BatchGuarantee, CampaignGuarantees, ReleasedBatch
 from dovetail.core.guarantee import CentralDP
-from dovetail.plan.planner import delta_notes
+from dovetail.core.verdict import warnings_of
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import cost, decimal_at_least
@@ -84,7 +84,7 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
     hidden = f"{released.n:,} valid reports of distinct devices"
     if released.crowd < released.n:
         hidden += f", {released.crowd:,} of them in the smallest public group"
-    notes = "".join(f" But {note}." for note in delta_notes(central.delta, central.n))
+    notes = "".join(f" But {note}." for note in warnings_of(central.delta, central.n))
     if central.trust == "shuffler":
         whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
         return GuaranteeSentence(

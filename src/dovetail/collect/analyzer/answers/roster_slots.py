@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dovetail.collect.analyzer.tallies import CampaignRandomizer
 from dovetail.collect.campaign.fit_shuffler import fit
+from dovetail.core.display.display import mute
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Shuffler
 from dovetail.estimate.grouped import GroupedFrequencyEstimator, GroupedMeanEstimator, Mixing
@@ -24,6 +25,7 @@ Labels = NDArray[np.int64]  # (n,)
 ReportsBySlot = Iterable[tuple[int, bytes]]  # roster slot, and the valid report that lies there, empty for a bad one
 
 
+@mute
 @dataclass(frozen=True)
 class RosterSlotEstimator:
     """Public facts about roster slots.

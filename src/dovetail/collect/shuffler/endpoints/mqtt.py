@@ -25,6 +25,7 @@ from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession, Se
 from dovetail.collect.shuffler.group_commit import PendingReplies
 from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DovetailError
 from dovetail_protocol.endpoint import MQTT_PORTS, is_answer_topic, place_of, topic
 
@@ -34,6 +35,7 @@ _WAIT = 1.0  # seconds between looks whether another process has left the sessio
 _KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler that is away
 
 
+@mute
 @dataclass(frozen=True)
 class _Arrived:
     """A message, where its answer goes, and on which connection it came."""

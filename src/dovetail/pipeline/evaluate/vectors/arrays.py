@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from dovetail.core.checks import nearest
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.numeric.special import Reals
@@ -21,6 +22,7 @@ from dovetail.pipeline.files.table import as_frame, as_text, read_table, refuse_
 NUMPY = (".npy", ".npz")
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class People:
     """Vectors (n, d) and names (n,), where there are some, in a random order that is not that of the table."""

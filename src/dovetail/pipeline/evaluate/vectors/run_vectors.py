@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dovetail import __version__
+from dovetail.core.display.display import mute
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import ConfigError, DovetailError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
@@ -37,6 +38,7 @@ from dovetail.report.document import Missing, PrivacyReport
 from dovetail.shuffle.uniform import Uniform
 
 
+@mute
 @dataclass(frozen=True)
 class Drawn:
     """The shuffled reports; for a release also how they stand in the ledger."""

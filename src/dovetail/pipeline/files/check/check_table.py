@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from dovetail.core.checks import nearest
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.pipeline.files.check.column import EMAIL, PHONE, Column, Kind
 from dovetail.pipeline.files.check.dates import date_problems
@@ -39,6 +40,7 @@ NOT_STATED = "not stated"
 Labels = dict[str, str]
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class TableCheck:
     """What was found in a table.

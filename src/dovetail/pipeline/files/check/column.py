@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import polars as pl
 
+from dovetail.core.display.display import mute
 from dovetail.pipeline.config.sections import Spellings
 from dovetail.pipeline.files.spelling import read_numbers
 
@@ -53,6 +54,7 @@ class Kind(StrEnum):
     PHONE = "phone numbers"
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column without its missing values.

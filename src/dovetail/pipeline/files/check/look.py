@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dovetail.core.display.display import mute
 from dovetail.pipeline.config.sections import Spellings
 from dovetail.pipeline.files.check.column import Column, describe_column
 from dovetail.pipeline.files.check.missing import missing_spellings
@@ -14,6 +15,7 @@ from dovetail.pipeline.files.spelling import without_missing
 from dovetail.pipeline.progress import Progress
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Look:
     """A table as it is seen at first.

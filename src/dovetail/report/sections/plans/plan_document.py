@@ -41,6 +41,7 @@ def plan_document(plan: CollectionPlan) -> dict[str, Any]:
         "leakage": unknown if plan.risk.exact is None else {**asdict(plan.risk.exact), "prior_law": "uniform"},
         "local": {"epsilon": local.epsilon, "delta": local.delta, "source": local.source},
         "central": central_document(plan.central),
+        "verdict": plan.verdict.document(),
         "smallest_n": Missing(plan.smallest_n_reason) if plan.smallest_n is None else plan.smallest_n,
         "tradeoff": [_step(asdict(step), unknown) for step in plan.tradeoff],
         "alternatives": [_step(asdict(row), Missing(row.reason)) for row in plan.alternatives],

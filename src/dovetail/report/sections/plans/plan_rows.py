@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dovetail.core.display.losses import error_in_words, guess_in_words, upward
+from dovetail.core.verdict import numbered
 
 if TYPE_CHECKING:
     from dovetail.plan.planner import CollectionPlan
@@ -15,6 +16,7 @@ def plan_rows(plan: CollectionPlan) -> dict[str, str]:
     """What is planned, promised and risked, by name."""
     everybody, some, colluding = plan.central.lines()
     return {
+        "protection": plan.verdict.sentence(),
         "randomizer": f"{plan.randomizer.label} ({plan.randomizer.name})",
         "report": f"{plan.report_bits:,} bits",
         "epsilon0": f"{upward(plan.epsilon0)} (one report); to configure a randomizer: {plan.epsilon0!r}",
@@ -26,7 +28,7 @@ def plan_rows(plan: CollectionPlan) -> dict[str, str]:
         **_error_rows(plan),
         "best guess": _guess(plan),
         "smallest n": plan.smallest_n_reason if plan.smallest_n is None else f"{plan.smallest_n:,}",
-        **{f"note {place}": note for place, note in enumerate(plan.notes, start=1)},
+        **numbered(plan.notes),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
+from dovetail.core.verdict import judge_central, numbered, warnings_of
 from dovetail.report.number_format import Unit, upward
 
 if TYPE_CHECKING:
@@ -56,12 +57,14 @@ def _rows(plan: TrustingPlan) -> dict[str, str]:
     if plan.span is not None:
         whom = f"of the mean with 95 % probability, on a grid of {plan.dummies.k:,} points"
     return {
+        "protection": judge_central(plan.central).sentence(),
         "trust": f"{against}, {condition}",
         "but": together,
         "epsilon": f"{upward(plan.central.epsilon)}, delta {plan.central.delta:g}",
         "epsilon0": "infinite: no local promise",
         "error": f"{trusting_error(plan)} {whom}",
         "with sampling": f"at most {_in_its_unit(plan, plan.accuracy.population_error95)}",
+        **numbered(warnings_of(plan.central.delta, plan.n)),
     }
 
 

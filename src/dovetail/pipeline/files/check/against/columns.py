@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dovetail.core.checks import nearest
+from dovetail.core.display.display import mute
 from dovetail.pipeline.config.sections import DataSection
 from dovetail.pipeline.files.check.against.people import person_found, without_repeats
 from dovetail.pipeline.files.check.column import EMAIL, PHONE, Column, describe_column
@@ -24,6 +25,7 @@ from dovetail.pipeline.files.table import is_plain
 from dovetail.pipeline.progress import Progress
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Checked:
     """What was found.

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dovetail.core.display.display import mute
 from dovetail.pipeline.files.check.column import Column, Kind
 from dovetail.pipeline.files.check.declared import Declared
 from dovetail.pipeline.files.check.domain.bounds import bound_problems, public_bounds, suggested_bounds
@@ -18,6 +19,7 @@ from dovetail.pipeline.files.check.problem import Problem, Status, column_called
 from dovetail.pipeline.files.spelling import with_labels
 
 
+@mute
 @dataclass(frozen=True)
 class Domain:
     """Keys of [data] about the values of the private column; `unconfirmed` ones were read off it."""
