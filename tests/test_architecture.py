@@ -28,7 +28,7 @@ LAYERS = [
     ["dovetail_protocol"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
-MOST_ENTRIES, MOST_LINES = 15, 400
+MOST_ENTRIES, MOST_LINES = 40, 400
 MOST_ROOMS = 18  # of the package itself, whose folders are the rows above; pages are no verb and no service
 OPTIONAL = {
     "numba",
