@@ -8,14 +8,11 @@ from scipy.stats import norm
 from tests.oracles.test_several_questions import worst
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.account.amplify import amplify
-from dovetail.account.composition.questions import SampledBlock
+from dovetail.account.composition.questions import ChosenWord
 from dovetail.account.mechanism_law import mechanism_law
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.numeric.special import Reals
-from dovetail.pipeline.evaluate.vector_mean import shuffled_vectors
-from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.closest_direction import ClosestDirection, largest_of
 from dovetail.randomize.vectors.shared.directions import directions_of
 from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS
@@ -124,14 +121,7 @@ def test_the_number_of_axes_is_the_best_and_the_error_near_that_of_priv_unit(eps
     assert 1.0 <= optimum * noise.error(1) / math.sqrt(500.0) < 1.14
 
 
-def test_the_shuffled_batch_has_the_law_of_k_ary_response_about_one_set() -> None:
-    noise = ClosestDirection(1000, 1.0, 4.0)
-    found = shuffled_vectors(noise, n=5000, delta=1e-4)
-    assert found == amplify(SampledBlock((KRR(18, 4.0),), blocks=5), n=5000, delta=1e-4)
-    assert found.colluding == noise.guarantee.epsilon
-
-
-def test_no_collection_of_people_is_more_exposed_than_the_law_of_one_set_says() -> None:
+def test_no_collection_of_people_is_more_exposed_than_the_law_of_a_word_says() -> None:
     """Every released word of a world with three words, every set of two that can be drawn, every collection."""
     noise = ClosestDirection(1, 1.0, 1.5, axes=2)
     words = np.array([2, 4, 6], dtype=np.uint64)
@@ -146,7 +136,7 @@ def test_no_collection_of_people_is_more_exposed_than_the_law_of_one_set_says() 
     assert law.sum(axis=1) == pytest.approx(np.ones(4)) and np.ptp(law, axis=0).max() > 0.1
     assert np.log(law.max(axis=0) / law.min(axis=0)).max() <= noise.guarantee.epsilon
     for n in (1, 2, 3):
-        bound = mechanism_law(SampledBlock((noise.response,), blocks=1), n=n)[1]
+        bound = mechanism_law(ChosenWord((noise.response,)), n=n)[1]
         for epsilon in (0.0, 0.4, 1.0):
             assert worst(law, n, math.exp(epsilon)) <= bound.delta(epsilon).upper * (1 + 1e-12)
 

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from tests.statistics import expect_broken, expect_law, rng_of
 
-from dovetail.account.amplify import amplify
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.numeric.special import Reals
 from dovetail.pipeline.evaluate.vector_mean import estimate_vector_mean
-from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.rotated_blocks import RotatedBlocks
 
 
@@ -99,9 +97,7 @@ def test_the_mean_comes_with_both_guarantees_and_its_error() -> None:
     found = estimate_vector_mean(vectors, radius=1.0, epsilon=2.0, delta=1e-6, rng=rng_of("both guarantees"))
     assert np.linalg.norm(found.value - vectors[0]) < 5 * found.error
     assert found.local.epsilon <= 2.0 and found.n == 3000
-    response = RotatedBlocks(3, 1.0, 2.0).response
-    assert found.central.attack_lower <= found.central.epsilon
-    assert found.central.epsilon >= amplify(KRR(response.k, 2.0), n=3000, delta=1e-6).attack_lower
+    assert found.central.attack_lower <= found.central.epsilon < found.local.epsilon
 
 
 WRONG = [

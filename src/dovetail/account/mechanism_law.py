@@ -72,6 +72,8 @@ def mechanism_law(mechanism: Mechanism, *, n: int) -> tuple[str, DominatingPair]
         return "binary randomized response", BinaryExact(subject.epsilon, min(n, most))
     declared = declared_laws().get(type(subject))
     if declared is not None:
+        if declared.pair is not None:
+            return declared.name, declared.pair(subject, n)
         if declared.upper is not None:
             return declared.name, ShuffledLaw(declared.upper(subject), n)
         return declared.name, FiniteChannelLaw.among(pair_laws(subject), n=n)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw
+from dovetail.account.bound import DominatingPair
 from dovetail.account.everybody.exposure import Exposure
 
 
@@ -29,6 +30,8 @@ class DeclaredLaw:
         Every kind of ordered pair of values, with every kind of value that others may hold.
     second : function of the subject, optional
         The exact law where everybody else holds the second value; without it, the exposures say so.
+    pair : function of the subject and n, optional
+        What dominates n shuffled reports, where that is less than `upper` says.
     """
 
     subject: type
@@ -38,3 +41,4 @@ class DeclaredLaw:
     uppers: Callable[..., Sequence[BlanketLaw]] | None = None
     exposures: Callable[..., Sequence[Exposure]] | None = None
     second: Callable[..., BlanketLaw] | None = None
+    pair: Callable[..., DominatingPair] | None = None

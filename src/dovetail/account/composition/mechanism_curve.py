@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
-from dovetail.account.mechanism_law import Mechanism, everybody_law, local_epsilon, mechanism_law
+from dovetail.account.mechanism_law import Mechanism, blanket_law, everybody_law, local_epsilon, mechanism_law
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.numeric.special import Reals
 
@@ -59,7 +59,9 @@ class MechanismCurve:
             law = everybody_law(self.mechanism, n=self.n, delta=1e-6)
             spread = max(float(exposure.spreads.max()) for exposure in law.exposures)
             return min(self.clones.gaussian_scale, math.sqrt(spread / self.n))
-        return self.clones.gaussian_scale
+        own = blanket_law(self.mechanism)
+        known = self.clones.gaussian_scale
+        return known if own is None else min(known, math.sqrt(own.spread / self.n))
 
     def pessimistic(self, *, step: float, cut: float) -> PrivacyLossDistribution:
         """A law of losses on multiples of `step` that dominates; about `cut` is left at infinity."""

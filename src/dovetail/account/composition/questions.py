@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dovetail.core.channel import Channel
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import positive, refuse, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import Randomizer
 from dovetail.randomize.krr import KRR
@@ -134,15 +134,18 @@ class OneQuestion(SeveralQuestions):
 
 @dataclass(frozen=True)
 class SampledBlock(SeveralQuestions):
-    """Everybody answers one of many questions alike, each by the same k-ary response: drawn evenly and named.
+    r"""Everybody answers one of many questions alike, each by the same k-ary response: drawn evenly and named.
 
-    What `RotatedBlocks` sends: a block of signs of a vector.
+    What `RotatedBlocks` sends: a block of signs of a vector, whose length bounds how many signs are determined.
 
     Parameters
     ----------
     parts : one KRR
     blocks : int, at least 1
-        How many questions there are; what is promised does not depend on it.
+        How many questions there are.
+    energy : float, above 0 and at most 1
+        Below 1 a symbol stands for s independent signs, k = 2^s, and the mean over all blocks and signs of the
+        squared expectation of a sign is at most this, whatever the value is. At 1 symbols are determined.
 
     Examples
     --------
@@ -158,14 +161,81 @@ class SampledBlock(SeveralQuestions):
     """
 
     blocks: int = field(kw_only=True)
+    energy: float = field(default=1.0, kw_only=True)
     fewest: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.parts) != 1 or not isinstance(self.parts[0], KRR):
-            raise refuse("parts", "one KRR", self.parts)
+        _only_response(self.parts)
         whole("blocks", self.blocks, least=1)
+        if not positive("energy", self.energy) <= 1.0:
+            raise refuse("energy", "above 0 and at most 1", self.energy)
+        if self.energy < 1.0 and self.response.k != 1 << self.signs:
+            raise refuse("parts", "one KRR of 2^s symbols, s signs, where `energy` is below 1", self.parts)
+
+    @property
+    def response(self) -> KRR:
+        """What answers the question that was drawn."""
+        return _only_response(self.parts)
+
+    @property
+    def signs(self) -> int:
+        """s, with k = 2^s."""
+        return self.response.k.bit_length() - 1
 
     @property
     def epsilon(self) -> float:
         return self.epsilons[0]
+
+
+@dataclass(frozen=True)
+class ChosenWord(SeveralQuestions):
+    """Everybody draws m words by chance, k-ary response picks one of them or its opposite, and only that one is sent.
+
+    What `ClosestDirection` sends. Neither the other words nor the place of the one that was picked are in the report.
+
+    Parameters
+    ----------
+    parts : one KRR of 2 m symbols
+        Which of the m words, or of their opposites, a value picks may be any function of the words.
+
+    Examples
+    --------
+    >>> from dovetail.account.amplify import amplify
+    >>> from dovetail.randomize.krr import KRR
+    >>> word = ChosenWord((KRR(k=18, epsilon=4.0),))
+    >>> round(amplify(word, n=100_000, delta=1e-6).epsilon, 4)
+    0.0733
+
+    Source
+    ------
+    docs/theory/several-questions.md.
+    """
+
+    fewest: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if _only_response(self.parts).k % 2:
+            raise refuse("parts", "one KRR of an even number of symbols", self.parts)
+
+    @property
+    def response(self) -> KRR:
+        """What picks a word."""
+        return _only_response(self.parts)
+
+    @property
+    def words(self) -> int:
+        """m."""
+        return self.response.k // 2
+
+    @property
+    def epsilon(self) -> float:
+        return self.epsilons[0]
+
+
+def _only_response(parts: Sequence[Randomizer | Channel]) -> KRR:
+    """The one KRR that `parts` must be."""
+    if len(parts) != 1 or not isinstance(parts[0], KRR):
+        raise refuse("parts", "one KRR", parts)
+    return parts[0]

@@ -9,13 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.account.amplify import amplify
-from dovetail.account.composition.questions import SampledBlock
+from dovetail.account.composition.questions import ChosenWord, SampledBlock
 from dovetail.account.mechanisms.gaussian import gaussian_channel
 from dovetail.core.channel import DenseChannel
 from dovetail.core.entropy import Entropy
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.special import Reals
-from dovetail.randomize.vectors.shared.vector_randomizer import VECTOR_RANDOMIZERS, GaussianSteps, VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import (
+    VECTOR_RANDOMIZERS,
+    GaussianSteps,
+    HeldBlock,
+    HeldWord,
+    VectorRandomizer,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +138,13 @@ def shuffled_vectors(mechanism: VectorRandomizer, *, n: int, delta: float, hones
     return amplify(subject, n=n, delta=delta, honest=honest)
 
 
-def accounted(mechanism: VectorRandomizer) -> SampledBlock | DenseChannel | None:
+def accounted(mechanism: VectorRandomizer) -> ChosenWord | SampledBlock | DenseChannel | None:
     """What has the privacy loss of a report and a law of its own; None where only its promise is known."""
     held = mechanism.sampled
     if isinstance(held, GaussianSteps):
         return gaussian_channel(steps=held.steps, sigma=held.sigma)
-    return None if held is None else SampledBlock((held[0],), blocks=held[1])
+    if isinstance(held, HeldBlock):
+        return SampledBlock((held.response,), blocks=held.blocks, energy=held.energy)
+    if isinstance(held, HeldWord) and held.response.k == 2:
+        return SampledBlock((held.response,), blocks=1 << 62)  # the one word that was drawn is sent, with a sign
+    return None if held is None else ChosenWord((held.response,))

@@ -19,7 +19,7 @@ from dovetail.core.guarantee import LocalDP
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.vectors.shared.directions import directions_of
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import HeldWord, VectorRandomizer
 
 MOST_COORDINATES = 1 << 16
 MOST_DIRECTIONS = 512  # axes among which the default is chosen
@@ -107,8 +107,8 @@ class ClosestDirection(VectorRandomizer):
         return LocalDP(self.response.guarantee.epsilon, source=source)
 
     @property
-    def sampled(self) -> tuple[KRR, int]:
-        return self.response, 1 << 62  # sets of directions: which one is drawn does not depend on the vector
+    def sampled(self) -> HeldWord:
+        return HeldWord(self.response)
 
     def _randomize(self, rows: Reals, rng: Entropy) -> Words:
         lifted = self._lifted(rows)

@@ -18,7 +18,7 @@ from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.numeric.special import Reals
 from dovetail.randomize.krr import KRR
-from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import HeldBlock, VectorRandomizer
 
 MOST_COORDINATES = 1 << 16
 SIZES = (1, 2, 4, 8, 16)  # signs in a block
@@ -150,8 +150,13 @@ class RotatedBlocks(VectorRandomizer):
         return self.error(n) / math.sqrt(self.d)
 
     @property
-    def sampled(self) -> tuple[KRR, int]:
-        return self.response, self.blocks
+    def sampled(self) -> HeldBlock:
+        return HeldBlock(self.response, self.blocks, self.energy)
+
+    @property
+    def energy(self) -> float:
+        """Bound on the mean squared expectation of a sign: a vector of length r has r^2 / (D B^2) of it."""
+        return min(1.0, (self.radius / self.bound) ** 2 / self.padded * (1.0 + 1e-9))
 
     @property
     def report_bits(self) -> int:

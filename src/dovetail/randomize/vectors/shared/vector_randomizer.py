@@ -31,6 +31,20 @@ class GaussianSteps(NamedTuple):
     sigma: float
 
 
+class HeldBlock(NamedTuple):
+    """One of so many blocks of signs, by k-ary response; `energy` bounds the mean squared expectation of a sign."""
+
+    response: KRR
+    blocks: int
+    energy: float
+
+
+class HeldWord(NamedTuple):
+    """One of m drawn words or its opposite, picked by k-ary response; the other words are not sent."""
+
+    response: KRR
+
+
 class VectorRandomizer(Declared):
     """Turns one person's vector, shortened to a public length, into one report.
 
@@ -60,8 +74,8 @@ class VectorRandomizer(Declared):
 
     @property
     @abstractmethod
-    def sampled(self) -> tuple[KRR, int] | GaussianSteps | None:
-        """What is accounted: k-ary response about one of so many sets of symbols, noise on a grid, or neither."""
+    def sampled(self) -> HeldBlock | HeldWord | GaussianSteps | None:
+        """What is accounted: a block of signs, a word, noise on a grid, or none of them."""
 
     @final
     def randomize(self, vectors: ArrayLike, rng: Entropy | None = None) -> VectorReports:
