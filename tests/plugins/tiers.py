@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from pathlib import Path
 from zlib import crc32
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import is_hypothesis_test, settings
 from tests.tiers import EXHAUST
 
@@ -21,6 +23,7 @@ FIRST, SECOND = "not exhaust", "exhaust"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected, which stay until the end
     config.addinivalue_line("markers", "every_case: all cases of this parametrized test run in the first tier")
     if config.option.markexpr == FIRST:
         settings.register_profile(
@@ -55,4 +58,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    gc.freeze()  # thousands of tests stay until the end: nothing of them is garbage before
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Looks for examples only in files that have some: the search costs as much as the collection of tests."""
+    found = yield
+    if file_path.suffix == ".py" and ">>>" not in file_path.read_text():
+        found = [one for one in found if not isinstance(one, DoctestModule)]
+    return found
