@@ -100,8 +100,8 @@ class Unary(FrequencyRandomizer):
 
         Two values differ in two bits; the report's epsilon is the sum of what these two reveal.
         """
-        p, q = (mass / WORD for mass in self.masses)
-        return DenseChannel([[1 - q, q], [1 - p, p]])
+        p, q = self.masses  # whole numbers: 1 - p may be less than a rounding of p
+        return DenseChannel([[(WORD - q) / WORD, q / WORD], [(WORD - p) / WORD, p / WORD]])
 
     def channel(self) -> DenseChannel:
         """Dense (k, 2^k); column y has symbol x's bit as bit x of y. Above ten million cells use `bit_channel`."""

@@ -107,6 +107,9 @@ def _gridded(
     summed = convolve_copies(tilt, true - shift, n, points)
     if summed is None:
         return Bracket(single, alone.upper)
+    exponent = n * tilt.kappa + theta * n * shift
+    if exponent > 700.0:  # a tilt that tells nothing
+        return Bracket(single, alone.upper)
     total, splits = summed
     sums = total.places + n * shift
     weight = np.where(sums > 0.0, np.exp(-theta * np.maximum(sums, 0.0)), 0.0)
@@ -117,7 +120,7 @@ def _gridded(
     means = total.means + n * shift * total.masses
     noisy = NOISE * (math.sqrt(n) + math.sqrt(points))
     lower = float(np.sum(weight * means)) - 2.0 * rounding / (math.e * theta) - wide * (math.sqrt(lost) + noisy)
-    scale = math.exp(n * tilt.kappa + theta * n * shift) / n
+    scale = math.exp(exponent) / n
     rounding += ULP * theta * n * float(tilt.masses @ np.abs(tilt.values) + abs(shift))
     upper = min(scale * upper * (1.0 + rounding), alone.upper)  # more people never help the adversary
     lower = max(scale * max(0.0, lower) * max(0.0, 1.0 - rounding), single)

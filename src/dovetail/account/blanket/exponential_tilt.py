@@ -122,21 +122,27 @@ def saddle_point(values: Reals, masses: Reals, n: int) -> float:
 
     Newton steps for n kappa'(theta) = 1/theta, started from a normal law, kept between the ends of a bracket.
     """
+    largest = float(np.abs(values).max())
+    values = values / largest  # no power leaves the doubles
     one = float(masses @ values)
     mean, wide = n * one, n * float(masses @ (values - one) ** 2)
     theta = (abs(mean) + math.sqrt(mean**2 + 4.0 * wide)) / (2.0 * wide)
-    low, high = 0.0, math.inf
-    for _ in range(MOST_STEPS):
+    low, high, stride = 0.0, math.inf, 4.0
+    for turn in range(MOST_STEPS):
         powers = theta * values
         tilted = masses * np.exp(powers - powers.max())
         tilted /= tilted.sum()
         first = float(tilted @ values)
-        slope, bend = n * first - 1.0 / theta, n * float(tilted @ (values - first) ** 2) + 1.0 / theta**2
+        slope, bend = n * first - 1.0 / theta, n * float(tilted @ (values - first) ** 2) + 1.0 / theta / theta
         low, high = (low, theta) if slope > 0.0 else (theta, high)
-        if abs(slope) * theta <= NEAR:
+        if abs(slope) * theta <= NEAR or theta > 1e100:  # without a value above 0, for ever
             break
         newton = theta - slope / bend
-        if not (low < newton < high and abs(newton - theta) > NEAR * theta):  # too short where masses grow steeply
-            newton = 4.0 * low if high == math.inf else math.sqrt(low * high) if low > 0.0 else 0.25 * high
+        slow = turn > 8 and turn % 2 == 1  # Newton creeps down where masses grow steeply
+        if slow or not (low < newton < high and abs(newton - theta) > NEAR * theta):
+            if high == math.inf:
+                newton, stride = stride * low, min(stride * stride, 1e20)
+            else:
+                newton = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 0.25 * high
         theta = newton
-    return theta
+    return theta / largest

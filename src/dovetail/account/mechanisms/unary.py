@@ -23,13 +23,17 @@ def unary_law(randomizer: Unary) -> BlanketLaw:
     Every value x has R_x(y) = base(y) p/q or base(y) (1 - p)/(1 - q), where base is all bits at q; so mu = g base is
     below every R_x. Only the two bits of the victim's two values enter the ratios.
     """
-    own, other = (mass / WORD for mass in randomizer.masses)
-    ratio = own * (1.0 - other) / (other * (1.0 - own))
-    g = (1.0 - own) / (1.0 - other)
+    other, ratio, g = _bits(randomizer)
     mixed = g * other * (1.0 - other)
     return BlanketLaw(
         [ratio, ratio, 1.0, 1.0], [ratio, 1.0, ratio, 1.0], [g * other**2, mixed, mixed, g * (1.0 - other) ** 2]
     )
+
+
+def _bits(randomizer: Unary) -> tuple[float, float, float]:
+    """q, P and g; from whole numbers, since p may be 1 to within a rounding."""
+    own, other = randomizer.masses
+    return other / WORD, own * (WORD - other) / (other * (WORD - own)), (WORD - own) / (WORD - other)
 
 
 def unary_dataset(randomizer: Unary) -> BlanketLaw:
@@ -40,8 +44,7 @@ def unary_dataset(randomizer: Unary) -> BlanketLaw:
 
 def unary_exposures(randomizer: Unary) -> list[Exposure]:
     """The bits of the two values and of a third one; mu is g times the law in which every bit is another's."""
-    own, other = (mass / WORD for mass in randomizer.masses)
-    ratio, g = own * (1.0 - other) / (other * (1.0 - own)), (1.0 - own) / (1.0 - other)
+    other, ratio, g = _bits(randomizer)
     patterns = np.array(list(product((0, 1), repeat=3)))
     mu = g * np.prod(np.where(patterns, other, 1.0 - other), axis=1)
     z = np.where(patterns, ratio, 1.0)
