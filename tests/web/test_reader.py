@@ -291,7 +291,7 @@ def test_two_reports_are_compared_line_by_line() -> None:
     facts = {fact.name: fact for fact in found.facts}
     assert facts["mode"].before == "rehearsal" and facts["mode"].after == "release" and facts["mode"].changed
     assert not facts["people"].changed and facts["central ε"].before.startswith("0.")
-    assert {"Promised", "Leaks", "Risk for one person", "What to do"} <= set(facts)
+    assert {"Protection of one person", "Trusting nobody", "Public", "What to do"} <= set(facts)
     assert ("mode", '"release"') in {(fact.name, fact.after) for fact in found.settings}
     assert all(fact.changed for fact in found.settings)
     assert not any(fact.changed for fact in (*compare(before, before).facts, *compare(before, before).estimates))

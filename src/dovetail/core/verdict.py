@@ -225,7 +225,7 @@ class Verdict:
         return f"{self.word}, if {self.decides.who} {_verb(self.decides)} honest; {left}"
 
     def document(self) -> dict[str, Any]:
-        """The same as JSON-ready dictionaries; infinity stays a float."""
+        """The same as JSON-ready dictionaries; infinity is the string "inf"."""
         return {
             "word": self.word,
             "sentence": self.sentence(),
@@ -234,9 +234,9 @@ class Verdict:
                     "trusted": row.trusted,
                     "who": row.who,
                     "word": row.word,
-                    "epsilon": row.epsilon,
+                    "epsilon": _finite(row.epsilon),
                     "delta": row.delta,
-                    "odds": row.odds,
+                    "odds": _finite(row.odds),
                     "blind": 0.5,
                     "guess": row.guess,
                 }
@@ -318,6 +318,10 @@ def _best(*promises: Promise | None) -> Promise:
         (one for one in promises if one is not None),
         key=lambda one: (WORDS.index(word_of(*one)), guess_bound(*one), one.epsilon),
     )
+
+
+def _finite(number: float) -> float | str:
+    return "inf" if math.isinf(number) else number
 
 
 def _verb(row: TrustRow) -> str:

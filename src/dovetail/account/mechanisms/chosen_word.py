@@ -38,7 +38,7 @@ def word_law(word: ChosenWord, *, cells: int = CELLS) -> BlanketLaw:
     >>> from dovetail.randomize.krr import KRR
     >>> law = word_law(ChosenWord((KRR(18, 4.0),)))
     >>> round(law.epsilon0, 9), round(1.0 - law.remainder, 3)
-    (4.0, 0.252)
+    (4.0, 0.251)
     """
     p, lie = _ratio_and_lie(word)
     if word.words == 1:

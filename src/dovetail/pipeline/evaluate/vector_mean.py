@@ -101,7 +101,7 @@ def estimate_vector_mean(
     >>> float(np.linalg.norm(found.value - people[0])) < 3 * found.error
     True
     >>> round(found.error, 3), round(found.central.epsilon, 2)
-    (0.015, 0.25)
+    (0.015, 0.18)
 
     Source
     ------

@@ -197,7 +197,7 @@ def plan_vectors(
     --------
     >>> plan = plan_vectors(dimension=100, clip=1.0, n=10_000, epsilon0=4.0)
     >>> plan.mechanism.name, round(plan.error95, 3), round(plan.central.epsilon, 2)
-    ('closest_direction', 0.081, 0.36)
+    ('closest_direction', 0.081, 0.26)
     """
     whole("dimension", dimension, least=1, most=1 << 16)
     positive("clip", clip)
