@@ -111,6 +111,12 @@ def test_permutations_skip_rejected_words_and_ask_again_when_they_run_out() -> N
     assert plain.tolist() == [2, 0, 1]
 
 
+@pytest.mark.parametrize("bad", [-1, 1.5, True])
+def test_a_permutation_of_fewer_than_none_is_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="`n`"):
+        system_entropy().permutation(bad)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("n", [0, 1, 1000])
 def test_permutations_hold_everybody_once(n: int) -> None:
     np.testing.assert_array_equal(np.sort(system_entropy().permutation(n)), np.arange(n))

@@ -163,6 +163,8 @@ def test_what_no_stream_per_row_can_give_is_refused() -> None:
         with pytest.raises(ParameterError, match="`count` must be a multiple of the"):
             refused(drawn_for(IDS))
     assert drawn_for(IDS[:0]).words(0).size == 0
+    with pytest.raises(ParameterError, match="`count`"):
+        drawn_for(IDS[:1]).words(-1)
     for key in (bytes(16), "0" * 32):
         with pytest.raises(ParameterError, match="`key` must be 32 bytes"):
             KeyedEntropy(key, IDS)  # type: ignore[arg-type]

@@ -199,7 +199,8 @@ def lehmer_digit(theta: float, bound: int) -> Sample:
     def sample(tape: Tape) -> int | str:
         result, scratch = np.zeros(1, dtype=np.int32), np.empty((2, 8))
         words = np.array([tape.next(WORD)], dtype=np.uint64)
-        place, _, doubt, _ = lehmer_code._by_inversion(result, theta, 0, 1, bound, words, scratch, 0)
+        place, used, doubt, _ = lehmer_code._by_inversion(result, theta, 0, 1, bound, words, scratch, 0)
+        assert used == 1
         return "doubt" if doubt else int(result[0]) if place else "again"
 
     return sample
@@ -210,10 +211,14 @@ def flat_digit(theta: float, bound: int) -> Sample:
 
     def sample(tape: Tape) -> int | str:
         low, high, more = tape.next(1 << 32), tape.next(1 << 32), tape.next(WORD)
-        result = np.zeros(1, dtype=np.int32)
-        words = np.array([high << 32 | low, more], dtype=np.uint64)
-        place, _, doubt, _ = lehmer_code._by_rejection(result, theta, 0, 1, bound, words, 0)
-        return "doubt" if doubt else int(result[0]) if place else "again"
+        found, used = decided(high << 32 | low, more)
+        assert used == 2 or found == decided(high << 32 | low, WORD - 1 - more)[0], "a word counts as not used"
+        return found
+
+    def decided(word: int, more: int) -> tuple[int | str, int]:
+        result, words = np.zeros(1, dtype=np.int32), np.array([word, more], dtype=np.uint64)
+        place, used, doubt, _ = lehmer_code._by_rejection(result, theta, 0, 1, bound, words, 0)
+        return "doubt" if doubt else int(result[0]) if place else "again", used
 
     return sample
 
@@ -768,6 +773,15 @@ def test_discrete_gaussian_numbers_are_kept_with_the_published_probability(
             (rate, count), (one, _), (rest, most) = asked[:3]
             assert (rate, count, one) == (Fraction(1, t), 1, 1)
             assert int(gamma) + Fraction(int(rest[0]), most) == gamma
+
+
+def test_the_variance_of_discrete_gaussian_noise_fits_62_bits() -> None:
+    """2 a b t^2 is below 2^62, with t = 2 for a variance a/b from 1 to 4."""
+    for product_, fits in ((((1 << 30) + 1) * ((1 << 29) - 1), True), (((1 << 30) + 1) * ((1 << 29) + 1), False)):
+        variance = Fraction((1 << 30) + 1, product_ // ((1 << 30) + 1))
+        assert variance.numerator * variance.denominator == product_ and (8 * product_ < 1 << 62) == fits
+        assert gaussian_noise.can_draw(variance) == fits
+    assert gaussian_noise.can_draw(Fraction(1, 1 << 30)) and not gaussian_noise.can_draw(Fraction(0))
 
 
 def test_rounding_before_gaussian_noise_is_right_on_average(monkeypatch: pytest.MonkeyPatch) -> None:

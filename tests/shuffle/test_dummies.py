@@ -76,6 +76,14 @@ def test_calibrated_laws_are_those_of_the_theory(epsilon: float, reach: int, var
     assert shorter.delta > Fraction(1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "delta", "least"), [(3.0, 0.5, 1), (5.0, 1e-3, None), (0.1, 0.4, None)])
+def test_no_shorter_law_keeps_a_generous_delta(epsilon: float, delta: float, least: int | None) -> None:
+    law = TruncatedGeometric.calibrated(epsilon=epsilon, delta=delta)
+    assert law.delta <= Fraction(delta) and law.reach == (least or law.reach)
+    for reach in range(1, law.reach):
+        assert TruncatedGeometric(law.numerator, law.denominator, reach).delta > Fraction(delta)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_delta_is_what_falls_outside_every_other_world(law: TruncatedGeometric) -> None:
     d = [Fraction(one, sum(law.weights)) for one in law.weights]

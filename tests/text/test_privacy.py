@@ -324,6 +324,13 @@ def test_a_budget_of_too_many_or_odd_steps_is_refused(steps: int) -> None:
         IntegerBudget(1.0, 16, steps)
 
 
+def test_the_smallest_budget_has_two_steps_of_the_finest_base() -> None:
+    assert (IntegerBudget.of(2e-6).base, IntegerBudget.of(2e-6).steps) == (1 << 20, 2)
+    assert IntegerBudget(2e-6, 1 << 20, 2).steps == 2
+    with pytest.raises(ParameterError, match="at least 2e-6"):
+        IntegerBudget.of(1.9e-6)
+
+
 @pytest.mark.exhaust
 def test_the_published_law_adds_up_for_many_candidates() -> None:
     for levels in (np.zeros(100_000, dtype=np.int64), np.arange(50_000)):
