@@ -359,13 +359,12 @@ def rows() -> Iterator[Row]:
             law,
             draws=9,
         )
-    for one in (Hadamard(k=7, epsilon=1.5), Hadamard(k=10, epsilon=2.5)):
-        value, half = 6, one.width // 2
-        law = hadamard_law(one, value)
+    for one, value in ((Hadamard(k=7, epsilon=1.5), 6), (Hadamard(k=10, epsilon=1.0), 2)):
+        half, law = one.width // 2, hadamard_law(one, value)
         yield Row(
             f"{one}",
             "hadamard",
-            lambda tape, o=one: int(o.randomize([6], tape.rng)[0]),
+            lambda tape, o=one, v=value: int(o.randomize([v], tape.rng)[0]),
             law,
             draws=3,
             period=lambda _, size, half=half: half if size == 1 << 32 else 0,
@@ -373,7 +372,7 @@ def rows() -> Iterator[Row]:
         yield Row(
             f"device {one}",
             "device hadamard",
-            lambda tape, o=one: o.device.randomize(6, tape.words),
+            lambda tape, o=one, v=value: o.device.randomize(v, tape.words),
             law,
             period=lambda place, _, half=half: half if place == 1 else 0,
         )
@@ -473,7 +472,7 @@ def rows() -> Iterator[Row]:
         draws=4,
         most_open=ties,
     )
-    for x, y in ((1, 0), (-2, 1), (0, 0)):
+    for x, y in ((1, 0), (-2, 1), (0, 0), (3, 3)):
         yield Row(
             f"planar noise kept at {x}, {y}",
             "planar_noise",
