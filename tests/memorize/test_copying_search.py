@@ -42,11 +42,11 @@ def test_a_copy_lies_in_the_first_list_that_is_searched() -> None:
 
 
 def test_copies_of_rounded_rows_are_found_although_centres_tie() -> None:
+    """Where a processor rounds such distances unevenly, a search of one list misses copies."""
     train = (np.random.default_rng(0).random((3_000, 16)) < 0.02) * 1.0
     index, lists = TrainingIndex(train), InvertedLists.build(train, seed=0)
-    alone = index.distances_to(train[:1_500], lists.nearest(train[:1_500], probes=1))
     far, rows, _ = GeneratedSearch(index, lists, 1).nearest(train, simulation(1), tick=lambda done, total: None)
-    assert alone.any() and not far.any() and (train[rows] == train).all()
+    assert not far.any() and (train[rows] == train).all()
     assert len(np.unique(lists.centres, axis=0)) == len(lists.centres)
 
 
