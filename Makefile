@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations 
 help:
 	@echo "make demo         run the main job on a real survey; the report is demo-report/report.html"
 	@echo "make demo-service run the collection service: real servers, 500 devices, ten rounds; KEEP=--keep holds the page"
-	@echo "make test         run the tests, at most ten minutes of processor time; ORDER=7 draws an order of them"
+	@echo "make test         run the tests, a few minutes of processor time; ORDER=7 draws an order of them"
 	@echo "make exhaust      run the long tests, before a release; SHARD=3/8 runs the third eighth of them"
 	@echo "make elsewhere    run some tests without network, in another time zone and language, in a home nobody can write"
 	@echo "make packages     build both distributions, install them in clean environments, run them; VERSIONS=3.13"

@@ -33,6 +33,7 @@ def test_the_way_from_a_data_frame_to_a_report_takes_ten_statements_at_most() ->
     assert len(ast.parse(CELLS[0]).body) <= 10
 
 
+@pytest.mark.exhaust
 def test_every_cell_runs_and_shows_something(notebook: tuple[dict[str, Any], list[Any]]) -> None:
     names, shown = notebook
     assert shown[0] is names["report"] and len(shown) == len(CELLS) >= 5

@@ -42,6 +42,7 @@ def test_a_bias_of_half_a_standard_deviation_is_seen() -> None:
     expect_caught(expect_mean, NORMAL[:250], [0.0, 0.0, 0.5])
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("level", "trials"), tiered([(0.8, 1000), (0.9, 1100), (0.95, 1500)], first=lambda case: case[0] == 0.9)
 )

@@ -46,6 +46,7 @@ def test_no_corner_of_a_toy_photograph_shows_its_pattern() -> None:
     assert images.CORNER >= 0.3 * images.SIDE
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("study", [planted, crops], ids=lambda study: str(study.__name__))
 def test_the_toys_run(study: Any, tmp_path: Path) -> None:
     assert all(study.verdict(study.main(False, tmp_path)).values())

@@ -159,6 +159,7 @@ def test_rows_of_other_parameters_are_refused(tmp_path: Path) -> None:
         resumed(path, [{"i": 1}], lambda cell: {"found": 2}, parameters={"alpha": 5})
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("mechanism", ["exact", "best"])
 def test_at_infinite_alpha_a_mechanism_is_no_shuffle_in_every_figure(mechanism: str) -> None:
     ldp, still = measured(crescents(), "LDP"), measured(crescents(), mechanism, np.inf, 0.2)

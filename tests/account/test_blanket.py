@@ -81,6 +81,7 @@ def test_the_ends_enclose_the_sum_over_all_atoms_at_every_real_epsilon(law: Blan
         assert ends.upper - ends.lower <= 1e-4 * ends.upper
 
 
+@pytest.mark.exhaust
 def test_a_line_in_the_plane_encloses_the_sum_over_all_atoms() -> None:
     answered = 0
     for law in (stronger(1.0), stronger(3.0), lopsided(), *(random_law(seed) for seed in range(6))):

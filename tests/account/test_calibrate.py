@@ -92,6 +92,7 @@ def test_both_inverses_of_rounds_of_a_mechanism_are_admissible_and_near_the_edge
     assert reached(2.0, fewest) <= 0.3 < reached(2.0, int(fewest * 0.98))
 
 
+@pytest.mark.exhaust
 def test_rounds_that_cannot_be_kept_are_refused_and_without_delta_epsilons_add() -> None:
     assert max_epsilon(epsilon=1.0, n=100, delta=0.0, rounds=4) == 0.25
     assert min_people(epsilon0=0.1, epsilon=1.0, delta=1e-6, rounds=10) == 1

@@ -84,6 +84,7 @@ def test_tiny_deltas_are_still_certified(delta: float) -> None:
     assert found.epsilon < 0.4
 
 
+@pytest.mark.exhaust
 def test_far_below_the_rounding_of_the_transform_delta_agrees_with_the_single_round() -> None:
     pair = ClonePair(1.0, 500)
     for delta in (1e-20, 1e-60):
@@ -233,6 +234,7 @@ def test_approximate_rounds_add_their_term_once_each() -> None:
     assert composed_delta(rounds, epsilon=upper(found)).upper <= 1e-6 * (1 + 1e-3)
 
 
+@pytest.mark.exhaust
 def test_rounds_with_too_much_delta0_keep_the_local_promise_or_nothing() -> None:
     rounds = [ShuffledRound(1.0, 10_000, times=3, delta0=1e-8)]
     local, nothing = compose(rounds, delta=1e-6), compose(rounds, delta=1e-9)

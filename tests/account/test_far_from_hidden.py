@@ -11,6 +11,7 @@ from dovetail.randomize.krr import KRR
 from dovetail.randomize.unary import Unary
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("mechanism", "n", "delta"),
     [

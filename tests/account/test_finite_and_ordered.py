@@ -67,6 +67,7 @@ def test_a_tie_is_in_no_tail(trials: float, ulps: int) -> None:
         assert np.all(np.diff(total) <= 1e-12) and np.all(low <= high)
 
 
+@pytest.mark.exhaust
 def test_laws_of_losses_are_probabilities_for_random_questions() -> None:
     for epsilon0, n, _, _ in questions(60, "laws of losses", most_rounds=1):
         pair = ClonePair(epsilon0, n)

@@ -43,6 +43,7 @@ def test_the_exported_delta_is_not_below_the_certified_lower_end(epsilon0: float
         assert ends.lower <= theirs.get_delta_for_epsilon(epsilon) <= ends.upper * 1.02
 
 
+@pytest.mark.exhaust
 def test_a_round_composes_with_a_gaussian_step() -> None:
     rounds = to_dp_accounting(ShuffledRound(1.0, 1_000, times=10), interval=1e-3, neighboring_relation=REPLACE)
     gaussian = pld.from_gaussian_mechanism(4.0, value_discretization_interval=1e-3, neighboring_relation=REPLACE)

@@ -22,6 +22,7 @@ def every_cell(k: int, m: int, ratio: float, factor: float) -> float:
     return (ratio - 1.0) / m * float(binom.pmf(b, m, 1.0 / k) @ gain)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("k", [2, 3, 4, 30])
 @pytest.mark.parametrize("m", [1, 40, 20_000, 300_000])
 def test_chords_through_few_points_enclose_the_sum_over_every_cell(k: int, m: int) -> None:
@@ -43,6 +44,7 @@ def test_a_window_has_the_binomial_law(n: int, q: float) -> None:
     assert window.masses.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("sizes", [(30, 40), (3000, 500), (200_000, 100_000)])
 def test_blocks_of_a_sum_hold_their_mass_up_to_the_noise(sizes: tuple[int, int]) -> None:
     parts = [(sizes[0], 0.3), (sizes[1], 0.6)]

@@ -76,6 +76,7 @@ def test_the_bound_is_that_of_the_theorem_far_out_in_the_tails(k: int) -> None:
     assert exact < (1e-5 if k == 2 else 1e-8)
 
 
+@pytest.mark.exhaust
 def test_a_small_delta_is_promised_to_many_people_and_over_many_rounds() -> None:
     law = MixtureLaw(KRR(4, 4.0), ((10**5, KRR(4, 1.0)), (10**5, KRR(4, 4.0))))
     assert law.epsilon(1e-12) < 2.0 * law.epsilon(1e-6) < 0.1

@@ -126,6 +126,7 @@ def test_the_law_of_a_prefix_is_stable_for_a_million_people() -> None:
         assert np.isfinite(prefix_replacement_distribution(n, size, theta)).all()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("theta", [1e-9, 1e-4, 0.03, 2.0])
 def test_the_law_of_a_prefix_agrees_with_sixty_digits(theta: float) -> None:
     n, size = 10**6, 3000
@@ -145,6 +146,7 @@ def test_the_law_of_a_prefix_agrees_with_sixty_digits(theta: float) -> None:
     np.testing.assert_allclose(prefix_replacement_distribution(n, size, theta)[seen], truth[seen], rtol=1e-10)
 
 
+@pytest.mark.exhaust
 def test_draws_follow_the_law_of_a_prefix(rng: Entropy) -> None:
     order = np.array([2, 0, 4, 1, 3, 6, 5, 7])
     shuffler = Mallows.single(Groups.from_labels(range(8), radius=1), alpha=1.2, reference=order)
@@ -226,6 +228,7 @@ def test_the_least_alpha_of_a_prefix_is_bracketed() -> None:
     assert smallest_alpha_for_prefix(100, 100, **question, sensitivity=9) == Bracket(0.0, 0.0)
 
 
+@pytest.mark.exhaust
 def test_the_least_alpha_of_a_set_contains_that_of_the_exact_law(rng: Entropy) -> None:
     groups = Groups.from_labels(range(200), radius=3)
     exact = smallest_alpha_for_prefix(200, 50, eta=0.9, delta=0.2, sensitivity=21)

@@ -141,6 +141,7 @@ def test_what_lies_at_infinity_and_what_rounding_may_hide_is_charged_to_the_sum(
     assert total.lower(0.5) == pytest.approx((0.5 * weight - 0.01 * weight) * 0.9, rel=1e-9)
 
 
+@pytest.mark.exhaust
 def test_beyond_the_sum_of_local_epsilons_rounds_fail_as_often_as_their_reports_together() -> None:
     rounds = [ShuffledRound(1.0, 100, times=3, delta0=2.0**-10), ShuffledRound(0.5, 100, times=2, delta0=2.0**-12)]
     together = 3 * 2.0**-10 + 2 * 2.0**-12

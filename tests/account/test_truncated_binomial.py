@@ -68,6 +68,18 @@ def test_the_search_ends_at_two_evaluated_points_around_the_threshold(
     assert len(seen) < 80
 
 
+@pytest.mark.parametrize("root", [1e-6, 0.3, 0.99])
+def test_the_last_digits_of_a_processor_do_not_move_the_answer(root: float) -> None:
+    found = {
+        bracket_root(
+            lambda x, off=off: 1.0 - (x / root) ** 3 + off, 0.3 * (1.0 + off), steepness=1.0, most=1.0,
+            tolerance=1e-6,
+        )
+        for off in (0.0, 1e-15, -3e-15)
+    }  # fmt: skip
+    assert len(found) == 1
+
+
 def test_a_search_that_finds_nothing_feasible_returns_the_end_it_was_given() -> None:
     low, high = bracket_root(lambda x: 1.0, 0.2, steepness=1.0, most=1.0, tolerance=1e-8)
     assert high == 1.0

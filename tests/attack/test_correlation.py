@@ -35,6 +35,7 @@ def attacker(
     return Correlation.fit(randomizer, PLANE, targets=targets, smoothness=smoothness, neighbours=neighbours)
 
 
+@pytest.mark.exhaust
 def test_it_is_the_gaussian_process_regression_of_scikit_learn(rng: Entropy) -> None:
     process = pytest.importorskip("sklearn.gaussian_process")
     randomizer = KRR(4, 2.0)
@@ -47,6 +48,7 @@ def test_it_is_the_gaussian_process_regression_of_scikit_learn(rng: Entropy) -> 
     np.testing.assert_allclose(ours, expected, atol=1e-9)
 
 
+@pytest.mark.exhaust
 def test_it_guesses_like_the_gaussian_process_classifier(rng: Entropy) -> None:
     process = pytest.importorskip("sklearn.gaussian_process")
     randomizer, values = KRR(2, 2.0), (QUARTER > 1).astype(np.int64)

@@ -116,6 +116,7 @@ def test_the_interval_is_students_over_trials(rng: Entropy) -> None:
     assert found.recall == pytest.approx(np.mean(recalls)) and found.recall_interval == pytest.approx(wanted)
 
 
+@pytest.mark.exhaust
 def test_the_p_value_is_calibrated(rng: Entropy) -> None:
     """200 attacks on shuffled places."""
     attack = ForestAttack(("place",), N, Naive())
@@ -152,6 +153,7 @@ def held_values(epsilon: float, *, known: bool, rng: Entropy) -> Reidentificatio
     return reidentify(attack, release, trials=10, permutations=19, rng=rng)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("epsilon", one_in(3, [3.0, 30.0, 700.0]))
 def test_the_p_value_is_valid_where_rounds_and_trials_repeat_the_values(epsilon: float, rng: Entropy) -> None:
     """Exchangeable devices, values that stay over rounds and trials: false alarms are as rare as the level says."""

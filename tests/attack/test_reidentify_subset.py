@@ -102,6 +102,7 @@ def searched(
     return reidentify_subset(search, values, shuffler, trials=4000, rng=rng)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_the_search_is_optimal_for_one_person_among_equal_values(alpha: float, rng: Entropy) -> None:
     shuffler, randomizer = mallows(5, alpha), KRR(2, 0.5)
@@ -113,6 +114,7 @@ def test_the_search_is_optimal_for_one_person_among_equal_values(alpha: float, r
     assert found.chance == pytest.approx(0.2) and found.interval[0] <= found.success <= found.interval[1]
 
 
+@pytest.mark.exhaust
 def test_the_search_never_beats_the_best_play_and_comes_close(rng: Entropy) -> None:
     randomizer, values = KRR(2, 1.5), [1, 1, 0, 0, 0]
     for shuffler in (Uniform(5), mallows(5, 1.0)):

@@ -75,6 +75,7 @@ class Known(Regression):
         return tuple(each @ self.laws for each in rows)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("alpha", tiered([0.5, 2.0, 20.0], first=lambda alpha: alpha == 2.0))
 def test_on_five_people_it_comes_close_to_the_best_guess_and_never_beats_it(alpha: float, rng: Entropy) -> None:
     """Every order, every value, every report; the others' values are drawn from laws that the attacker knows."""
@@ -179,6 +180,7 @@ def test_a_shift_of_everybody_by_one_place_is_undone(rng: Entropy) -> None:
     assert found.success == 1.0
 
 
+@pytest.mark.exhaust
 def test_of_a_uniform_shuffle_of_ages_it_still_names_the_commonest_value(rng: Entropy) -> None:
     age = rng.below(60, N)
     values = (age < 20).astype(np.int64)

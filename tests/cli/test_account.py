@@ -97,6 +97,7 @@ def test_the_inverse_is_admissible(capsys: pytest.CaptureFixture[str], more: tup
     assert 0.19 <= forward["epsilon"] <= 0.2
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("axis", one_in(3, ["n", "epsilon0", "delta"]))
 def test_a_curve_is_written_and_agrees_with_single_answers(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, axis: str

@@ -54,6 +54,7 @@ def attack(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
     return parsed
 
 
+@pytest.mark.exhaust
 def test_raw_loads_are_recognized_far_above_chance_and_mixed_ones_are_not(capsys: pytest.CaptureFixture[str]) -> None:
     raw = attack(capsys, "history.csv", "released.csv", *WATTS)
     assert raw["chance"] == pytest.approx(1 / DEVICES) and raw["p_value"] == 0.01

@@ -73,6 +73,7 @@ def test_a_messy_table_goes_from_check_through_edits_to_run(messy: Messy, capsys
     assert held(read("survey.toml")) == pytest.approx(messy.truth, abs=1e-9)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("name", ["german_excel", "french_excel"])
 def test_a_release_waits_until_the_marked_lines_are_confirmed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     messy = next(each for each in TABLES if each.name == name)

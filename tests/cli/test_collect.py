@@ -55,6 +55,7 @@ def test_every_verb_has_complete_help(capsys: pytest.CaptureFixture[str]) -> Non
         assert command.help and all(parameter.help for parameter in command.params), name
 
 
+@pytest.mark.exhaust
 def test_the_owners_verbs_need_no_server_library() -> None:
     block = "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'sqlalchemy', 'alembic', "
     block += "'prometheus_client', 'paho', 'psycopg', 'pythonjsonlogger', 'httpx'))); "
@@ -96,6 +97,7 @@ def test_a_new_campaign_is_explained_signed_and_loaded(place: Path, capsys: pyte
     assert "# What leaves the shuffler" in (place / "campaign.toml").read_text()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "options",
     one_in(
@@ -215,6 +217,7 @@ def test_devices_are_admitted_listed_and_revoked(place: Path, capsys: pytest.Cap
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnorw\u2066\x9b31m\r\nfake row: signed"
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("words", one_in(2, [["--json"], []]))
 def test_a_foreign_campaign_writes_on_no_terminal(
     place: Path, capsys: pytest.CaptureFixture[str], words: list[str]

@@ -31,6 +31,7 @@ def tables(text: str) -> dict[str, list[list[str]]]:
     return found
 
 
+@pytest.mark.exhaust
 def test_each_adversary_has_a_table_by_rank_with_numbers_rounded_up_and_signs_explained(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

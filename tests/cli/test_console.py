@@ -168,6 +168,7 @@ def test_machines_are_shown_nothing() -> None:
     assert status == 0 and json.loads(output)["n"] == 10 and terminal == ""
 
 
+@pytest.mark.exhaust
 def test_nothing_is_shown_where_nobody_watches() -> None:
     done = subprocess.run([sys.executable, "-c", SLOW, "once"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == ""

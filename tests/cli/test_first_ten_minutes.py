@@ -41,6 +41,7 @@ def test_a_survey_goes_from_a_question_to_a_report(
     assert "Promised" in page and "What to do" in page and " Ja" not in json.dumps(report["config"])
 
 
+@pytest.mark.exhaust
 def test_every_probability_of_a_guess_names_its_prior(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

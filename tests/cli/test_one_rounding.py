@@ -25,6 +25,7 @@ def spoken(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return " ".join(re.sub("[│┃┌┐└┘─━]", " ", capsys.readouterr().out).split())
 
 
+@pytest.mark.exhaust
 def test_a_plan_its_notebook_the_run_and_its_report_write_the_same_digits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

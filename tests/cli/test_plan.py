@@ -39,6 +39,7 @@ def test_the_document_is_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+@pytest.mark.exhaust
 def test_what_does_not_apply_is_null_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     told = document(capsys, *MEAN, "--epsilon", "0.5")
     for block in (told["vulnerability"], told["gain"], told["leakage"], told["flat_error95"], told["smallest_n"]):
@@ -50,6 +51,7 @@ def test_what_does_not_apply_is_null_with_the_reason(capsys: pytest.CaptureFixtu
     assert unable and all("no epsilon0" in row["epsilon0"]["reason"] for row in unable)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("question", [[*SHARE, "--error", "0.02"], [*MEAN, "--epsilon0", "2"]], ids=["share", "mean"])
 def test_the_table_has_the_three_lines_and_the_tradeoff(
     question: list[str], capsys: pytest.CaptureFixture[str]
@@ -67,6 +69,7 @@ def test_the_table_has_the_three_lines_and_the_tradeoff(
         assert words in text, words
 
 
+@pytest.mark.exhaust
 def test_the_tradeoff_is_written_as_table_and_picture(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +99,7 @@ def test_other_randomizers_take_a_line_each_and_what_speaks_against_them_stands_
     assert "subset_selection, unary: a report would have 100,000 bits" in told
 
 
+@pytest.mark.exhaust
 def test_an_alternative_that_is_refused_is_told_in_the_table_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([*SHARE, "--error", "1e-9", "--n", "1000"]) == 0
     assert "no epsilon0" in capsys.readouterr().out.replace("\n", " ")
@@ -137,6 +141,7 @@ def test_bad_input_is_one_clear_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.exhaust
 def test_the_least_number_of_people_is_the_answer_where_n_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     asked = [
         "plan",

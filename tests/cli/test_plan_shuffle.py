@@ -40,6 +40,7 @@ PLANS = {
 }
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_kind_of_public_data_gives_a_finite_explained_plan(
     plan: str, capsys: pytest.CaptureFixture[str]

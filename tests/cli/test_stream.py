@@ -69,6 +69,7 @@ def test_a_stream_runs_from_files_to_report_and_table(capsys: pytest.CaptureFixt
     assert again["rounds"] == told["rounds"] and again["release"]["releases"] == 1
 
 
+@pytest.mark.exhaust
 def test_rounds_of_a_released_file_are_estimated_as_the_report_has_them(capsys: pytest.CaptureFixture[str]) -> None:
     told = document(capsys, "run", "release.toml", "--out", "out")["rounds"]["series"]
     groups = document(capsys, "estimate", "out/sanitized.parquet", "--by", "minute", "--min-group-size", "2")[
@@ -78,6 +79,7 @@ def test_rounds_of_a_released_file_are_estimated_as_the_report_has_them(capsys: 
     assert [by_minute.get(t) for t in told["t"]] == pytest.approx(told["value"])
 
 
+@pytest.mark.exhaust
 def test_the_terminal_tells_the_rounds_the_windows_and_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", "rehearsal.toml", "--out", "out"]) == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -262,6 +262,7 @@ def test_before_anybody_takes_part_the_crowd_is_as_large_as_a_batch() -> None:
     assert isinstance(unknown, CentralDP) and (unknown.n, unknown.honest_n) == (10, 8)
 
 
+@pytest.mark.exhaust
 def test_rounds_that_are_too_many_to_be_composed_are_told_by_the_budgets_of_each_class() -> None:
     many = ThrowawayCampaign.of(
         tables(rounds=30_000, promise={"delta": 1e-3, "device_budget": 50_000.0}), DEVICES
@@ -330,6 +331,7 @@ def test_a_fleet_of_classes_loses_and_doubles_nothing_and_covers_the_weighted_tr
     assert sum(each.covered for each in found.results) >= 6
 
 
+@pytest.mark.exhaust
 def test_new_writes_classes_and_what_is_wrong_with_them_is_one_line(tmp_path: Path) -> None:
     for role in ("owner", "shuffler", "analyzer"):
         assert CliRunner().invoke(app, ["keys", role, f"--out={tmp_path / role}.key"]).exit_code == 0

@@ -88,6 +88,7 @@ def started(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], 
         demo.communicate()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaust)])
 def test_whoever_stops_the_demo_stops_its_servers(tmp_path: Path, sign: signal.Signals) -> None:
     folder = tmp_path / "site"

@@ -21,6 +21,7 @@ def warnings(changes: dict[str, Any], **options: Any) -> str:
     return "; ".join(explain(campaign(changes)[0], **options).warnings)
 
 
+@pytest.mark.exhaust
 def test_the_promise_of_a_batch_is_that_of_its_minimum() -> None:
     found = explain(campaign({"batch.minimum": 5000, "promise.assumed_dishonest": 1000})[0])
     expected = dt.amplify(dt.KRR(k=4, epsilon=1.0), n=5000, delta=1e-6, honest=4000)
@@ -28,6 +29,7 @@ def test_the_promise_of_a_batch_is_that_of_its_minimum() -> None:
     assert found.central.epsilon == expected.epsilon and found.central.honest_n == 4000
 
 
+@pytest.mark.exhaust
 def test_the_promise_of_all_rounds_counts_what_a_device_may_send() -> None:
     found = explain(campaign({"promise.device_budget": 7.5, "batch.minimum": 1000})[0])
     assert found.reports == 7 and found.all_epsilon == 7.0
@@ -44,6 +46,7 @@ def test_a_budget_that_pays_exactly_pays_for_every_round() -> None:
     assert (short.reports, short.all_epsilon) == (10, 1.0)  # as devices count: 0.1 as written, not its double
 
 
+@pytest.mark.exhaust
 def test_people_of_groups_hide_among_their_group_only() -> None:
     alone = explain(campaign({"batch.minimum": 1000})[0]).central
     groups = explain(campaign({"batch.minimum": 1000, "groups.names": ["north", "south"]})[0])
@@ -68,6 +71,7 @@ def test_no_central_promise_is_invented(changes: dict[str, Any]) -> None:
     assert sum("nothing beyond single reports" in line.words for line in found.lines) == 2
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("name", one_in(4, MECHANISMS))
 def test_every_campaign_is_explained_in_full(name: str) -> None:
     found = explain(campaign(name=name)[0])
@@ -77,6 +81,7 @@ def test_every_campaign_is_explained_in_full(name: str) -> None:
     assert all(line.words and "None" not in line.words for line in found.lines)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("changes", "words"),
     one_in(

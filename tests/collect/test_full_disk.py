@@ -50,6 +50,7 @@ def fill(folder: Path, *, leave: int = 0) -> Path:
     return ballast
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("leave", [0, 256 * 1024])
 def test_reports_get_503_and_readiness_fails_until_there_is_room(small_disk: Path, leave: int) -> None:
     world = World(campaign(minimum=2), folder=small_disk)

@@ -110,6 +110,7 @@ def test_both_hosts_restored_count_nobody_twice(tmp_path: Path) -> None:
     hosts.close()
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("older", [True, False])
 def test_a_batch_that_waits_in_a_backup_is_sent_again_and_counts_once(tmp_path: Path, older: bool) -> None:
     hosts = Hosts(tmp_path)

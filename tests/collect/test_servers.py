@@ -63,6 +63,7 @@ def _turn(client: mqtt.Client, come: Sized) -> None:
     until(lambda: come or (client.loop(0.05) and False))
 
 
+@pytest.mark.exhaust
 @pytest.mark.usefixtures("postgres")
 def test_servers_leave_neither_process_nor_folder() -> None:
     with servers.postgres() as server:

@@ -43,6 +43,7 @@ def world(devices: int = 20, *, rounds: int = 3, base: dict[str, Any] = COMMUTE,
 # Laws
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("small", ["wait", "merge", "drop"])
 @pytest.mark.parametrize("late", ["refuse", "next"])
 @pytest.mark.parametrize("minimum", tiered([5, 18, 50], first=lambda minimum: minimum == 18))

@@ -49,7 +49,7 @@ from dovetail.collect.store.shuffler_store import DatabaseShufflerStore
 from dovetail.collect.store.tables import CELL, ROUND
 
 
-@pytest.mark.parametrize("examples", tiered([12, 60], first=lambda examples: examples == 12))
+@pytest.mark.parametrize("examples", tiered([6, 60], first=lambda examples: examples == 6))
 def test_nothing_is_lost_and_nothing_doubled_in_memory(examples: int) -> None:
     run(in_memory, examples=examples)
 

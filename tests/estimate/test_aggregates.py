@@ -117,6 +117,7 @@ def test_the_rounding_of_values_shifts_a_variance_by_at_most_its_bound(rng: Entr
         assert abs(values.var() - device.nearest(values).var()) <= bound
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("threshold", [2.5, 3.7, 5.0])
 @pytest.mark.parametrize("device", one_in(3, DEVICES[:2]), ids=repr)
 def test_counts_are_unbiased_with_their_standard_errors(device: Any, threshold: float, rng: Entropy) -> None:
@@ -139,6 +140,7 @@ def test_naive_counts_of_reports_are_biased(rng: Entropy) -> None:
     assert abs(naive.mean() - np.count_nonzero(VALUES >= 3.5)) > 20 * naive.std() / np.sqrt(TRIALS)
 
 
+@pytest.mark.exhaust
 def test_at_the_edge_of_a_quantile_its_interval_covers_at_its_level_and_no_more(rng: Entropy) -> None:
     """Exactly 0.8 of the people are at the truth or below it: the interval tells it from the next value."""
     device = BudgetLaplace(lower=2.0, upper=6.0, epsilon=8.0, beta=0.1, rho=0.99, grid=0.5, precision="published")
@@ -156,6 +158,7 @@ def test_at_the_edge_of_a_quantile_its_interval_covers_at_its_level_and_no_more(
         expect_caught(expect_coverage, hits(1.0 - 2.0 * float(norm.sf(factor * norm.isf(0.1)))), 0.8)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 def test_intervals_of_quantiles_cover(share: float, rng: Entropy) -> None:
     device = BudgetLaplace(lower=2.0, upper=6.0, epsilon=8.0, beta=0.1, rho=0.99, grid=0.5, precision="published")

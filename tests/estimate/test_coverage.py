@@ -41,6 +41,7 @@ def test_intervals_cover_at_every_share(k: int, epsilon: float, n: int) -> None:
 
 
 # with (2, 8.0) a count varies by 1.3: half a step of its lattice is no small part of that
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("k", "epsilon"), one_in(4, [cell for cell in CELLS if cell != (2, 8.0)]))
 def test_intervals_of_many_people_cover_at_their_level_and_no_more(k: int, epsilon: float) -> None:
     for holders in (1500, 2500):

@@ -101,6 +101,7 @@ def test_after_a_shuffle_intervals_are_those_of_a_population(rng: Entropy) -> No
     np.testing.assert_allclose(moved.spread.curvature, plain.spread.curvature + added, rtol=1e-12)
 
 
+@pytest.mark.exhaust
 def test_unmixing_is_unbiased_and_covers_when_moves_ignore_values(rng: Entropy) -> None:
     estimates, plain, means = [], [], []
     for _ in range(TRIALS):

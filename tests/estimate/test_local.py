@@ -130,11 +130,13 @@ def learned() -> dict[int, float]:
     return result
 
 
+@pytest.mark.exhaust
 def test_more_people_teach_more(learned: dict[int, float]) -> None:
     assert 1.0 > learned[250] > learned[1000] > learned[4000]
     assert learned[4000] < 0.1
 
 
+@pytest.mark.exhaust
 def test_trees_answer_at_new_places_with_laws_that_depend_on_the_seed_alone() -> None:
     places, labels = crescents(1500, 1)
     others, truth = crescents(700, 2)
@@ -147,6 +149,7 @@ def test_trees_answer_at_new_places_with_laws_that_depend_on_the_seed_alone() ->
     assert hit_rate(shares, truth) > 0.9
 
 
+@pytest.mark.exhaust
 def test_trees_learn_each_scale_and_nothing_after_a_uniform_shuffle() -> None:
     """After a uniform shuffle the hit rate is that of a guess, up to the luck of large regions with one answer."""
     places, labels = crescents(3000, 1)
@@ -175,6 +178,7 @@ def test_trees_are_calibrated() -> None:
         assert abs(here.mean() - mixed) > slack
 
 
+@pytest.mark.exhaust
 def test_the_channel_helps_the_trees(rng: Entropy) -> None:
     places, labels = crescents(3000, 3)
     krr = KRR(k=8, epsilon=2.5)

@@ -72,6 +72,7 @@ def test_one_report_moves_the_estimate_by_little() -> None:
     assert moved == pytest.approx(0.5 * (4 + 1 / np.expm1(1 / 8)) / 100)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", one_in(3, [*Laplace.examples(), *BudgetLaplace.examples()]), ids=repr)
 def test_means_are_unbiased_with_both_standard_errors(randomizer: Any, rng: Entropy) -> None:
     points = rng.below(randomizer.steps + 1, 100 * TRIALS)
@@ -118,6 +119,7 @@ def test_the_bias_of_the_sample_mean_is_within_its_bound_and_reached_at_the_ends
     assert np.max(np.abs(found)) == pytest.approx(bound, abs=1e-12)
 
 
+@pytest.mark.exhaust
 def test_the_sample_mean_is_biased_as_computed_where_the_other_is_not(rng: Entropy) -> None:
     device = BudgetLaplace(lower=1.0, upper=2.0, epsilon=0.5, beta=0.5, rho=0.9, grid=0.125)
     batches = device.randomize(np.full(900 * 100, 1.25), rng).reshape(900, 100)

@@ -82,6 +82,7 @@ def test_two_sums_of_coins_agree_with_the_transform(counts: tuple[int, int, int]
     assert grid.error <= 1e-12 + 4e-16 * sum(counts)  # a phase of n reports is good to n ulps
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("counts", [(30, 41), (100, 7), (1, 600)])
 def test_sums_of_coins_hold_the_exact_fraction(counts: tuple[int, int]) -> None:
     laws, sums = (Fraction(13, 16), Fraction(3, 32)), [Fraction(1)]

@@ -90,6 +90,7 @@ def simulation_order(train: Any, fresh: Any) -> Any:
     return rng.permutation(len(fresh))[len(fresh) // 2 :]
 
 
+@pytest.mark.exhaust
 def test_feature_likelihood_has_a_larger_gap_for_copies_and_none_beyond_fresh_data_for_honest_points() -> None:
     draw = np.random.default_rng(1).standard_normal
     train, fresh, honest = draw((400, 4)), draw((800, 4)), draw((400, 4))

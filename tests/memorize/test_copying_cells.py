@@ -32,6 +32,7 @@ def masked(moons: CopyingTest, cell: int) -> np.ndarray:
     return np.concatenate([near[moons.cells_of(near) == cell][:200], far[moons.cells_of(far) != cell][:800]])
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("bandwidth", "c_t", "z", "frechet", "over", "under"),
     [

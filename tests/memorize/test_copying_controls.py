@@ -237,6 +237,7 @@ def test_a_single_coincidence_in_discrete_data_is_no_copy_and_many_are() -> None
     assert "literal copies" in detect_copying(*rows).fired
 
 
+@pytest.mark.exhaust
 def test_distinct_rows_keep_their_places_in_the_sample() -> None:
     draw = np.random.default_rng(12).standard_normal
     train, generated = draw((300, 3)), draw((300, 3))
@@ -245,6 +246,7 @@ def test_distinct_rows_keep_their_places_in_the_sample() -> None:
     assert found.m == 200 and (found.nearest[0].generated, found.nearest[0].train) == (200, 5)
 
 
+@pytest.mark.exhaust
 def test_a_training_sample_that_dwarfs_the_held_out_one_is_warned_of() -> None:
     draw = np.random.default_rng(3).standard_normal
     few, many = (CopyingTest.prepare(draw((2_000, 2)), draw((n, 2))) for n in (200, 400))

@@ -58,6 +58,7 @@ def test_a_monotone_map_of_distances_changes_nothing() -> None:
     assert rank_test(fresh, generated) == rank_test(np.exp(5 * fresh), np.exp(5 * generated))
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("width", [2, 9])
 def test_the_unit_of_rounded_data_changes_nothing(width: int) -> None:
     draw = np.random.default_rng(1)

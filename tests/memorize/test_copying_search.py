@@ -42,14 +42,15 @@ def test_a_copy_lies_in_the_first_list_that_is_searched() -> None:
 
 
 def test_copies_of_rounded_rows_are_found_although_centres_tie() -> None:
+    """Where a processor rounds such distances unevenly, a search of one list misses copies."""
     train = (np.random.default_rng(0).random((3_000, 16)) < 0.02) * 1.0
     index, lists = TrainingIndex(train), InvertedLists.build(train, seed=0)
-    alone = index.distances_to(train[:1_500], lists.nearest(train[:1_500], probes=1))
     far, rows, _ = GeneratedSearch(index, lists, 1).nearest(train, simulation(1), tick=lambda done, total: None)
-    assert alone.any() and not far.any() and (train[rows] == train).all()
+    assert not far.any() and (train[rows] == train).all()
     assert len(np.unique(lists.centres, axis=0)) == len(lists.centres)
 
 
+@pytest.mark.exhaust
 def test_recall_is_measured_against_exact_search_and_its_interval_holds_the_truth() -> None:
     """Clopper-Pearson at 97.5 % each side; one seed, so a false alarm is excluded, not improbable."""
     index, lists, queries = TrainingIndex(TRAIN), InvertedLists.build(TRAIN, seed=0), clustered(3, 4_000)
@@ -63,6 +64,7 @@ def test_recall_is_measured_against_exact_search_and_its_interval_holds_the_trut
     assert note.missed == pytest.approx(1.0 - low)
 
 
+@pytest.mark.exhaust
 def test_missed_neighbours_raise_every_p_value_for_copying_and_none_is_lowered() -> None:
     fresh, made = clustered(4, 400), np.concatenate([TRAIN[:40] + 0.3, clustered(5, 360)])
     exact = CopyingTest.prepare(TRAIN, fresh, search="exact").test(made, baselines=False)
@@ -92,6 +94,7 @@ def test_the_document_states_method_recall_and_direction() -> None:
     assert exact["search"]["method"] == "exact" and exact["warnings"] == []
 
 
+@pytest.mark.exhaust
 def test_auto_is_exact_where_an_eighth_of_the_lists_finds_too_few_and_says_so(monkeypatch: Any) -> None:
     monkeypatch.setattr(generated_search, "LARGE", 3_000)
     quiet: Any = lambda done, total: None  # noqa: E731

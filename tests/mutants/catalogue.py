@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
+from types import CodeType
 
 LIST = Path(__file__).parent
 REPOSITORY = LIST.parent.parent
@@ -91,16 +91,22 @@ def _faults_of(mutant: Mutant, root: Path) -> list[str]:
     if not mutant.tests:
         wrong.append("names no test")
     try:
-        same = _meaning(text) == _meaning(mutant.applied(text))
+        same = _meaning(text) == _meaning.__wrapped__(mutant.applied(text))
     except SyntaxError:
         return [*wrong, "the replacement is not Python"]
     return [*wrong, "the replacement changes nothing"] if same else wrong
 
 
 @cache
-def _meaning(text: str) -> bytes:
-    """A digest of the program that a file is, whatever its layout and its remarks."""
-    return sha256(ast.dump(ast.parse(text)).encode()).digest()
+def _meaning(text: str) -> CodeType:
+    """The program that a file is, whatever its layout and its remarks."""
+    return _bare(compile(text, "", "exec", dont_inherit=True))
+
+
+def _bare(code: CodeType) -> CodeType:
+    """A program without the places of its lines."""
+    inner = tuple(_bare(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_consts=inner, co_firstlineno=1, co_linetable=b"")
 
 
 def _exists(root: Path, test: str) -> bool:

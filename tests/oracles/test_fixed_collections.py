@@ -93,6 +93,7 @@ def test_rounds_of_different_mechanisms_are_attacked_together() -> None:
         assert 0.8 * exact <= found <= exact
 
 
+@pytest.mark.exhaust
 def test_one_round_is_attacked_as_amplify_does_up_to_a_percent() -> None:
     mechanism = KRR(2, 4.0)  # far losses in one order alone
     alone = mechanism_attack(mechanism, n=3000, delta=1e-6)

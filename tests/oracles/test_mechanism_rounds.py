@@ -138,6 +138,7 @@ def test_rounds_of_different_mechanisms_compose_in_any_order_and_never_lose_to_t
     assert mixed.epsilon is not None and clones.epsilon is not None and mixed.epsilon < clones.epsilon
 
 
+@pytest.mark.exhaust
 def test_one_round_is_what_amplify_says_and_more_rounds_are_more() -> None:
     mechanism, seen = KRR(3, 1.0), 0.0
     for rounds in (1, 2):
@@ -164,6 +165,7 @@ def test_a_mechanism_without_a_law_composes_like_any_other() -> None:
     assert found is not None and generic is not None and found <= generic * 1.01
 
 
+@pytest.mark.exhaust
 def test_a_channel_is_a_mechanism() -> None:
     channel = DenseChannel([[0.6, 0.4], [0.5, 0.5]])
     part = ShuffledRound.of(channel, 500, times=4)

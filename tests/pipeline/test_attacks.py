@@ -95,6 +95,7 @@ def test_an_attack_that_does_not_apply_says_why() -> None:
         go(attack={"attacks": []})
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("lonely", [1, 3])
 def test_people_like_nobody_else_do_not_stop_the_definetti_attack(lonely: int) -> None:
     table = survey().with_columns(age=pl.when(pl.col("id") < lonely).then(90 + pl.col("id")).otherwise(pl.col("age")))

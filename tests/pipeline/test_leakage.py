@@ -22,6 +22,7 @@ def leakage(randomizer: Any, n: int) -> BayesLeakage:
     return found
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("make", "k", "n"), [(dt.KRR, 5, 1000), (dt.Hadamard, 2, 500), (dt.Hadamard, 3, 60),
                                               (dt.Unary, 2, 500), (dt.Unary, 4, 4)])  # fmt: skip
 def test_short_sums_give_what_the_library_gives(make: Any, k: int, n: int) -> None:
@@ -33,6 +34,7 @@ def test_short_sums_give_what_the_library_gives(make: Any, k: int, n: int) -> No
     assert found.curve["randomized_shuffled"][-1] == exact.randomized_shuffled
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("k", [3, 4, pytest.param(8, marks=pytest.mark.exhaust)])
 @pytest.mark.parametrize("make", [dt.Hadamard, dt.Unary])
 def test_a_bound_lies_above_what_sampling_finds(make: Any, k: int) -> None:
@@ -57,6 +59,7 @@ def test_reports_of_too_many_kinds_are_bounded_by_what_any_randomizer_gives(make
     assert right < found.randomized + 6.1 * (0.25 / 60_000) ** 0.5
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("make", RANDOMIZERS)
 def test_the_leakage_falls_with_the_crowd(make: Any) -> None:
     numbers = [leakage(make(k=4, epsilon=2.0), n).randomized_shuffled for n in (1, 3, 10, 100, 1000, 100_000)]

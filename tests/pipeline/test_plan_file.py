@@ -22,6 +22,7 @@ def filled(text: str) -> str:
     return text
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "shuffled",
     [

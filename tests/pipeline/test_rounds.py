@@ -181,6 +181,7 @@ def test_a_device_fails_as_often_as_all_of_its_reports_together(delta: float, ro
     assert (run.guarantee.epsilon, run.guarantee.delta) == (0.5 * rounds, total)
 
 
+@pytest.mark.exhaust
 def test_rounds_of_an_approximate_randomizer_are_not_promised_what_a_pure_one_keeps() -> None:
     sent = pl.DataFrame({"place": [*range(1000)] * 3, "time": [1] * 1000 + [2] * 1000 + [3] * 1000})
     batches = Batches.of(Uniform(1000), sent, honest=None)

@@ -53,6 +53,7 @@ def test_a_rehearsal_writes_a_marked_report_and_no_sanitized_table(tmp_path: Pat
     assert [evaluation.shuffler for evaluation in report.comparison] == ["identity", "mallows", "uniform"]
 
 
+@pytest.mark.exhaust
 def test_a_seed_makes_a_rehearsal_reproducible_and_another_seed_does_not() -> None:
     config = rehearsal(shuffle=BY_AGE, attack=QUICK)
     assert go(config).document() == go(config).document()
@@ -152,6 +153,7 @@ def test_dishonest_people_are_assumed_to_sit_in_the_smallest_group() -> None:
     )
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("randomizer", ["hadamard", "unary", "local_hashing"])
 def test_other_randomizers_have_every_metric_too(randomizer: str) -> None:
     evaluation = go(rehearsal(randomize={"randomizer": randomizer}, shuffle=BY_AGE, attack=QUICK)).evaluation

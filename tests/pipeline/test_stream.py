@@ -119,6 +119,7 @@ def test_a_spent_budget_ends_the_series_and_is_told() -> None:
     assert document["windows"]["rows"][-1]["missing"] == [9, 10, 11, 12]
 
 
+@pytest.mark.exhaust
 def test_the_estimator_is_told_with_the_reason() -> None:
     for asked in ("rao-blackwell", "best"):
         config = rehearsal(randomize={"epsilon": 0.1}, estimate={"estimator": asked})
@@ -190,6 +191,7 @@ def test_orders_of_rounds_add_up() -> None:
     assert go(rehearsal()).evaluation.order.guarantee.alpha == 0.0
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", one_in(3, ["uniform", "within_groups", "mallows", "best", "identity"]))
 def test_every_shuffler_can_do_a_stream(shuffler: str) -> None:
     section = {"shuffler": shuffler, "alpha": 2.0} if shuffler in ("mallows", "best") else {"shuffler": shuffler}
@@ -210,6 +212,7 @@ def test_a_graph_groups_its_components(tmp_path: Path) -> None:
 # --- releases -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaust
 def test_a_released_stream_is_one_release_whatever_the_order_of_its_rows(tmp_path: Path) -> None:
     first = go(release(), out=tmp_path / "out", ledger=tmp_path / "ledger")
     again = go(release(), loads().sort("device", "minute"), ledger=tmp_path / "ledger")
@@ -221,6 +224,7 @@ def test_a_released_stream_is_one_release_whatever_the_order_of_its_rows(tmp_pat
     assert "truth" not in first.document()["rounds"]["series"] and first.document()["local"]["caveats"] == []
 
 
+@pytest.mark.exhaust
 def test_other_windows_are_read_off_the_same_release_and_other_terms_are_refused(tmp_path: Path) -> None:
     first = go(release(), ledger=tmp_path)
     again = go(release(estimate={"window": 3, "estimator": "best"}), ledger=tmp_path)
@@ -232,6 +236,7 @@ def test_other_windows_are_read_off_the_same_release_and_other_terms_are_refused
     assert second.evaluation.local.epsilon == 17.0 and isinstance(second.evaluation.central, Missing)
 
 
+@pytest.mark.exhaust
 def test_a_longer_stream_of_the_same_devices_releases_its_new_rounds_and_adds_their_budget(tmp_path: Path) -> None:
     go(release(), ledger=tmp_path)
     longer = loads(rounds=13)
@@ -295,6 +300,7 @@ def test_a_wrong_row_gets_one_line_and_releases_nothing(wrong: str, tmp_path: Pa
     assert not (tmp_path / "ledger").exists()
 
 
+@pytest.mark.exhaust
 def test_a_file_is_read_like_a_table(tmp_path: Path) -> None:
     loads().write_csv(tmp_path / "loads.csv")
     config = rehearsal(data={"path": str(tmp_path / "loads.csv")})

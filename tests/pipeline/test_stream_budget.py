@@ -68,6 +68,7 @@ def test_a_cap_holds_over_all_releases_of_a_fleet(tmp_path: Path) -> None:
     assert len(ReleaseLedger(tmp_path).entries()) == 2
 
 
+@pytest.mark.exhaust
 def test_a_round_that_was_released_is_drawn_afresh_only_if_that_is_asked_for(tmp_path: Path) -> None:
     larger = {"promise": {"cap": 20.0}}
     go(tmp_path, rounds(1, 5), **larger)
@@ -98,6 +99,7 @@ def test_spending_is_counted_device_by_device(tmp_path: Path) -> None:
     assert third.document()["rounds"]["reports"] == 2 * 3 + 4 * 5 and spent(third)[:3] == (8.0, 8.0, 8.0)
 
 
+@pytest.mark.exhaust
 def test_another_quantity_of_the_same_rounds_is_released_and_its_budget_counts(tmp_path: Path) -> None:
     go(tmp_path, rounds(1, 5))
     volts = rounds(1, 5).with_columns(volts=pl.lit(60.0)).drop("watts")
@@ -105,6 +107,7 @@ def test_another_quantity_of_the_same_rounds_is_released_and_its_budget_counts(t
     assert spent(told)[:2] == (8.0, 8.0) and told.document()["rounds"]["reports"] == 18
 
 
+@pytest.mark.exhaust
 def test_releases_recorded_without_counts_charge_everybody_in_full(tmp_path: Path) -> None:
     go(tmp_path, rounds(1, 5))
     home = tmp_path / "000001"
@@ -126,6 +129,7 @@ def test_counts_that_do_not_fit_the_people_are_a_damaged_ledger(tmp_path: Path) 
 # Participation
 
 
+@pytest.mark.exhaust
 def test_with_a_spread_every_round_has_reports_and_promises_count_those_really_sent(tmp_path: Path) -> None:
     table = loads(rounds=12, devices=60)
     told = go(tmp_path, table, promise={"cap": 4.0, "spread": 12}, shuffle={"shuffler": "uniform", "groups": None})

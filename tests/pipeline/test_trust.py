@@ -136,6 +136,7 @@ def test_the_least_epsilon_reaches_the_error() -> None:
     assert plan_with_dummies(n=10_000, k=4, epsilon=0.98 * plan.dummies.epsilon, delta=1e-6).accuracy.error95 > 0.001
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("n", [20_011, 23_456, 31_000])
 def test_the_least_error_that_a_refusal_names_is_an_error_that_is_reached(n: int) -> None:
     asked: dict[str, Any] = {"n": n, "epsilon": 1.0, "delta": 1e-6}
@@ -202,6 +203,7 @@ MEAN: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     ("trust", "honest", "grid"),
     [

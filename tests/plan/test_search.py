@@ -78,6 +78,7 @@ def test_a_plan_tells_which_of_the_randomizers_it_is_at() -> None:
     assert told[-1] == ("say what that promises and what it leaks", 0, 1)
 
 
+@pytest.mark.exhaust
 def test_planning_loads_no_compiler_no_data_frames_and_no_statistics() -> None:
     program = (
         "import sys; from dovetail.cli.main import invoke;"

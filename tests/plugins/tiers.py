@@ -16,8 +16,8 @@ from _pytest.doctest import DoctestModule
 from hypothesis import is_hypothesis_test, settings
 from tests.tiers import EXHAUST
 
-MOST = 4  # cases of a parametrized test in the first tier
-EXAMPLES = 20  # of a property in the first tier
+MOST = 2  # cases of a parametrized test in the first tier
+EXAMPLES = 10  # of a property in the first tier
 WHOLE = ("tests/test_", "tests/laws/")  # whose cases are no samples: one for each page, name, randomizer
 FIRST, SECOND = "not exhaust", "exhaust"
 

@@ -55,6 +55,7 @@ def fitted() -> list[Shuffler]:
     ]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("shuffler", fitted(), ids=lambda shuffler: shuffler.name)
 @pytest.mark.parametrize("labels", [[0] * 5 + [1] * 3, [0] * 3 + [1] * 5, [0, 1, 2, 3, 3, 4, 5, 6], [0] * 8])
 def test_a_lined_group_across_components_is_promised_nothing(shuffler: Shuffler, labels: list[int]) -> None:

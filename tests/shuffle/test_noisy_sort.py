@@ -96,6 +96,7 @@ def test_the_chances_of_all_orders_sum_to_one(centres: list[float]) -> None:
     assert total == pytest.approx(1.0, abs=1e-11)
 
 
+@pytest.mark.exhaust
 @given(
     lists=st.lists(st.lists(st.integers(0, 7), min_size=2, max_size=5), min_size=1, max_size=5),
     alpha=st.floats(0.0, 1e5),

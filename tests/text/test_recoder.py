@@ -78,6 +78,7 @@ def test_a_recoder_is_kept_where_it_finds_what_noise_hides() -> None:
     assert isinstance(trial.encoder, RecodedEncoder) and trial.encoder.base is encoder
 
 
+@pytest.mark.exhaust
 def test_a_recoder_that_does_not_help_is_dropped() -> None:
     trial = fit_recoder(PUBLIC, HashedWords(), epsilon=20.0)
     assert not trial.kept and trial.encoder == HashedWords()

@@ -66,6 +66,7 @@ def test_a_known_kernel_is_found_again() -> None:
     assert np.allclose(fit.covariance / fit.covariance[1, 1], SPREAD, atol=0.35)
 
 
+@pytest.mark.exhaust
 def test_a_right_kernel_leaves_white_residuals_and_a_wrong_one_is_caught() -> None:
     traces = drawn(with_nugget(Matern32(60.0), 0.02), 40, "white")
     right, wrong = (goodness(kernel_of(name, length=1.0, period=7.0), traces) for name in ("matern32", "periodic"))

@@ -198,6 +198,7 @@ def test_a_kernel_that_does_not_fade_cannot_be_cut(monkeypatch: pytest.MonkeyPat
         design_release(replace(PLAN, prior=prior, window=20), UNEVEN)
 
 
+@pytest.mark.exhaust
 def test_one_secret_in_a_long_even_trace_is_stated_like_in_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(PLAN, secrets=SecretTimes(((300.0, 300.0),)))
     times = np.arange(200.0) * 5.0

@@ -288,6 +288,7 @@ def test_without_a_search_the_default_is_the_average_of_optimum_and_prior() -> N
     assert exact is not None and information(seen, design.noise).largest.upper <= 2 * exact.upper
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(
     "secrets", [[(154,)], [(154, 155)], pytest.param([(20, 21, 22), (200, 201)], marks=pytest.mark.exhaust)], ids=str
 )

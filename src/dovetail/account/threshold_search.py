@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 
 QUICK, MOST_TURNS = 20, 120
+FIRST = 1e-4  # how exactly the first point is taken
 
 
 def bracket_root(
@@ -48,6 +49,7 @@ def bracket_root(
             x = min(max(root, low + edge), high - edge)
         else:
             x = math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
+        x = _coarse(x, tolerance)
     return low, high
 
 
@@ -80,7 +82,8 @@ def is_zero(
 ) -> bool:
     """Whether value(0) <= delta; asked at 0 only where the first two points of `bracket_root` leave it open."""
     short = log_ratio(value(start), delta)
-    if short > 0.0 or value(start * math.exp(-_first_stride(short, steepness, tolerance))) > delta:
+    second = _coarse(start * math.exp(-_first_stride(short, steepness, tolerance)), tolerance)
+    if short > 0.0 or value(second) > delta:
         return False
     return value(0.0) <= delta
 
@@ -92,7 +95,14 @@ def _first_stride(value: float, steepness: float, tolerance: float) -> float:
 
 def first_point(guess: float, most: float) -> float:
     """Where `bracket_root` looks first."""
-    return min(max(guess, 1e-300), most * (1.0 - 1e-12))
+    return _coarse(min(max(guess, 1e-300), most * (1.0 - 1e-12)), FIRST)
+
+
+def _coarse(x: float, tolerance: float) -> float:
+    """x less at most a 32nd of the tolerance: the same points, and so answers, where processors round differently."""
+    part, exponent = math.frexp(x)
+    steps = 64.0 / 2.0 ** math.floor(math.log2(tolerance))
+    return math.ldexp(math.floor(part * steps) / steps, exponent)
 
 
 def log_ratio(value: float, target: float) -> float:

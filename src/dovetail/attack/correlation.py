@@ -23,7 +23,7 @@ from dovetail.core.stages import FrequencyRandomizer, Reports, Shuffler
 Points = NDArray[np.float64]  # (n, d)
 
 MOST_EXACT = 4_000  # people for whom one dense system is solved
-_CHUNK = 512  # small systems solved at once
+_CHUNK = 64  # small systems solved at once: as many as a processor's cache holds
 _STRUCTURES = (0.0, 0.25, 0.5, 0.75, 0.95)
 
 

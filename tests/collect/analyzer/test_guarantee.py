@@ -107,6 +107,7 @@ def test_a_device_takes_part_in_as_many_rounds_as_its_budget_allows_and_in_the_w
     assert (found.most_reports, found.all_local, found.rounds) == (2, 2.0, 4)
 
 
+@pytest.mark.exhaust
 def test_a_budget_in_decimals_pays_for_as_many_reports_as_devices_draw_with_it() -> None:
     tenth = campaign('name = "krr"\nk = 4\nepsilon = 0.1', budget=0.3)
     found = campaign_guarantees(tenth, [full(100, t=t) for t in range(1, 9)])

@@ -111,6 +111,7 @@ def test_what_is_sent_first_may_end_the_campaign_before_anything_is_drawn() -> N
     assert (ledger.spent, ledger.refusals) == (1.0, {"changed": 1})
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("small", tiered(["wait", "merge", "drop"], first=lambda small: small == "merge"))
 @pytest.mark.parametrize("late", ["refuse", "next"])
 def test_after_an_outage_no_shuffler_refuses_a_second_report(small: str, late: str) -> None:

@@ -39,6 +39,7 @@ def test_the_search_would_find_a_wrong_import():
     assert wrong("from dovetail.collect.analyzer import unseal") and wrong("import dovetail_device.client")
 
 
+@pytest.mark.exhaust
 def test_a_running_shuffler_has_loaded_nothing_of_the_analyzer_or_the_device():
     home = "dovetail.collect.shuffler"
     code = f"import sys, {home}.shuffler_config, {home}.endpoints.app; print(*sys.modules, sep='\\n')"

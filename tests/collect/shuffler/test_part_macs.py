@@ -28,6 +28,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_part_that_somebody_else_wrote_is_never_signed_and_the_batch_is_built_anew(how, monkeypatch):
     """By somebody who writes the database and has no key."""

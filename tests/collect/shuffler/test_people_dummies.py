@@ -148,6 +148,7 @@ def test_a_batch_holds_two_entries_of_each_device_at_places_of_their_own() -> No
     assert DEVICES <= (symbols < K).sum() <= 2 * DEVICES and symbols.max() <= K
 
 
+@pytest.mark.exhaust
 def test_a_batch_in_parts_is_cut_between_entries_and_counted_as_one_piece_is() -> None:
     whole, cut = Story(), Story(part_reports=10)
     for story in (whole, cut):
@@ -204,6 +205,7 @@ def test_people_who_send_no_dummies_are_noticed(monkeypatch: pytest.MonkeyPatch)
         story.hand_in(story.batch[1])
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("broken", [1, 3])
 def test_broken_entries_do_not_hide_that_nobody_sends_dummies(monkeypatch: pytest.MonkeyPatch, broken: int) -> None:
     monkeypatch.setattr(SentDummies, "filled", lambda self, value, words: [value, self.k])
@@ -227,6 +229,7 @@ def test_a_broken_entry_of_people_who_send_dummies_is_set_aside_alone() -> None:
     assert (found.batch.count, found.batch.n, found.batch.rejected) == (DEVICES, DEVICES - 1, {"seal": 1})
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("change", [{"people": None}, {"people": DEVICES - 1}, {"people": 2 * DEVICES}])
 def test_a_header_that_states_other_people_is_refused(change: dict[str, Any]) -> None:
     story = Story()
@@ -296,6 +299,7 @@ def test_rounds_compose_from_the_weakest() -> None:
     assert any("counts the promises of batches" in line.meaning for line in guarantee_sentences(campaign, found))
 
 
+@pytest.mark.exhaust
 def test_many_rounds_are_promised_the_smaller_of_both_theorems() -> None:
     campaign, rounds, delta = ThrowawayCampaign.of(tables(), 1).campaign, 400, 0.05
 
@@ -366,6 +370,7 @@ def test_two_versions_are_not_served_side_by_side() -> None:
         CampaignRegistry.of([made.campaign, newer], [made.shuffler])
 
 
+@pytest.mark.exhaust
 def test_the_owner_drafts_such_a_campaign_and_is_told_what_it_takes(tmp_path: Path) -> None:
     held = {role: keys_of(tmp_path, role) for role in ("owner", "shuffler", "analyzer")}  # type: ignore[arg-type]
     words = ["new", "--id", "commute", "--question", "How?", "--count", "4", "--manual", "--minimum", "500"]

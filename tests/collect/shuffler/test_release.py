@@ -298,6 +298,7 @@ def test_a_rebuilt_batch_has_a_permutation_of_its_own(monkeypatch):
     assert len(drawn) == 2 and drawn[0] != drawn[1]
 
 
+@pytest.mark.exhaust
 def test_a_failing_analyzer_is_asked_again_later_and_later_and_counts_once():
     world = World(campaign(minimum=1))
     world.analyzer.failing = True

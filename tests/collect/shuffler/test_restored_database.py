@@ -132,6 +132,7 @@ def test_after_a_restore_a_retry_of_what_had_joined_a_forgotten_round_counts_now
 RESTORED = [(rounds, known) for rounds in ("clock", "hand") for known in ("open", "over", "unknown")]
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize(("rounds", "known"), one_in(2, RESTORED))
 def test_database_back_and_vault_gone_counts_no_recorded_message_again(tmp_path, rounds, known):
     """Without the vault nobody knows which rounds are over: a late report of any of them may have left before.

@@ -138,6 +138,7 @@ def test_what_a_process_has_accepted_is_published_when_another_one_closes_the_ro
     assert other.shuffler.counters.published() == {("commute", "accepted"): 10}
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("kind", ["file", "postgres"])
 def test_a_task_is_one_processs_until_it_ends(kind, request, tmp_path):
     from tests.collect.store.conftest import url_of

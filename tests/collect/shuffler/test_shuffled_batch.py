@@ -89,6 +89,7 @@ def test_a_shuffler_that_does_not_shuffle_is_caught(monkeypatch):
     expect_broken([found[cell] for cell in cells], even)
 
 
+@pytest.mark.exhaust
 def test_an_order_private_batch_moves_reports_inside_their_groups_only_and_there_uniformly():
     fitted = WithinGroups(Groups.from_labels(["a", "a", "b", "a"]))
     found = Counter(orders(4, rng_of("an order private batch"), fitted))

@@ -36,6 +36,7 @@ def stores(url: str) -> Iterator[list[DatabaseShufflerStore]]:
         store.close()
 
 
+@pytest.mark.exhaust
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(groups=st.lists(st.lists(st.tuples(devices, ids, rounds), max_size=8), max_size=4))
 def test_outcomes_on_a_server_are_those_of_a_plain_dictionary(

@@ -127,6 +127,7 @@ def ordered(rows: Rows) -> Rows:
     return {table: sorted(found, key=repr) for table, found in rows.items()}
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("role", ROLES)
 def test_an_upgrade_and_the_way_back_keep_every_row_in_every_state(lasting: str, role: Role) -> None:
     make(lasting, role)

@@ -96,6 +96,7 @@ def killed(database: Database, statement: int, act: Callable[[], object]) -> boo
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.exhaust
 @pytest.mark.parametrize("name", tiered(OPERATIONS, first=lambda name: name in ("accept", "finish_batch")))
 def test_a_killed_shuffler_has_done_all_of_an_operation_or_nothing(lasting: str, name: str) -> None:
     prepare, act = OPERATIONS[name]
@@ -120,6 +121,7 @@ def test_a_killed_shuffler_has_done_all_of_an_operation_or_nothing(lasting: str,
     opened.close()
 
 
+@pytest.mark.exhaust
 def test_a_killed_analyzer_has_counted_all_of_a_batch_or_nothing(lasting: str) -> None:
     store = open_analyzer_store(lasting)
     store.close()

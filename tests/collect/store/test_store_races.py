@@ -137,6 +137,7 @@ def test_a_report_is_in_the_batch_or_was_not_acknowledged_as_new(stores: list[Da
     assert {outcome for one in others for outcome in one} <= {"new", "closed"}
 
 
+@pytest.mark.exhaust
 def test_a_batch_taken_back_by_another_replica_is_never_finished(stores: list[DatabaseShufflerStore]) -> None:
     numbers = range(1, 16)
     for number in numbers:

@@ -63,6 +63,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.exhaust
 def test_a_claim_ends_with_its_process_however_that_ends(lasting: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, lasting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

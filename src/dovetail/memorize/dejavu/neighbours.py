@@ -83,7 +83,7 @@ def _candidates(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs that may be among the K nearest or tie with the K-th: squared distances up to a margin above the K-th."""
     approximate = (block**2).sum(axis=1)[:, None] + squares - 2.0 * block @ public.T
-    kth = np.partition(approximate, neighbours - 1, axis=1)[:, neighbours - 1]
+    kth = approximate.min(axis=1) if neighbours == 1 else np.partition(approximate, neighbours - 1)[:, neighbours - 1]
     rounding = 8.0 * (block.shape[1] + 8) * np.finfo(np.float64).eps * scale**2
     reach = np.sqrt(np.maximum(kth, 0.0) + rounding) + 2.0 * SAME * scale
     row, column = np.nonzero(approximate <= (reach**2 + rounding)[:, None])
