@@ -105,12 +105,12 @@ def test_a_weak_promise_is_called_one(changes: dict[str, Any], words: str) -> No
 def test_whoever_can_send_without_end_or_change_what_he_mixes_is_named() -> None:
     owner = str(campaign()[0].owner)
     weak = {"promise.authentication": "none", "keys.shuffler_signing": owner, "batch.minimum": 99}
-    found = warnings(weak | {"randomizer.epsilon": 5.0, "promise.device_budget": 10.0})
+    found = warnings(weak | {"randomizer.epsilon": 5.1, "promise.device_budget": 10.2})
     for words in (
         "no roster: anybody may send any number",
         "owner and shuffler sign with one key",
         "a batch of 99 hides little",
-        "epsilon 5 protects next to nothing",
+        "epsilon 5.1 protects next to nothing",
         "pays for 2 of 24 rounds",
     ):
         assert words in found

@@ -65,6 +65,8 @@ def test_no_row_is_green_where_a_guess_is_right_more_often_than_the_scale_says()
             assert row.word != "strong" or row.guess <= most
             assert row.word != "strong" or word_of(local) != "none"  # a colluding shuffler reads the answers
         assert found.decides.word == found.word == found.rows[-1].word
+        ranks = [WORDS.index(row.word) for row in found.rows]
+        assert ranks == sorted(ranks, reverse=True)  # with more trust never less
         assert (found.word == "strong") <= (
             f"if {found.decides.who}" in found.sentence() or "whoever" in found.sentence()
         )
@@ -111,6 +113,13 @@ def test_a_large_delta_costs_the_word_and_is_warned_of() -> None:
     assert "one person alone" in " ".join(warnings_of(1e-9, 100, honest=1))
 
 
+def test_what_a_single_report_may_fail_by_counts() -> None:
+    central = amplify(0.5, n=10_000, delta=1e-6)
+    assert judge_central(central).rows[0].delta == 0.0
+    found = judge_central(central, local_delta=0.2)
+    assert (found.rows[0].delta, found.rows[0].word, found.word) == (0.2, "none", "moderate")
+
+
 def test_no_rule_is_right_more_often_than_the_bound() -> None:
     """The bound against the best rule for channels drawn at random, with their own exact delta."""
     draws = np.random.default_rng(34)
@@ -138,7 +147,7 @@ def test_the_scale_states_the_limits_that_the_words_have() -> None:
 
 
 def test_chances_are_rounded_up_and_one_is_kept_for_certainty() -> None:
-    assert percent_up(0.73105001) == "73.11%" and percent_up(0.999999) == "> 99.99%" and percent_up(1.0) == "100%"
+    assert percent_up(0.73105001) == "73.11%" and percent_up(0.999999) == "nearly 100%" and percent_up(1.0) == "100%"
     with pytest.raises(ParameterError):
         word_of(-1.0)
     with pytest.raises(ParameterError):
@@ -151,5 +160,8 @@ def test_chances_are_rounded_up_and_one_is_kept_for_certainty() -> None:
 
 def test_a_row_says_blind_and_from_this() -> None:
     row = judge(Promise(2.0), people=Promise(1.0, 1e-6), n=10).rows[0]
-    assert row.sentence() == "a guess about one person is right: blind 50%, from this at most 88.08%; odds × 7.39"
+    assert (
+        row.sentence()
+        == "a guess between two answers of one person is right: blind 50%, from this at most 88.08%; odds × 7.39"
+    )
     assert replace(row, epsilon=math.inf).odds == math.inf

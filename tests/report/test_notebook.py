@@ -42,8 +42,9 @@ def test_the_fragment_says_what_the_document_says_and_escapes_it(rehearsal: dt.P
         assert escape(sentence) in fragment
 
 
-def test_a_report_is_two_lines_in_a_terminal(rehearsal: dt.PrivacyReport, release: dt.PrivacyReport) -> None:
-    assert repr(rehearsal).startswith("PrivacyReport of a rehearsal") and len(repr(rehearsal).splitlines()) == 2
+def test_a_report_is_three_lines_in_a_terminal(rehearsal: dt.PrivacyReport, release: dt.PrivacyReport) -> None:
+    assert repr(rehearsal).startswith("PrivacyReport of a rehearsal") and len(repr(rehearsal).splitlines()) == 3
+    assert "protection of one person: strong, if the shuffler and all 400 people are honest" in repr(rehearsal)
     assert repr(release).startswith("PrivacyReport of a release") and "ε = 2" in repr(release)
 
 

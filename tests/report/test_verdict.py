@@ -1,13 +1,16 @@
 """The first screen of a report: whom one has to trust for what, what is public, and what to do."""
 
 import re
+from io import StringIO
 
 import pytest
-from tests.report.documents import absent, numeric, rehearsal, release, stream
+from rich.console import Console
+from tests.report.documents import absent, central, numeric, rehearsal, release, stream
 
-from dovetail.core.verdict import scale_sentences
+from dovetail.core.verdict import guess_bound, percent_up, scale_sentences
 from dovetail.report.number_format import Document
 from dovetail.report.render.html import render_html
+from dovetail.report.render.terminal import print_report
 from dovetail.report.sections.verdict import judged, verdict
 
 NAMES = ["Protection of one person", "Trusting nobody", "Trusting the shuffler"]
@@ -77,7 +80,7 @@ def test_what_is_public_stands_on_the_first_screen() -> None:
     text = lines(document)["Public"]
     assert text == (
         "Published unchanged, so that taking part is visible: age, education. Alone with their combination: 157 of "
-        "6,366 people. Test for copied rows: copying (p = 3e-09)."
+        "6,366 people. Test whether released rows are those of people: copying (p = 3e-09)."
     )
     assert "Publish fewer or coarser columns." in lines(document)["What to do"]
     opening = render_html(rehearsal() | {"collection": document["collection"]}).partition("Five ways")[0]
@@ -93,7 +96,13 @@ def test_what_to_do_names_what_stands_in_the_configuration() -> None:
     assert lines(document)["What to do"].endswith('To release, set mode = "release".')
     document["collection"] |= {"unconfirmed": ["categories", "missing"]}
     assert "confirm categories, missing and delete `unconfirmed`" in lines(document)["What to do"]
+    document["collection"] |= {"inferred": True}  # what is to be confirmed was read off by a check
+    assert "declare" not in lines(document)["What to do"]
+    document["collection"] |= {"unconfirmed": []}
+    assert lines(document)["What to do"].endswith('mode = "release", declare `categories`.')
     document["config"] = {}
+    assert lines(document)["What to do"].endswith("To release, declare `categories` and call dt.release.")
+    document["collection"] |= {"inferred": False}
     assert lines(document)["What to do"].endswith("To release, call dt.release.")
 
 
@@ -106,6 +115,46 @@ def test_dummies_of_the_shuffler_are_moderate_at_best() -> None:
     assert found.decides.trusted == "shuffler"
     document["central"] |= {"trust": "users", "honest_n": 6000}
     assert judged(document).decides.trusted == "people"
+
+
+def test_the_word_stands_once_in_every_line() -> None:
+    for document in (rehearsal(), release(), numeric(), stream()):
+        found = verdict(document)
+        assert found[0].words == found[0].text and found[0].text.startswith(found[0].grade)
+        assert [line.words for line in found[1:3]] == [f"{line.grade}: {line.text}" for line in found[1:3]]
+        assert found[-1].words == found[-1].text
+        console = Console(width=500, file=StringIO())
+        with console.capture() as printed:
+            print_report(document, console)
+        assert f"Protection of one person: {found[0].text}\n" in printed.get()
+
+
+def test_who_knows_the_published_shares_starts_from_the_commonest_answer() -> None:
+    document = rehearsal()
+    blind = max(high for _, high in document["estimates"]["overall"]["interval"])
+    assert 0.67 < document["estimates"]["overall"]["value"][0] < blind < 0.70
+    found = judged(document)
+    for row, said in zip(found.rows, found.document()["rows"], strict=True):
+        most = guess_bound(row.epsilon, row.delta, blind=blind)
+        assert said["at_hand"] == {"blind": blind, "guess": most} and most > row.guess
+    page = render_html(document)
+    assert "knowing the shares below" in page and f">{percent_up(blind)}</td>" in page
+    for other in (numeric(), stream()):
+        assert judged(other).document()["rows"][0]["at_hand"]["value"] is None
+        assert "knowing the shares below" not in render_html(other)
+
+
+def test_people_who_hide_behind_their_own_group_only_are_told_so() -> None:
+    document = rehearsal()
+    assert judged(document).rows[-1].who == "the shuffler and 131 of 139 people of the smallest group"
+    document["central"] = central(0.0713, 0.0736)
+    assert judged(document).rows[-1].who == "the shuffler and 6,000 of 6,366 people"
+
+
+def test_the_factor_of_the_batch_stands_beside_its_delta() -> None:
+    document = rehearsal()
+    document["central"] |= {"delta": 0.5}
+    assert "(slack δ = 0.5), if the shuffler and 131 of the 139 people" in render_html(document)
 
 
 def test_the_share_that_is_nearly_always_right_is_that_of_the_attack_alone() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dovetail.cli.console.account_groups import Groups, groups_document, print_groups
-from dovetail.cli.console.account_table import print_account
+from dovetail.cli.console.account_table import print_account, print_inverse
 from dovetail.cli.console.curves import Csv, Plot, check_places, write_curve
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.options import as_whole
-from dovetail.cli.console.output import Force, Json, print_json, print_rows
+from dovetail.cli.console.output import Force, Json, print_json
 from dovetail.cli.console.progress import progress_bar, tell
 from dovetail.core.errors import ParameterError
 
@@ -128,8 +127,7 @@ def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, a
         raise ParameterError("--group and --groups-file take no --n, --honest, --invert, --curve.")
     if inverse.invert:
         document = inverse_document(shuffle, inverse.epsilon, curve)
-        rows = {"epsilon0": f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"}
-        print_json(document) if as_json else print_rows("Largest local epsilon", rows)
+        print_json(document) if as_json else print_inverse(document)
         return
     if shuffle.epsilon0 is None or inverse.epsilon is not None:
         raise ParameterError("give --epsilon0 (local epsilon of one report), or --invert with --epsilon.")
@@ -152,6 +150,8 @@ def _account(shuffle: Shuffle, groups: Groups, inverse: Inverse, curve: Curve, a
 
 def inverse_document(shuffle: Shuffle, epsilon: float | None, curve: Curve) -> dict[str, Any]:
     """The JSON document of the largest epsilon0 that reaches a central epsilon."""
+    from dovetail.core.verdict import Promise, judge, warnings_of
+
     trusted = shuffle.trusted
     tell("search for the largest epsilon0")
     if epsilon is None or shuffle.epsilon0 is not None:
@@ -159,12 +159,15 @@ def inverse_document(shuffle: Shuffle, epsilon: float | None, curve: Curve) -> d
     if curve.along is not None or shuffle.rounds != 1 or shuffle.delta0 != 0.0:
         raise ParameterError("--invert answers for one round of a pure randomizer: no --curve, --rounds, --delta0.")
     answer = invert(shuffle, epsilon)
+    judged = judge(Promise(answer), people=Promise(epsilon, shuffle.delta), n=shuffle.people, honest=trusted)
     return {
         "epsilon0": answer,
         "epsilon": epsilon,
         "n": shuffle.people,
         "honest": trusted,
         "delta": shuffle.delta,
+        "notes": list(warnings_of(shuffle.delta, shuffle.people, honest=trusted, epsilon0=answer)),
+        "verdict": judged.document(),
     }
 
 
@@ -183,7 +186,7 @@ def forward_document(shuffle: Shuffle, epsilon0: float, curve: Curve) -> dict[st
         document = composition_document(subject, epsilon0, rounds=int(shuffle.rounds), **batch)
     if curve.along is not None:
         document |= curve_document(shuffle, epsilon0, curve.along, curve)
-    document["notes"] = list(warnings_of(shuffle.delta, document["n"], honest=shuffle.trusted))
+    document["notes"] = list(warnings_of(shuffle.delta, document["n"], honest=shuffle.trusted, epsilon0=epsilon0))
     document["verdict"] = _judged(document).document()
     return document
 

@@ -53,9 +53,9 @@ def word_of(epsilon: float, delta: float = 0.0) -> Word:
     none        above          above         nearly always
     ==========  =============  ============  =======================
 
-    delta enters twice: in the guess, and as the chance that one person's answer lies open, by its own limits. It does
-    not enter by 1/n: more people do not make one person's chance larger. A delta that is not below 1/n is warned of
-    (`warnings_of`), because then somebody among the n may be expected to be exposed.
+    delta enters twice: in the guess, and by limits of its own, because what lays one answer open with probability
+    delta keeps the promise. It does not enter by 1/n: more people do not make one person's chance larger. A delta
+    that is not below 1/n is warned of (`warnings_of`): then somebody among the n may be expected to be exposed.
 
     Raises
     ------
@@ -119,17 +119,20 @@ def scale_sentences() -> tuple[str, ...]:
         "Up to 1 is the first tier of Ponomareva and others (2023, How to DP-fy ML, Journal of Artificial "
         "Intelligence Research 77, 1113-1201); their second reaches to 10, where such a guess is right in 99.996%, "
         "so the other limits are our own and stricter.",
-        "δ is the chance that one answer lies open. It should stay well below 1/n (Dwork and Roth, 2014, The "
+        "What lays one answer open with probability δ keeps the promise. δ should stay well below 1/n (Dwork and "
+        "Roth, 2014, The "
         "Algorithmic Foundations of Differential Privacy, section 2.3); a larger one is warned of.",
     )
 
 
-def warnings_of(delta: float, n: int, *, honest: int | None = None) -> Iterator[str]:
-    """Warn of a delta that is too large for n people, and of a person whom nobody hides.
+def warnings_of(delta: float, n: int, *, honest: int | None = None, epsilon0: float | None = None) -> Iterator[str]:
+    """Warn of a report that is all but open, of a delta that is too large for n people, and of a person alone.
 
-    >>> list(warnings_of(1e-6, 1000)), [text[:32] for text in warnings_of(0.5, 1)]
-    ([], ['delta = 0.5 is not below 1/2: su', 'one person alone: no other repor'])
+    >>> list(warnings_of(1e-6, 1000, epsilon0=2.0)), [text[:32] for text in warnings_of(0.5, 1, epsilon0=9.0)]
+    ([], ['lower the epsilon of one report:', 'delta = 0.5 is not below 1/2: su', 'one person alone: no other repor'])
     """
+    if epsilon0 is not None and math.isfinite(epsilon0) and word_of(epsilon0) == "none":
+        yield f"lower the epsilon of one report: with {upward(epsilon0)} it is all but an open answer"
     if delta * n >= 1.0 or delta >= 0.5:
         least = f"1/n = {1 / n:.3g}" if delta * n >= 1.0 else "1/2"
         yield (
@@ -180,6 +183,10 @@ class TrustRow:
         """How often a guess between two equally likely answers is right at most."""
         return guess_bound(self.epsilon, self.delta)
 
+    def guess_from(self, blind: float) -> float:
+        """The same where the likeliest answer has the share `blind` and that is known."""
+        return guess_bound(self.epsilon, self.delta, blind=blind)
+
     @property
     def odds(self) -> float:
         """The factor by which odds may shift, up to delta."""
@@ -188,8 +195,8 @@ class TrustRow:
     def sentence(self) -> str:
         """The row in words."""
         return (
-            f"a guess about one person is right: blind 50%, from this at most {percent_up(self.guess)}; "
-            f"odds × {upward(self.odds)}"
+            f"a guess between two answers of one person is right: blind 50%, from this at most "
+            f"{percent_up(self.guess)}; odds × {upward(self.odds)}"
         )
 
 
@@ -204,10 +211,13 @@ class Verdict:
     decides : TrustRow
         Of the rows that are not ruled out by an assumption, the worst; of rows with its word the one that trusts
         least.
+    commonest : float, optional
+        The share of the commonest answer, where it becomes known.
     """
 
     rows: tuple[TrustRow, ...]
     decides: TrustRow
+    commonest: float | None = None
 
     @property
     def word(self) -> Word:
@@ -239,6 +249,9 @@ class Verdict:
                     "odds": _finite(row.odds),
                     "blind": 0.5,
                     "guess": row.guess,
+                    "at_hand": {"value": None, "reason": "no share of an answer is known"}
+                    if self.commonest is None
+                    else {"blind": self.commonest, "guess": row.guess_from(self.commonest)},
                 }
                 for row in self.rows
             ],
@@ -253,6 +266,8 @@ def judge(
     n: int,
     honest: int | None = None,
     shuffled: bool = True,
+    crowd: str = "people",
+    commonest: float | None = None,
 ) -> Verdict:
     """Say how well one person is protected for each set of people whom one may trust.
 
@@ -270,6 +285,10 @@ def judge(
         Besides, `honest` of the `n` people who are shuffled together keep what they sent to themselves.
     shuffled : bool
         Whether anything is shuffled at all; otherwise nobody can be trusted with anything.
+    crowd : str
+        What the `n` are called.
+    commonest : float, optional
+        The share of the commonest answer, where it becomes known; no word depends on it.
 
     Examples
     --------
@@ -283,17 +302,17 @@ def judge(
     if shuffled:
         best: Word = "moderate" if rows[0].word == "none" else "strong"
         trusted = n if honest is None else honest
-        others = f"all {n:,} people" if trusted >= n else f"{trusted:,} of {n:,} people"
+        others = f"all {n:,} {crowd}" if trusted >= n else f"{trusted:,} of {n:,} {crowd}"
         others = "the one person" if n == 1 else others
         rows.append(TrustRow("shuffler", "the shuffler", *_best(nobody, shuffler), best))
         rows.append(TrustRow("people", f"the shuffler and {others}", *_best(nobody, shuffler, people), best))
-    return Verdict(tuple(rows), next(row for row in rows if row.word == rows[-1].word))
+    return Verdict(tuple(rows), next(row for row in rows if row.word == rows[-1].word), commonest)
 
 
-def judge_central(central: CentralDP) -> Verdict:
+def judge_central(central: CentralDP, *, local_delta: float = 0.0) -> Verdict:
     """Say the same of a central guarantee, with what is left of it when the shuffler tells who sent what.
 
-    Dummies of the shuffler that need no honest people hold without them.
+    `local_delta` is that of one report. Dummies of the shuffler that need no honest people hold without them.
 
     Examples
     --------
@@ -304,7 +323,7 @@ def judge_central(central: CentralDP) -> Verdict:
     promise = Promise(central.epsilon, central.delta)
     alone = central.trust == "shuffler" and central.honest_n == 1
     return judge(
-        Promise(central.colluding),
+        Promise(central.colluding, local_delta),
         shuffler=promise if alone else None,
         people=promise,
         n=central.n,
@@ -332,10 +351,10 @@ def percent_up(chance: float) -> str:
     """A chance in percent, two decimals, rounded up; below 1 never shown as 100%.
 
     >>> percent_up(0.880797), percent_up(1.0 - 1e-9), percent_up(1.0)
-    ('88.08%', '> 99.99%', '100%')
+    ('88.08%', 'nearly 100%', '100%')
     """
     shown = strip(quantize(Decimal(repr(float(chance))).scaleb(2), 2, ROUND_CEILING))
-    return "> 99.99%" if shown == "100" and chance < 1.0 else f"{shown}%"
+    return "nearly 100%" if shown == "100" and chance < 1.0 else f"{shown}%"
 
 
 def _check(epsilon: float, delta: float) -> None:

@@ -156,7 +156,7 @@ class CollectionPlan:
     @property
     def verdict(self) -> Verdict:
         """How well one person is protected, by whom one has to trust; the same as in a report."""
-        return judge_central(self.central)
+        return judge_central(self.central, local_delta=self.randomizer.guarantee.delta)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -369,7 +369,7 @@ def _tradeoff(best: CalibratedRandomizer, risk: Risk, requirements: Requirements
 def _notes(plan: CollectionPlan) -> Iterator[str]:
     requirements = plan.requirements
     trusted = requirements.honest_with_anyone(requirements.n)
-    yield from warnings_of(requirements.delta, requirements.n, honest=trusted)
+    yield from warnings_of(requirements.delta, requirements.n, honest=trusted, epsilon0=plan.epsilon0)
     if plan.error95 >= 0.5 * requirements.span:
         yield "the estimate says next to nothing: its error is as large as a blind guess in the middle of the range"
     if plan.epsilon > 0.9 * plan.epsilon0:

@@ -14,6 +14,7 @@ from dovetail.report.sections.rounds import series_table
 from dovetail.report.sections.sentences import banner, is_stream, summarize_metrics
 from dovetail.report.sections.summary import summary
 from dovetail.report.sections.tables import Table, estimate_table, shows_truth
+from dovetail.report.sections.verdict import judged, verdict
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,10 +31,13 @@ def show_report(report: Any) -> Display:
     table = series_table(document) if is_stream(document) else _learned(document)
     return Display(
         brief=f"PrivacyReport of a {document['mode']}: {document['title']}, {document['collection']['n']:,} people\n"
-        f"{headlines or 'nothing is promised'}",
+        f"protection of one person: {judged(document).sentence()}\n{headlines or 'nothing is promised'}",
         title=document["title"],
         lead=summary(document),
-        facts=[(one.name, f"{one.headline}: {one.meaning}".removeprefix(": ")) for one in metrics],
+        facts=[
+            *((line.name, line.words) for line in verdict(document)),
+            *((one.name, f"{one.headline}: {one.meaning}".removeprefix(": ")) for one in metrics),
+        ],
         grid=Grid(table.columns, table.rows),
         warnings=(mark,) if (mark := banner(document)) else (),
     )

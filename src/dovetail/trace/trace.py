@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
 from dovetail.trace.kernels.kernel import Floats, sorted_times
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Trace:
     """Locations at increasing times.

@@ -48,6 +48,20 @@ def test_central_numbers_are_those_of_amplify_at_the_released_n() -> None:
     assert world.answers.guarantee()["all_rounds"]["epsilon"] == wanted.epsilon  # one round so far
 
 
+def test_a_campaign_is_judged_on_the_scale_of_reports() -> None:
+    world = World((campaign(minimum=400, promise="assumed_dishonest = 10"),))
+    assert world.answers.guarantee()["verdict"]["sentence"] == "strong, whoever cheats"  # of one report, so far
+    world.run(1, [0] * 500)
+    found = world.answers.guarantee()
+    nobody, _, people = found["verdict"]["rows"]
+    assert (nobody["epsilon"], people["epsilon"]) == (1.0, found["all_rounds"]["epsilon"])
+    assert people["who"] == "the shuffler and 490 of 500 people"
+    open_to_all = World((campaign(minimum=20, promise='authentication = "none"'),))
+    open_to_all.run(1, [0] * 20)
+    [alone] = open_to_all.answers.guarantee()["verdict"]["rows"]
+    assert (alone["trusted"], alone["epsilon"]) == ("nobody", 1.0)
+
+
 @pytest.mark.parametrize(
     ("promised", "n", "honest"),
     [

@@ -53,6 +53,19 @@ def test_the_page_shows_question_rounds_estimates_and_promises(html: str) -> Non
     assert "<west>" not in html
 
 
+def test_a_share_is_shown_inside_its_interval() -> None:
+    """Twenty reports of one value put its unbiased share at 275 %."""
+    world = World((campaign(minimum=20),))
+    world.analyzer.receive(batch(world.campaign, seal(world.campaign, [0] * 20, round=1)))
+    document = world.answers.document(world.answers.rounds()[-1])["groups"][0]
+    assert max(document["value"]) > 2.5 and min(document["value"]) < -0.5
+    text = page.render_body(world.analyzer.all_answers())
+    number = r"(-?\d[\d.]*)%"
+    shown = [tuple(map(float, one)) for one in re.findall(f"{number}, {number} to {number}", text)]
+    assert len(shown) > 4 and max(value for value, _, _ in shown) == 100.0
+    assert all(0.0 <= low <= value <= high <= 100.0 for value, low, high in shown), shown
+
+
 def test_the_page_names_the_rounds_that_no_batch_has_come_of(html: str) -> None:
     assert html.count("No batch has come of round 3: it waits, was dropped or is lost.") == 2
     assert not re.search("No batch has come of round [^3]", html)

@@ -11,6 +11,7 @@ import typer
 from dovetail.cli.collect.server_client import InsecureHttp
 from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Json, print_json
+from dovetail.core.display.display import mute
 from dovetail_device.session import (
     VISIBLE,
     TransportName,
@@ -32,6 +33,7 @@ class FileOptions:
     keys: Annotated[Path, typer.Option(help="The device's key file; `dovetail collect keys device` makes one.")]
 
 
+@mute
 @dataclass(frozen=True)
 class ReportOptions:
     """What is reported."""

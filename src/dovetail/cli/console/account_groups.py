@@ -88,7 +88,7 @@ def groups_document(subject: Subject, epsilon0: float, groups: Groups, *, delta:
             }
             for name, one in found.each.items()
         ],
-        "notes": list(warnings_of(delta, smallest, honest=found.worst.honest_n)),
+        "notes": list(warnings_of(delta, smallest, honest=found.worst.honest_n, epsilon0=epsilon0)),
         "verdict": judge_central(found.worst).document(),
     }
 

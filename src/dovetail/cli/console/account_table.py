@@ -14,6 +14,15 @@ from dovetail.core.display.losses import downward
 WIDTH = 24  # characters of the bar
 
 
+def print_inverse(document: dict[str, Any]) -> None:
+    """The largest epsilon0, rounded down, and how well it protects one person."""
+    from dovetail.core.verdict import numbered
+
+    epsilon0 = f"{math.floor(document['epsilon0'] * 1e6) / 1e6:.6f}"
+    rows = {"epsilon0": epsilon0, "protection": document["verdict"]["sentence"], **numbered(document["notes"])}
+    print_rows("Largest local epsilon", rows)
+
+
 def print_account(document: dict[str, Any]) -> None:
     from dovetail.core.verdict import numbered
 

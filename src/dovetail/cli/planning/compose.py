@@ -82,6 +82,7 @@ def composition_document(
 ) -> dict[str, Any]:
     """The JSON document: budget, central epsilon and attack of each way."""
     from dovetail.account.composition.questions import JointReport, OneQuestion
+    from dovetail.core.verdict import warnings_of
 
     sizes = group_sizes(questions, n)
     parts = tuple(question.randomizer for question in questions)
@@ -94,7 +95,14 @@ def composition_document(
             ways[way] = _groups(questions, sizes, delta, rounds)
         else:
             ways[way] = collected([(JointReport if way == "joint" else OneQuestion)(parts)], n, delta, rounds)
-    return {"n": n, "delta": delta, "rounds": rounds, "questions": [one.name for one in questions], "ways": ways}
+    return {
+        "n": n,
+        "delta": delta,
+        "rounds": rounds,
+        "questions": [one.name for one in questions],
+        "ways": ways,
+        "notes": list(warnings_of(delta, min(sizes))),
+    }
 
 
 def collected(subjects: Sequence[Mechanism], n: int, delta: float, rounds: int) -> dict[str, Any]:
@@ -102,16 +110,19 @@ def collected(subjects: Sequence[Mechanism], n: int, delta: float, rounds: int) 
     from dovetail.account.amplify import amplify
     from dovetail.account.compose import compose
     from dovetail.account.composition.shuffled_round import ShuffledRound
+    from dovetail.core.verdict import Promise, judge
 
     made = [ShuffledRound.of(subject, n, times=rounds) for subject in subjects]
     found: Any = amplify(subjects[0], n=n, delta=delta) if rounds == len(made) == 1 else compose(made, delta=delta)
     assert found.epsilon is not None  # rounds of pure randomizers have at least the sum of their local promises
+    budget = rounds * sum(part.epsilon0 for part in made)
     return {
         "epsilon": found.epsilon,
         "attack_lower": found.attack_lower,
         "method": found.method,
-        "budget": rounds * sum(part.epsilon0 for part in made),
+        "budget": budget,
         "n": n,
+        "verdict": judge(Promise(budget), people=Promise(found.epsilon, delta), n=n).document(),
     }
 
 
@@ -178,8 +189,8 @@ def _print(document: dict[str, Any]) -> None:
     times = "" if document["rounds"] == 1 else f", {document['rounds']:,} rounds"
     title = f"{document['n']:,} people, delta {document['delta']:g}{times}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    for heading in ("collected", "budget", "epsilon", "attack"):
-        table.add_column(heading, justify="left" if heading == "collected" else "right")
+    for heading in ("collected", "budget", "epsilon", "attack", "protection"):
+        table.add_column(heading, justify="left" if heading in ("collected", "protection") else "right")
     for way, found in document["ways"].items():
         table.add_row(WORDS[way], *_cells(found, upward, downward))
         for one in found.get("each", ()):
@@ -187,10 +198,14 @@ def _print(document: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(
-        "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less.",
+        "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "
+        "protection: with all of these people honest, and the shuffler.",
         style="dim",
     )
+    for note in document["notes"]:
+        console.print(note, markup=False, highlight=False)
 
 
 def _cells(found: dict[str, Any], upward: Any, downward: Any) -> list[str]:
-    return [upward(found["budget"]), upward(found["epsilon"]), downward(found["attack_lower"])]
+    losses = [upward(found["budget"]), upward(found["epsilon"]), downward(found["attack_lower"])]
+    return [*losses, found["verdict"]["word"]]

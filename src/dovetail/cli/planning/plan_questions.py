@@ -44,6 +44,7 @@ def _plan_questions(
 
     Example: dovetail plan-questions survey.toml --n 1e5
     """
+    from dovetail.core.verdict import warnings_of
     from dovetail.pipeline.questions.config import questions_of
     from dovetail.pipeline.questions.plan import plan_questions
 
@@ -60,11 +61,14 @@ def _plan_questions(
     document = {
         "schema_version": 1, "n": as_whole(n), "smallest": ways[0].central.n, "honest": ways[0].central.honest_n,
         "delta": ways[0].central.delta, "ask": asked.head.ask, "ways": {way.ask: _way(way) for way in ways},
+        "notes": list(warnings_of(ways[0].central.delta, ways[0].central.n, honest=ways[0].central.honest_n)),
     }  # fmt: skip
     print_json(document) if as_json else _print(document)
 
 
 def _way(way: PlannedWay) -> dict[str, Any]:
+    from dovetail.core.verdict import judge_central
+
     central = way.central
     return {
         "messages": way.messages,
@@ -72,6 +76,7 @@ def _way(way: PlannedWay) -> dict[str, Any]:
         "epsilon": central.epsilon,
         "attack_lower": central.attack_lower,
         "method": central.method,
+        "verdict": judge_central(central).document(),
         "questions": [_question(one) for one in way.questions],
     }
 
@@ -97,16 +102,25 @@ def _print(document: dict[str, Any]) -> None:
     title = f"{document['n']:,} people{group}{honest}, delta {document['delta']:g}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     columns = [one["column"] for one in document["ways"]["all"]["questions"]]
-    for heading in ("asked", "budget", "epsilon", "attack", *(f"± {column}" for column in columns)):
-        table.add_column(heading, justify="left" if heading == "asked" else "right", overflow="fold")
+    for heading in ("asked", "budget", "epsilon", "attack", "protection", *(f"± {column}" for column in columns)):
+        left = heading in ("asked", "protection")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for ask, way in document["ways"].items():
         errors = [Unit.of(one["measure"])(one["error95"], one["error95"], ROUND_CEILING) for one in way["questions"]]
-        losses = [upward(way["budget"]), upward(way["epsilon"]), downward(way["attack_lower"])]
+        losses = [
+            upward(way["budget"]),
+            upward(way["epsilon"]),
+            downward(way["attack_lower"]),
+            way["verdict"]["word"],
+        ]
         table.add_row(WORDS[ask], *losses, *errors, style="bold" if ask == document["ask"] else "")
     console = Console()
     console.print(table)
     console.print(
-        "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; ±: how "
+        "budget: what a person's reports promise if the shuffler colludes; attack: no proof can promise less; "
+        "protection: if the shuffler and the people counted on are honest; ±: how "
         "far a share or mean of these people is off with 95 % probability at most. Bold: what the file asks.",
         style="dim",
     )
+    for note in document["notes"]:
+        console.print(note, markup=False, highlight=False)

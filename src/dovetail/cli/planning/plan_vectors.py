@@ -87,7 +87,7 @@ def _document(plan: VectorPlan) -> dict[str, Any]:
         "clip": plan.mechanism.radius,
         "local": {"epsilon": plan.mechanism.guarantee.epsilon, "delta": plan.mechanism.guarantee.delta},
         "central": central_document(plan.central),
-        "verdict": judge_central(plan.central).document(),
+        "verdict": judge_central(plan.central, local_delta=plan.mechanism.guarantee.delta).document(),
         "vulnerability": Missing(NO_GUESS),
         "alternatives": [
             {"randomizer": name, **(_numbers(one) if isinstance(one, VectorPlan) else {"reason": one})}
@@ -120,7 +120,7 @@ def _rows(plan: VectorPlan) -> dict[str, str]:
     error, coordinate = plan.error95, mechanism.coordinate_error(plan.n)
     slack = "" if mechanism.guarantee.delta == 0.0 else f", delta {upward(mechanism.guarantee.delta)}"
     rows = {
-        "protection": judge_central(central).sentence(),
+        "protection": judge_central(central, local_delta=mechanism.guarantee.delta).sentence(),
         "question": f"mean of vectors of {mechanism.d:,} numbers, each shortened to length {mechanism.radius:g}",
         "randomizer": f"{mechanism.name} ({mechanism.label}), {mechanism.report_bits:,} bits a report",
         "epsilon0": f"{upward(plan.epsilon0)}{slack}: one report, whoever reads it",
@@ -129,7 +129,7 @@ def _rows(plan: VectorPlan) -> dict[str, str]:
         "error": f"{unit(error, error, ROUND_CEILING)} in Euclidean length, with 95 % probability",
         "one coordinate": f"standard error {unit(coordinate, coordinate, ROUND_CEILING)}",
     }
-    rows |= numbered(warnings_of(central.delta, plan.n, honest=central.honest_n))
+    rows |= numbered(warnings_of(central.delta, plan.n, honest=central.honest_n, epsilon0=plan.epsilon0))
     for name, one in plan.others.items():
         rows[f"or {name}"] = (
             f"epsilon0 {upward(one.epsilon0)}, epsilon {upward(one.central.epsilon)}, error "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,13 +23,14 @@ from dovetail.collect.campaign.guarantees import (
     all_local,
     batch_guarantee,
     compose_batches,
+    judge_batches,
     mixed_batch,
 )
 from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.people_dummies import people_dummies
 from dovetail.collect.campaign.roster import Roster
 from dovetail.core.guarantee import CentralDP
-from dovetail.core.verdict import warnings_of
+from dovetail.core.verdict import Verdict, warnings_of, word_of
 from dovetail.report.document import Missing
 from dovetail.report.number_format import odds, upward
 from dovetail_protocol.budget import QUESTION_TOTAL, affordable, cost, decimal_at_least
@@ -37,7 +39,6 @@ from dovetail_protocol.endpoint import PLAIN, leaves_in_the_clear
 from dovetail_protocol.wire.message import wire_bytes
 
 SMALL = 100  # below so many reports shuffling hides little, and an estimate says little
-STRONG = 5.0  # a local epsilon from here on promises next to nothing by itself
 
 
 class CampaignFact(NamedTuple):
@@ -76,6 +77,11 @@ class CampaignExplanation:
     lines: tuple[CampaignFact, ...]
     warnings: tuple[str, ...]
     classes: tuple[ClassGuarantee, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """How well one person is protected, by whom one has to trust."""
+        return judge_batches(math.inf if self.campaign.sent else self.all_epsilon, self.central, self.together)
 
 
 def explain(
@@ -136,6 +142,7 @@ def _lines(found: CampaignExplanation) -> list[CampaignFact]:
     return [
         CampaignFact("question", f"{campaign.question} ({campaign.id}, version {campaign.version})"),
         CampaignFact("answer", _answer(campaign)),
+        CampaignFact("protection", f"{found.verdict.sentence()}; over all batches of one device"),
         *(_class_lines(found) if campaign.classes else _promise_lines(found)),
         *_dummies(campaign),
         CampaignFact("rounds", _rounds(campaign)),
@@ -341,12 +348,12 @@ def _warnings(
         )
         if campaign.promise.assumed_honest == minimum:
             found.append("everybody in the smallest batch is assumed honest; count on fewer with `assumed_honest`")
-    elif epsilon >= STRONG and campaign.dummies:
+    elif word_of(epsilon) == "none" and campaign.dummies:
         found.append(
             f"shuffler and analyzer together read nearly every answer: one report has epsilon {upward(epsilon)}; who "
             "takes part trusts the shuffler"
         )
-    elif epsilon >= STRONG:
+    elif word_of(epsilon) == "none":
         found.append(
             f"one report at epsilon {upward(epsilon)} protects next to nothing if shuffler and analyzer collude"
         )

@@ -28,6 +28,7 @@ from dovetail.collect.campaign.dummies_guarantees import guarantee_of_rounds, gu
 from dovetail.core.guarantee import CentralDP, LocalDP
 from dovetail.core.numeric.rounding import round_up_to_double
 from dovetail.core.stages import Randomizer
+from dovetail.core.verdict import Promise, Verdict, judge
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail.report.document import Missing
 from dovetail_protocol.budget import cost
@@ -120,6 +121,28 @@ class CampaignGuarantees:
     short: tuple[ReleasedBatch, ...]  # batches with fewer valid reports than the campaign's minimum
     doubtful: tuple[ReleasedBatch, ...]  # batches to which not everybody can have sent dummies
     classes: tuple[ClassGuarantee, ...] = ()  # where people have different epsilons; the rest is of the most exposed
+
+    @property
+    def verdict(self) -> Verdict:
+        """How well one person is protected so far, by whom one has to trust."""
+        batch = self.weakest or self.latest
+        local = self.all_local if batch else self.local.epsilon
+        return judge_batches(local, batch.central if batch else Missing("no batch so far"), self.composed)
+
+
+def judge_batches(local: float, one: CentralDP | Missing, together: CentralDP | Composition | Missing) -> Verdict:
+    """Judge what all batches of one device promise together, on the scale of plans and reports.
+
+    `local` is what all its reports promise, `one` the guarantee of the weakest batch, which says who hides whom.
+    """
+    if isinstance(one, Missing) or isinstance(together, Missing) or together.epsilon is None:
+        return judge(Promise(local), n=1, shuffled=False)
+    promise = Promise(together.epsilon, together.delta)
+    alone = one.trust == "shuffler" and one.honest_n == 1  # the shuffler's noise needs no other people
+    return judge(
+        Promise(local), shuffler=promise if alone else None, people=promise,
+        n=one.n, honest=None if alone else one.honest_n,
+    )  # fmt: skip
 
 
 def campaign_guarantees(campaign: Campaign, released: Sequence[ReleasedBatch]) -> CampaignGuarantees:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dovetail.collect.simulate.faults import Crash, Role, SeededChance
 from dovetail.collect.simulate.throwaway_campaign import ThrowawayCampaign
+from dovetail.core.display.display import mute
 from dovetail.randomize.sampling.from_device import from_device
 from dovetail_device.client import Clock, Device, RoundUnknown, Transport
 from dovetail_device.entropy import system_entropy
@@ -23,6 +24,7 @@ from dovetail_protocol.words import Words
 TrueAnswers = NDArray[Any]  # (rounds, devices): symbols or numbers on the grid
 
 
+@mute
 @dataclass(frozen=True)
 class SimulatedDevices:
     """The devices of a world, each with an outbox that outlives its crashes.

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from dovetail.core.display.display import mute
+
 CampaignId = str  # campaign id; versions of one campaign share rounds
 RoundState = Literal["open", "held", "releasing", "released", "delivered", "dropped", "merged", "lost"]
 AcceptOutcome = Literal["new", "duplicate", "elsewhere", "second", "closed"]
@@ -215,6 +217,7 @@ class BatchRecord:
     classes: tuple[int, ...] = ()  # sealed reports of each class, where people have different epsilons
 
 
+@mute
 @dataclass(frozen=True)
 class CountedBatch:
     """What one batch leaves behind: the tallies, what was set aside, and for order privacy the released order."""

@@ -10,6 +10,7 @@ from dovetail.plan.requirements import Requirements
 from dovetail.report.document import BetterRandomizer, Missing
 
 WORTH_SAYING = 0.8  # of the error here
+NOTHING_TO_GAIN = 0.5  # people; where a count is off by less, nobody needs another randomizer
 
 
 def better_randomizer(randomizer: Randomizer, *, n: int, delta: float) -> BetterRandomizer | Missing:
@@ -29,6 +30,6 @@ def better_randomizer(randomizer: Randomizer, *, n: int, delta: float) -> Better
         except ParameterError:  # not at this epsilon
             continue
     best = min(errors, key=lambda name: errors[name], default=randomizer.name)
-    if best == randomizer.name or errors[best] > WORTH_SAYING * here:
+    if best == randomizer.name or errors[best] > WORTH_SAYING * here or here * n < NOTHING_TO_GAIN:
         return Missing("no other randomizer of this epsilon is clearly more accurate")
     return BetterRandomizer(best, errors[best], here)

@@ -12,7 +12,8 @@ from dovetail.core.stages import Randomizer, Shuffler
 from dovetail.report.document import Missing, OrderEvaluation
 
 _NOT_SHUFFLED = "nothing is shuffled: the local guarantee is all there is"
-_NOT_UNIFORM = "amplification and shuffled leakage are proven for uniform shuffles only; this order is released"
+_NOT_UNIFORM = "this order is released, and no people are known who could be exchanged in it unnoticed"
+_NO_LEAKAGE = "the shuffled guess is computed for uniform shuffles only; this order is released"
 _ALONE_IN_ORDER = (
     "this order is released, and for somebody nobody else could stand in it (in exactly the same groups, or at the "
     "same point), so she is in no uniform shuffle: for her the local guarantee is all that is proven"
@@ -36,7 +37,7 @@ def _mixes_evenly(shuffler: object) -> bool:
 
 def honest_batch(shuffler: Shuffler, honest: int | None) -> int | Missing:
     """Of a uniformly mixed batch, the honest people, if all the others sit in it."""
-    batch = smallest_batch(shuffler) if _mixes_evenly(shuffler) else Missing(_NOT_UNIFORM)
+    batch = smallest_batch(shuffler) if _mixes_evenly(shuffler) else Missing(_NO_LEAKAGE)
     if isinstance(batch, Missing) or honest is None:
         return batch
     return max(1, batch - max(0, shuffler.n - honest))

@@ -31,6 +31,7 @@ def collection_document(collection: Collection) -> dict[str, Any]:
         "public": survey.public.columns,
         **published_document(beside, survey.n),
         "unconfirmed": list(collection.unconfirmed),
+        "inferred": collection.inferred,
     }
     if isinstance(randomizer, NumericRandomizer):
         return {**base, "kind": "numeric", "lower": randomizer.lower, "upper": randomizer.upper}

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
 from dovetail.memorize.copying.mixed_types import MixedTypes
@@ -28,6 +29,7 @@ SIXTEEN_BITS = 65_535
 MOST_NUMBERS = 500_000_000  # 4 GiB of doubles
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class Samples:
     """The samples as points, and their rows as people see them: data frames or pictures (n, h, w[, 3]).

@@ -73,7 +73,7 @@ def collection_of(collection: QuestionsCollection) -> dict[str, Any]:
     return {
         "n": collection.n, "private": ", ".join(collection.columns), "public": collection.public.columns,
         **published_document(collection.public.select(collection.released_columns), collection.n),
-        "kind": "questions",
+        "kind": "questions", "inferred": any(part.inferred for part in collection.parts),
         "ask": collection.ask, "questions": len(collection.columns),
     }  # fmt: skip
 

@@ -63,6 +63,7 @@ class TraceEntry:
     schema_version: int = 1
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class StoredRelease:
     """A release as the ledger holds it.

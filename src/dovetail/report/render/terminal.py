@@ -37,8 +37,7 @@ def print_report(document: Document, console: Console) -> None:
     else:
         console.print(_words(mode_sentence(document)))
     for line in verdict(document):
-        graded = f" ({line.grade})" if line.grade else ""
-        console.print(_words(f"{line.name}{graded}:", style="bold"), _words(line.text))
+        console.print(_words(f"{line.name}:", style="bold"), _words(line.words))
     console.print()
     console.print(_words(" ".join(summary(document))))
     console.print()

@@ -73,7 +73,8 @@ def _promises(document: Document) -> Iterator[str]:
             batch = f" (ε = {alone}); the device that reports most often spends ε = {total} over all rounds"
         elif missing_reason(central) is None:
             batch = (
-                f"; the shuffled batch by at most {odds(central['epsilon'])}, if {honesty_assumption(central)}"
+                f"; the shuffled batch by at most {odds(central['epsilon'])} (slack δ = {upward(central['delta'])}), "
+                f"if {honesty_assumption(central)}"
                 if amplifies(central)
                 else "; under the assumptions below, shuffling adds next to nothing to that promise"
             )

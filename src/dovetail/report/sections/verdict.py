@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dovetail.core.verdict import Promise, Verdict, judge, warnings_of
-from dovetail.report.number_format import Document, display_name, missing_reason, upward
+from dovetail.report.number_format import Document, display_name, missing_reason
 from dovetail.report.sections.sentences import amplifies, has_dummies
 
 NOTHING = "Nothing stands out. Read the assumptions before anything is released."
@@ -20,13 +20,19 @@ class VerdictLine(NamedTuple):
     grade: str
     text: str
 
+    @property
+    def words(self) -> str:
+        """The text with its grade, once."""
+        return self.text if self.text.startswith(self.grade) else f"{self.grade}: {self.text}"
+
 
 def judged(document: Document) -> Verdict:
     """Judge what a report promises: the same function as for plans, from the numbers in the document."""
     local, central = document["local"], document["central"]
+    everybody, commonest = int(document["collection"]["n"]), _commonest(document)
     own = Promise(math.inf) if missing_reason(local) is not None else _promise(local)
     if missing_reason(central) is not None:
-        return judge(own, n=int(document["collection"]["n"]), shuffled=_moves(document))
+        return judge(own, n=everybody, shuffled=_moves(document), commonest=commonest)
     alone = (
         central.get("trust") == "shuffler" and central["honest_n"] == 1
     )  # the shuffler's noise needs no other people
@@ -36,7 +42,18 @@ def judged(document: Document) -> Verdict:
         people=_promise(central),
         n=int(central["n"]),
         honest=None if alone else int(central["honest_n"]),
+        crowd="people" if int(central["n"]) >= everybody else "people of the smallest group",
+        commonest=commonest,
     )
+
+
+def _commonest(document: Document) -> float | None:
+    """The largest upper end of a published share: who reads the report knows the commonest answer and this of it."""
+    estimates = document["estimates"]
+    overall = estimates["overall"]
+    if estimates["measure"] != "share" or missing_reason(overall) is not None:
+        return None
+    return min(1.0, max(float(high) for _, high in overall["interval"]))
 
 
 def verdict(document: Document) -> tuple[VerdictLine, ...]:
@@ -76,8 +93,7 @@ def _public(document: Document) -> Iterator[str]:
         yield f"Alone with their combination: {alone:,} of {collection['n']:,} people."
     found = document.get("copying")
     if found is not None and missing_reason(found) is None:
-        chance = f"{found['p_copying']:.1g}"
-        yield f"Test for copied rows: {found['verdict']} (p = {chance})."
+        yield f"Test whether released rows are those of people: {found['verdict']} (p = {found['p_copying']:.1g})."
 
 
 # --- what to do ----------------------------------------------------------------------------------------------------
@@ -85,12 +101,11 @@ def _public(document: Document) -> Iterator[str]:
 
 def _steps(document: Document) -> Iterator[str]:
     central, first = document["central"], judged(document).rows[0]
-    if first.word == "none" and not has_dummies(central):
-        yield f"Lower the ε of one report: with {upward(first.epsilon)} it is all but an open answer."
-    if missing_reason(central) is None:
-        for warning in warnings_of(float(central["delta"]), int(central["n"]), honest=_hiding(central)):
-            yield f"{warning[0].upper()}{warning[1:]}."
-    if missing_reason(central) is not None:
+    known = missing_reason(central) is None
+    delta, n = (float(central["delta"]), int(central["n"])) if known else (0.0, int(document["collection"]["n"]))
+    for warning in warnings_of(delta, n, honest=_hiding(central) if known else None, epsilon0=first.epsilon):
+        yield f"{warning[0].upper()}{warning[1:]}."
+    if not known:
         yield f"There is no promise for the shuffled reports ({missing_reason(central)})."
     elif not amplifies(central):
         yield "More honest people, or larger groups, are needed for shuffling to protect anybody."
@@ -111,9 +126,11 @@ def _hiding(central: Document) -> int:
 
 def _release(document: Document) -> str:
     """What turns this rehearsal into a release."""
-    if not document["config"]:
-        return "To release, call dt.release."
     unconfirmed = document["collection"].get("unconfirmed") or ()
     also = ["remove `seed`"] if isinstance(document["seed"], int) else []
     also += [f"confirm {', '.join(unconfirmed)} and delete `unconfirmed`"] if unconfirmed else []
+    declare = ["declare `categories`"] if document["collection"].get("inferred") and not unconfirmed else []
+    if not document["config"]:
+        return f"To release, {''.join(f'{one} and ' for one in declare)}call dt.release."
+    also += declare
     return f'To release, set mode = "release"{"".join(f", {one}" for one in also)}.'

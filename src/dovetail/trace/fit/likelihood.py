@@ -26,6 +26,7 @@ from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.trace import Trace
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class TraceGroup:
     """Traces with the same gaps between their times.

@@ -100,7 +100,7 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
     attack = document["attack"]
     yield "strongest attack", ABSENT if missing_reason(attack) is not None else percent(attack["success"])
     for line in verdict(document):
-        yield line.name, f"{line.grade}: {line.text}" if line.grade else line.text
+        yield line.name, line.words
     for metric in summarize_metrics(document):
         yield metric.name, metric.headline or ABSENT
 

@@ -206,6 +206,7 @@ class CampaignAnswers:
             "latest": found.latest and self._guarantee_document(found.latest),
             "all_rounds": _composed_document(found.composed),
             **({"by_class": [_class_document(each) for each in found.classes]} if found.classes else {}),
+            "verdict": found.verdict.document(),
             "alpha_of_a_batch": to_jsonable(found.alpha),
             "alpha_of_all_batches": to_jsonable(found.all_alpha),
             "short": [_without_classes(each) for each in found.short],

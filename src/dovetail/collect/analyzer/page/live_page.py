@@ -110,7 +110,10 @@ def _sentence(status: Document, found: CampaignGuarantees) -> str:
         return "No batch has been counted yet. A round appears here when its batch has been shuffled and handed over."
     n = sum(batch["n"] for batch in batches)
     how_many = "1 batch" if len(batches) == 1 else f"{len(batches):,} batches"
-    return f"{how_many} counted, {n:,} valid reports. Promise for one person so far: {summarize(found)}."
+    return (
+        f"{how_many} counted, {n:,} valid reports. Protection of one person so far: {found.verdict.sentence()} "
+        f"({summarize(found)})."
+    )
 
 
 def _figures(documents: Sequence[Document]) -> list[CaptionedChart]:
@@ -178,7 +181,7 @@ def _course(documents: Sequence[Document], place: int) -> CaptionedChart:
 
 def _point(t: int, shares: Document, place: int) -> TimePoint:
     low, high = map(float, shares["interval"][place])
-    return TimePoint(t, min(max(shares["value"][place], low), high), low, high)  # an unbiased share may lie below 0
+    return TimePoint(t, shares["possible"][place], low, high)
 
 
 def _intervals(shares: Document, unit: Unit) -> list[IntervalRow]:
@@ -186,7 +189,7 @@ def _intervals(shares: Document, unit: Unit) -> list[IntervalRow]:
 
 
 def _interval(shares: Document, place: int, unit: Unit) -> IntervalRow:
-    value, (low, high) = shares["value"][place], shares["interval"][place]
+    value, (low, high) = shares["possible"][place], shares["interval"][place]
     words = unit(value, shares["standard_error"][place])
     return IntervalRow(shares["labels"][place], words, value, float(low), float(high))
 

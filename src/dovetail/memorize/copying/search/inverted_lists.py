@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.extras import require
 
 Points = NDArray[np.float64]  # (n, d)
@@ -21,6 +22,7 @@ ROWS_PER_CENTRE = 20  # training rows that a centre is fitted to
 _BATCH = 8_192  # queries at a time
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class InvertedLists:
     """Training points sorted by list.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.extras import require
 
@@ -30,6 +31,7 @@ def _unwatched(done: int, total: int) -> None:
     del done, total
 
 
+@mute
 @dataclass(frozen=True, eq=False)
 class TrainingIndex:
     """The training sample, ready to be asked for nearest neighbours; one index serves many generated samples.
