@@ -1,6 +1,7 @@
 """Traces in files, the private ledger and the verbs: only names, times and places come out, repeats replay."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dovetail.trace.loss.information import information
 from dovetail.trace.plan.design import design_trace
 from dovetail.trace.plan.noise import joint_noise
 from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.plane import TangentPlane
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace
@@ -148,6 +150,23 @@ def test_a_repeat_replays_the_stored_noise_and_other_terms_are_refused(place: Pa
         job.protect([part], [None])
 
 
+def test_a_prior_with_another_origin_or_rounded_places_draw_nothing_again(place: Path) -> None:
+    degrees = np.array([41.15, -8.6]) + np.cumsum(np.random.default_rng(5).normal(0, 2e-4, (10, 2)), axis=0)
+    job, later = (
+        Protection(replace(PLAN, prior=replace(PRIOR, plane=plane)), system_entropy(), TraceLedger(place / "private"))
+        for plane in (TangentPlane(41.1, -8.6), TangentPlane(41.2, -8.7))
+    )
+    seen = Trace.of("t", TIMES, job.plan.prior.plane.to_metres(*degrees.T))  # type: ignore[union-attr]
+    alone = job.protect([seen], [None])[0].guarantee
+    for places, part in ((degrees, slice(None)), (degrees.round(5), slice(None)), (degrees.round(5), slice(3, 9))):
+        stamps = TIMES[part] + 0.2  # times to a second
+        same = Trace.of("t", stamps, later.plan.prior.plane.to_metres(*places[part].T))  # type: ignore[union-attr]
+        with pytest.raises(UnsupportedError, match="released before"):
+            later.protect([same], [None])
+    both = replace(later, new_release=True).protect([same], [None])[0].guarantee
+    assert both.releases == 2 and both.mu > alone.mu
+
+
 def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
     ledger = TraceLedger(place / "private")
     first = Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])[0]
@@ -215,7 +234,7 @@ def test_the_ledger_holds_no_true_location_and_needs_its_key(place: Path) -> Non
     ledger = TraceLedger(place / "private")
     Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])
     with np.load(place / "private" / "000001" / "release.npz") as arrays:
-        assert set(arrays) == {"prints", "times", "points", "noise"}
+        assert set(arrays) == {"prints", "cells", "named", "times", "points", "noise"}
         assert not np.isin(arrays["points"], trace().points).any()
     (place / "private" / "key").unlink()
     with pytest.raises(OutputError, match="lost its key"):
