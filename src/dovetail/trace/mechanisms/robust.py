@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.adversaries import Adversary, with_sighting
 from dovetail.trace.loss.conditional import condition
@@ -55,7 +56,8 @@ def robust(
     """
     own = known[0].prior
     start = mixed(own, secrets, budget).noise
-    goals = [Goal.of(condition(one.prior, secret)) for one in known for secret in secrets]
+    goals = [Goal.of(condition(own, secret)) for secret in secrets]
+    goals += [goal for one in known[1:] for secret in secrets for goal in _told_apart(one.prior, secret)]
     waiting = _sightings(own, secrets, budget) if sighting else []
     noise, optimum = Descent(goals, budget).run(start, gap=_GAP)
     for _ in range(_ROUNDS):
@@ -66,6 +68,14 @@ def robust(
         waiting = [goal for goal in waiting if not any(goal is other for other in late)]
         noise, optimum = Descent(goals, budget).run(noise, gap=_GAP, warm=True)
     return Design("robust", noise, optimum, "worst loss over kernels, unknown mean and one sighting")
+
+
+def _told_apart(prior: Floats, secret: tuple[int, ...]) -> list[Goal]:
+    """The goal of another adversary; none where secret times are one for him, and no noise helps."""
+    try:
+        return [Goal.of(condition(prior, secret))]
+    except UnsupportedError:
+        return []
 
 
 def _sightings(prior: Floats, secrets: Sequence[tuple[int, ...]], budget: Budget) -> list[Goal]:
