@@ -203,8 +203,10 @@ class TraceLedger:
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
-                arrays = {"times": trace.times, "points": points, "noise": made.noise}
-                np.savez(scratch / _ARRAYS, prints=marks.prints, cells=marks.cells, named=marks.named, **arrays)
+                np.savez(
+                    scratch / _ARRAYS, prints=marks.prints, cells=marks.cells, named=marks.named, times=trace.times,
+                    points=points, noise=made.noise,
+                )  # fmt: skip
                 (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
                 for path in (*scratch.iterdir(), scratch):
                     sync(path)
