@@ -156,7 +156,7 @@ def test_one_model_needs_controls_and_says_so(
     assert found["method"] == "one model with controls"
     assert found["target_accuracy"] == pytest.approx(0.4) and found["control_accuracy"] == pytest.approx(0.25)
     assert found["within_classes"] and found["difference"] == pytest.approx(0.15)
-    few = {name: rows[:11] for name, rows in controls.items()}
+    few = {name: rows[arrays["labels_b"] != arrays["labels_b"][0]] for name, rows in controls.items()}
     found = result(capsys, written(place, one_model(arrays, **few)), *options)
     assert not found["within_classes"] and any("commoner" in line for line in found["limits"])
     guessed = {"a_by_classifier": arrays["labels_a"] * (np.arange(40) % 5 == 0)}
@@ -164,7 +164,10 @@ def test_one_model_needs_controls_and_says_so(
     assert found["method"] == "one model without controls" and found["found"] == "unclear"
     assert "Excess over the classifier" in found["verdict"] and "Not memorization" in found["verdict"]
     both = {**controls, **guessed, "controls_by_classifier": arrays["labels_b"]}
-    assert "slope" in result(capsys, written(place, one_model(arrays, **both)), *options)
+    assert result(capsys, written(place, one_model(arrays, **both)), *options)["method"] == "one model with controls"
+    handful = {name: rows[:19] for name, rows in controls.items()}
+    found = refusal(capsys, "dejavu", written(place, one_model(arrays, **handful)), *options)
+    assert "`controls` must be at least 20 images, got 19" in found
     assert "got one model alone" in refusal(capsys, "dejavu", written(place, one_model(arrays)), *options)
     twice = refusal(capsys, "dejavu", place, place, *options)
     assert "must all have a reference model where there are several" in twice

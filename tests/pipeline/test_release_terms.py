@@ -7,8 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dovetail.account.order_privacy.composition import compose_releases
 from dovetail.core.entropy import simulation
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.guarantee import OrderPrivacy
 from dovetail.core.stages import Shuffler
 from dovetail.pipeline.collection import Collection, Fit
 from dovetail.pipeline.config.build import terms
@@ -93,6 +95,37 @@ def test_order_budgets_of_the_same_groups_add_up(tmp_path: Path) -> None:
     release(collection(mallows(1.0)), ledger=ledger)
     both = release(collection(mallows(1.0)), ledger=ledger, new_release=True)
     assert both.evaluation.order.guarantee.alpha == 2 * mallows(1.0)(PEOPLE).guarantee.alpha
+
+
+def test_a_uniform_release_of_the_same_table_adds_nothing_to_the_order_of_others(tmp_path: Path) -> None:
+    """Against Theorem A.2, each shuffler evaluated on the common groups."""
+    ledger, alphas = ReleaseLedger(tmp_path), [3.0, 4.0, 4.0]
+    for alpha in alphas:
+        release(collection(mallows(alpha)), ledger=ledger, new_release=True)
+    with_uniform = release(collection(uniform), ledger=ledger, new_release=True).evaluation.order.guarantee
+    groups = Groups.from_labels(PEOPLE["pair"])
+    shufflers = [*(mallows(alpha)(PEOPLE) for alpha in alphas), uniform(PEOPLE)]
+    assert with_uniform.alpha == pytest.approx(compose_releases(shufflers, groups).alpha) and with_uniform.alpha < 12
+    assert repr(with_uniform) == f"OrderPrivacy: alpha {with_uniform.alpha:g} for the groups of release 3"
+    assert not with_uniform.implies(OrderPrivacy(1e300, groups)), "no more is kept of groups than a fingerprint"
+    again = release(collection(mallows(1.0)), ledger=ledger, new_release=True).evaluation.order.guarantee
+    assert again.alpha == pytest.approx(with_uniform.alpha + mallows(1.0)(PEOPLE).guarantee.alpha)
+    assert isinstance(again.groups, Groups)
+    finer = release(collection(grouped("half")), ledger=ledger, new_release=True).evaluation.order.guarantee
+    assert finer.alpha == math.inf
+
+
+def test_a_uniform_release_of_other_people_promises_no_order_with_one_in_groups(tmp_path: Path) -> None:
+    def some(fit: Fit, rows: slice) -> Collection:
+        return Collection.of(
+            PEOPLE[rows], private="answer", randomizer=KRR(2, 1.0), shuffler=fit, person="id", public=["pair"],
+            categories=("no", "yes"),
+        )  # fmt: skip
+
+    ledger = ReleaseLedger(tmp_path)
+    release(some(mallows(1.0), slice(None)), ledger=ledger)
+    part = release(some(uniform, slice(0, 6)), ledger=ledger, new_release=True)
+    assert part.evaluation.order.guarantee.alpha == math.inf
 
 
 def test_groups_that_nothing_public_tells_apart_are_never_the_same(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Random priors, secrets and noise for the laws of traces."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.random import Generator, default_rng
 
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52, Periodic
+from dovetail.trace.loss.conditional import Conditional
 
 KERNELS: list[Kernel] = [
     RBF(length=2.0),
@@ -19,6 +22,17 @@ def covariance(n: int, rng: Generator) -> Floats:
     """A random well-conditioned covariance."""
     root = rng.standard_normal((n, n))
     return np.asarray(root @ root.T / n + 0.05 * np.eye(n))
+
+
+def flat_mean(seen: Conditional) -> Conditional:
+    """The regression on a secret when nothing is known of the mean: by generalized least squares on the secret."""
+    weights = np.linalg.solve(seen.variance, np.ones(len(seen.secret)))
+    left = 1.0 - seen.weights.sum(axis=1)
+    return replace(
+        seen,
+        weights=seen.weights + np.outer(left, weights / weights.sum()),
+        residual=seen.residual + np.outer(left, left) / weights.sum(),
+    )
 
 
 def generator(name: str) -> Generator:

@@ -8,8 +8,17 @@ from tests.statistics import rng_of
 from tests.trace.priors import KERNELS, covariance, generator
 from tests.trace.test_release import PLAN, PRIOR, TIMES
 
-from dovetail.trace.adversary.rehearsal import RIGHT, WALK, chance_within, rehearse_attack, synthetic_traces
+from dovetail.trace.adversary.rehearsal import (
+    RIGHT,
+    SEEN,
+    SMOOTH,
+    WALK,
+    chance_within,
+    rehearse_attack,
+    synthetic_traces,
+)
 from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
+from dovetail.trace.kernels.combined import with_nugget
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace
 from dovetail.trace.utility import heat_distance, utility
@@ -64,6 +73,15 @@ def test_where_the_kernel_is_right_prediction_and_measurement_agree() -> None:
     assert ours.success <= uniform.success / 1.5
     walk = next(x for x in found if x.adversary == WALK)
     assert walk.predicted is None and walk.width_ratio is None
+
+
+def test_a_smoother_that_believes_in_no_nugget_is_rehearsed_and_finds_smooth_traces_best() -> None:
+    plan = replace(PLAN, prior=replace(PRIOR, kernel=with_nugget(PRIOR.kernel, 0.3)), radius=15.0, error=15.0)
+    smooth = [Trace.of(str(i), TIMES, np.column_stack([15.0 * i + TIMES, 3.0 * TIMES])) for i in range(8)]
+    found = rehearse_attack(plan, smooth, draws=40, rng=rng_of("nugget"))
+    ours = {one.adversary: one.error for one in found if one.mechanism == "uniform"}
+    assert {SMOOTH, SMOOTH + SEEN} <= set(ours) and ours[SMOOTH] < ours[RIGHT]
+    assert SMOOTH not in {one.adversary for one in rehearse_attack(PLAN, smooth[:2], draws=2, rng=rng_of("none"))}
 
 
 def test_utility_of_the_truth_is_perfect_and_of_noise_is_not() -> None:

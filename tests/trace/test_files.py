@@ -1,6 +1,7 @@
 """Traces in files, the private ledger and the verbs: only names, times and places come out, repeats replay."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from dovetail.core.entropy import system_entropy
 from dovetail.core.errors import DataError, OutputError, UnsupportedError
 from dovetail.pipeline.trace.protect import UNNAMED, Protection, composed_guarantee, joint_prior
 from dovetail.pipeline.trace.trace_ledger import StoredRelease, TraceEntry, TraceLedger
-from dovetail.pipeline.trace.trace_table import read_traces, write_traces
+from dovetail.pipeline.trace.trace_table import TraceColumns, read_traces, write_traces
 from dovetail.trace.kernels.stationary import Matern32
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information
 from dovetail.trace.plan.design import design_trace
 from dovetail.trace.plan.noise import joint_noise
 from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.plane import TangentPlane
 from dovetail.trace.prior import TracePrior
 from dovetail.trace.secrets import SecretTimes
 from dovetail.trace.trace import Trace
@@ -76,7 +78,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".gpx"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".gpx", ".geojson"])
 def test_traces_survive_every_format(suffix: str) -> None:
     walks(2, 1).write_csv("in.csv")
     table = read_traces(Path("in.csv"))
@@ -96,11 +98,11 @@ def test_times_may_be_seconds_or_iso_text() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("time,lat,longitude\n1,2,3\n", "latitude and longitude"),
+        ("time,north,longitude\n1,2,3\n", "latitude and longitude"),
         ("stamp,x,y\n1,2,3\n", "time is missing"),
         ("time,x,y\n", "holds no points"),
         ("time,x,y\n1,NaN,3\n2,1,1\n", "no numbers"),
-        ("time,x,y\nnoon,1,3\n", "neither seconds nor ISO"),
+        ("time,x,y\nnoon,1,3\n", "neither seconds nor an ISO"),
         ("trace,time,x,y\n,1,1,3\n", "name no trace"),
     ],
 )
@@ -108,6 +110,70 @@ def test_a_table_that_holds_no_traces_is_refused(text: str, word: str) -> None:
     Path("bad.csv").write_text(text)
     with pytest.raises(DataError, match=word):
         read_traces(Path("bad.csv"))
+
+
+MESSY = "track_id;timestamp;lat;lon;note\na;2024-05-01T10:00:00;41,15;-8,6;x\na;2024-05-01T10:00:15;41,16;-8,61;y\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_table_is_read_however_it_is_written_and_whatever_its_columns_are_called(encoding: str) -> None:
+    Path("messy.csv").write_bytes((MESSY + "b;2024-05-02T10:00:00;41,2;-8,7;é\n").encode(encoding))
+    table = read_traces(Path("messy.csv"))
+    assert (
+        table.names() == ["a", "b"] and table.geographic and table.rows["stamp"][1] - table.rows["stamp"][0] == 15.0
+    )
+    assert table.rows["latitude"].to_list() == [41.15, 41.16, 41.2]
+    named = read_traces(Path("messy.csv"), TraceColumns(trace="note", time="timestamp"))
+    assert named.names() == ["x", "y", "é"]
+    with pytest.raises(DataError, match=r"has no column 'nte', as --trace says; did you mean 'note'"):
+        read_traces(Path("messy.csv"), TraceColumns(trace="nte"))
+
+
+def test_all_faults_are_in_one_line_and_bad_points_are_left_out_and_counted(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = walks(3, 2)
+    rows = [
+        "trace,time,lat,lon",
+        *(f"{t},{s},{a},{o}" for t, s, a, o in good.select("trace", "time", "latitude", "longitude").iter_rows()),
+    ]
+    faults = [",5,41,-8", "t0,noon,41,-8", "t0,1,n/a,-8", "t0,2,41,-181", rows[1], "t0,3,41,"]
+    Path("bad.csv").write_text("\n".join([*rows, *faults]) + "\n")
+    line = refused(capsys, "fit", "bad.csv", "--out", "prior.json")
+    for what in (
+        "1 points name no trace (first at rows 91)", "1 points have a time that is neither seconds nor an ISO time",
+        "2 points have no numbers as latitude or longitude (first at rows 93, 96)",
+        "1 points have a latitude outside", "1 points repeat a time of their trace (first at rows 95)", "--drop-bad",
+    ):  # fmt: skip
+        assert what in line
+    assert invoke(["trace", "fit", "bad.csv", "--out", "prior.json", "--drop-bad", "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err.count("left out: ") == 5 and json.loads(told.out)["traces"] == 3
+    assert read_traces(Path("bad.csv"), drop_bad=True).rows.height == 90
+    Path("none.csv").write_text("trace,time,x,y\na,noon,1,1\n")
+    with pytest.raises(DataError, match="no point can be read"):
+        read_traces(Path("none.csv"), drop_bad=True)
+
+
+def test_geojson_of_points_or_lines_holds_traces_and_nothing_else_is_one() -> None:
+    point = {"type": "Feature", "properties": {"track_id": "a", "timestamp": "2024-05-01T10:00:00Z"},
+             "geometry": {"type": "Point", "coordinates": [-8.6, 41.15, 12.0]}}  # fmt: skip
+    Path("points.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [point]}))
+    assert read_traces(Path("points.geojson")).rows.select("trace", "latitude", "longitude").rows() == [
+        ("a", 41.15, -8.6)
+    ]
+    lines = [[[0.0, 1.0], [0.0, 2.0]], [[3.0, 4.0]]]
+    many = {"type": "Feature", "properties": {"coordTimes": [[1, 2], [3]]},
+            "geometry": {"type": "MultiLineString", "coordinates": lines}}  # fmt: skip
+    Path("lines.geojson").write_text(json.dumps(many))
+    assert read_traces(Path("lines.geojson")).rows.select("trace", "stamp", "latitude").rows() == [
+        ("1.1", 1.0, 1.0), ("1.1", 2.0, 2.0), ("1.2", 3.0, 4.0),
+    ]  # fmt: skip
+    del many["properties"]
+    for text, word in (("{", "no JSON document"), (json.dumps(many), "must be GeoJSON"), ("[]", "must be GeoJSON")):
+        Path("bad.geojson").write_text(text)
+        with pytest.raises(DataError, match=word):
+            read_traces(Path("bad.geojson"))
 
 
 def test_a_trace_of_more_than_one_person_is_refused_and_an_unnamed_one_has_its_caveat(place: Path) -> None:
@@ -146,6 +212,23 @@ def test_a_repeat_replays_the_stored_noise_and_other_terms_are_refused(place: Pa
     part = Trace.of("part", TIMES[:8], trace().points[:8])  # a piece of it is the same person
     with pytest.raises(UnsupportedError, match="released before"):
         job.protect([part], [None])
+
+
+def test_a_prior_with_another_origin_or_rounded_places_draw_nothing_again(place: Path) -> None:
+    degrees = np.array([41.15, -8.6]) + np.cumsum(np.random.default_rng(5).normal(0, 2e-4, (10, 2)), axis=0)
+    job, later = (
+        Protection(replace(PLAN, prior=replace(PRIOR, plane=plane)), system_entropy(), TraceLedger(place / "private"))
+        for plane in (TangentPlane(41.1, -8.6), TangentPlane(41.2, -8.7))
+    )
+    seen = Trace.of("t", TIMES, job.plan.prior.plane.to_metres(*degrees.T))  # type: ignore[union-attr]
+    alone = job.protect([seen], [None])[0].guarantee
+    for places, part in ((degrees, slice(None)), (degrees.round(5), slice(None)), (degrees.round(5), slice(3, 9))):
+        stamps = TIMES[part] + 0.2  # times to a second
+        same = Trace.of("t", stamps, later.plan.prior.plane.to_metres(*places[part].T))  # type: ignore[union-attr]
+        with pytest.raises(UnsupportedError, match="released before"):
+            later.protect([same], [None])
+    both = replace(later, new_release=True).protect([same], [None])[0].guarantee
+    assert both.releases == 2 and both.mu > alone.mu
 
 
 def test_a_second_release_composes_exactly_and_tells_more(place: Path) -> None:
@@ -215,7 +298,7 @@ def test_the_ledger_holds_no_true_location_and_needs_its_key(place: Path) -> Non
     ledger = TraceLedger(place / "private")
     Protection(PLAN, system_entropy(), ledger).protect([trace()], [None])
     with np.load(place / "private" / "000001" / "release.npz") as arrays:
-        assert set(arrays) == {"prints", "times", "points", "noise"}
+        assert set(arrays) == {"prints", "cells", "named", "times", "points", "noise"}
         assert not np.isin(arrays["points"], trace().points).any()
     (place / "private" / "key").unlink()
     with pytest.raises(OutputError, match="lost its key"):
@@ -260,6 +343,14 @@ def test_the_whole_way_from_public_traces_to_a_release_and_an_attack(
     assert fitted["length"] > 0 and fitted["goodness"]["traces"] == 4
     common = ("--secret", "150..150", "--radius", "100", "--times", "mine.csv", "--noise", "mixed")
     planned = document(capsys, "plan", "prior.json", *common, "--error", "60", "--out", "plan.json")
+    sure = np.ceil(100.0 / (1.0 + 1.0 / planned["odds"]["10 %"]))
+    between = "somebody undecided between two places 100 m apart"
+    assert planned["meaning"] == f"{between} is {sure:.0f} % sure in one release of ten"
+    plain = document(capsys, "plan", "prior.json", *common[:-1], "uniform", "--error", "60", "--out", "u.json")
+    assert planned["uniform_mu"] == plain["mu"] > planned["mu"] and "uniform_mu" not in plain
+    assert invoke(["trace", "plan", "prior.json", *common, "--error", "60", "--out", "shown.json"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "somebody undecided" in shown and "uniform noise" in shown
     wanted = document(capsys, "plan", "prior.json", *common, "--mu", str(planned["mu"]), "--out", "solved.json")
     assert wanted["error"] == pytest.approx(60.0, rel=0.01) and wanted["mu"] <= planned["mu"]
     released = document(capsys, "protect", "mine.csv", "--plan", "plan.json", "--out", "out.csv")

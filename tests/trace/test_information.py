@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
-from tests.trace.priors import KERNELS, STEPS, covariance, generator
+from tests.trace.priors import KERNELS, STEPS, covariance, flat_mean, generator
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import ParameterError, UnsupportedError
+from dovetail.trace.kernels.combined import with_nugget
 from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.kernels.stationary import RBF, Matern52
-from dovetail.trace.loss.adversaries import Adversary, adversaries, sightings, with_sighting
+from dovetail.trace.kernels.stationary import RBF, Matern32, Matern52
+from dovetail.trace.loss.adversaries import (
+    Adversary,
+    adversaries,
+    adversary_kernels,
+    sightings,
+    with_sighting,
+)
 from dovetail.trace.loss.composition import PastRelease, composed
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.evaluate import losses
@@ -21,6 +28,9 @@ from dovetail.trace.loss.gaussian_dp import delta_of, epsilon_of, mu_of, mu_of_l
 from dovetail.trace.loss.information import Information, information, posterior_width
 from dovetail.trace.loss.moves import diagonal_bound, worst_move
 from dovetail.trace.loss.posterior import Posterior
+from dovetail.trace.mechanisms.design import Budget
+from dovetail.trace.mechanisms.robust import robust
+from dovetail.trace.plan.statement import Zone, zone_loss
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
@@ -200,6 +210,46 @@ def test_a_sighting_is_the_prior_given_that_location(kernel: Kernel) -> None:
 def test_a_sighting_that_tells_the_secret_has_an_infinite_loss() -> None:
     prior = KERNELS[3].matrix(np.arange(10) * 7.3)  # one period apart: the same location
     assert np.isinf(sightings(condition(prior, [4]), prior, np.eye(10))[5])
+
+
+@each_kernel
+def test_an_unknown_mean_is_stated_in_the_limit_and_not_for_a_hundred_variances(kernel: Kernel) -> None:
+    noise = 4.0 * covariance(10, generator("limit")) + 4.0 * np.ones((10, 10))
+    for secret in ((4,), (2, 7)):
+        exact = information(flat_mean(condition(kernel.matrix(STEPS), secret)), noise).largest
+        (stated,) = (one for one in losses(adversaries(kernel, STEPS), secret, noise) if one.name == "unknown mean")
+        zone = zone_loss(kernel, Zone(STEPS, (noise,), [secret], {}), np.ones(1)).moves["unknown mean"][0]
+        assert exact.lower <= stated.loss.upper <= exact.upper + 0.02
+        assert exact.lower <= zone <= len(secret) * (exact.upper + 0.02)
+
+
+def test_those_who_believe_in_less_nugget_are_on_the_list() -> None:
+    kernel, times = with_nugget(Matern32(4.0), 0.1), STEPS
+    found = adversary_kernels(kernel)
+    assert {"no nugget", "a tenth of the nugget"} <= set(found) and len(adversary_kernels(Matern32(4.0))) == 5
+    assert found["no nugget"].correlation(np.array([0.0, 1.0])) == pytest.approx(
+        Matern32(4.0).correlation(np.array([0.0, 1.0]))
+    )
+    tenth = found["a tenth of the nugget"].correlation(np.array([1e-9]))[0]
+    assert tenth == pytest.approx(0.9 / 0.91)
+    noise = 0.1 * np.eye(10)
+    stated = zone_loss(kernel, Zone(times, (noise,), [(4,)], {}), np.ones(1)).moves
+    smooth = condition(Matern32(4.0).matrix(times), [4])
+    alone = information(smooth, noise).largest.upper
+    assert stated["no nugget"][0] == pytest.approx(alone) and alone > 1.2 * stated["the kernel itself"][0]
+    sighted = sightings(smooth, Matern32(4.0).matrix(times), noise).max()
+    assert stated["one sighting, no nugget"][0] == pytest.approx(sighted, rel=1e-5)
+    assert sighted > stated["one sighting"][0]
+
+
+def test_an_adversary_for_whom_secret_times_are_one_is_promised_nothing_and_stops_nobody() -> None:
+    kernel, times = with_nugget(RBF(200.0), 0.05), STEPS
+    zone = Zone(times, (0.1 * np.eye(10),), [(4, 5, 6)], {})
+    stated = zone_loss(kernel, zone, np.ones(1)).moves
+    assert np.isinf([stated["no nugget"][0], stated["one sighting, no nugget"][0]]).all()
+    assert np.isfinite(stated["the kernel itself"]).all()
+    made = robust(adversaries(kernel, times), [(4, 5, 6)], Budget(10, 0.1))
+    assert np.trace(made.noise) == pytest.approx(1.0)
 
 
 def test_the_numbers_of_the_second_reading_hold() -> None:

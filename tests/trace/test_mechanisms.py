@@ -13,7 +13,7 @@ from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.information import information, posterior_width
 from dovetail.trace.mechanisms.choose import NOISES, default_design, default_noise, design_noise, worst_loss
 from dovetail.trace.mechanisms.closed_form import block, from_prior, full, full_weights
-from dovetail.trace.mechanisms.descent import Descent, Goal
+from dovetail.trace.mechanisms.descent import RESTARTS, SHARPNESS, Descent, Goal
 from dovetail.trace.mechanisms.design import Budget, repaired
 from dovetail.trace.mechanisms.published import published_middle, published_sdp_a
 from dovetail.trace.mechanisms.robust import mixed, robust
@@ -271,6 +271,24 @@ def test_a_robust_worst_case_is_no_worse_than_that_of_any_single_design() -> Non
 
     for one in known:
         assert worst(design.noise) <= worst(full(one.prior, 4, BUDGET).noise)
+
+
+def test_a_search_ends_after_its_work_and_keeps_what_it_found() -> None:
+    """No clock: the same work finds the same noise; a line search ends within 20 evaluations."""
+    known, n = adversaries(Matern32(4.0), np.arange(40.0)), 40
+    budget = Budget(n, 0.02)
+    goals = [Goal.of(condition(one.prior, secret)) for one in known for secret in ((18,), (20,))]
+    one = len(goals) * n**3
+    levels = []
+    for evaluations in (0, 100, 400):
+        search = Descent(goals, budget)
+        noise, optimum = search.run(mixed(known[0].prior, [(18,)], budget).noise, work=evaluations * one)
+        assert search._evaluations <= evaluations + 20 * (len(SHARPNESS) + RESTARTS) + 1
+        assert np.trace(noise) == pytest.approx(budget.total) and optimum.lower <= optimum.upper
+        levels.append(optimum.upper)
+    assert levels[0] > 1.1 * levels[1] and levels[1] >= levels[2]
+    again = robust(known, [(18,)], budget, work=100 * one)
+    assert np.array_equal(again.noise, robust(known, [(18,)], budget, work=100 * one).noise)
 
 
 def test_without_a_search_the_default_is_the_average_of_optimum_and_prior() -> None:

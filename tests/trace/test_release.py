@@ -135,7 +135,13 @@ def test_a_trace_that_the_kernel_was_fitted_on_is_refused() -> None:
             release_trace(less, plan, design_trace(plan, TIMES))
     with pytest.raises(UnsupportedError, match="points of it"):  # another clock
         release_trace(Trace.of("later", TIMES + 3600.0, TRACE.points), plan, design_trace(plan, TIMES))
-    other = Trace.of("c", TIMES, TRACE.points + 1.0)
+    rounded = np.round(TRACE.points / 1.1) * 1.1  # as five decimals of a degree do
+    for part in (slice(1, None), slice(None, -1)):  # and cropped, on another clock
+        with pytest.raises(UnsupportedError, match="points of it"):
+            release_trace(Trace.of("cut", TIMES[part] - 3600.0, rounded[part]), plan, design_trace(plan, TIMES[part]))
+    still = Trace.of("still", TIMES, 0.0 * TRACE.points)
+    assert len(prior.digests(still)) == 1 + 12  # whole, and exact points: of a place alone nothing can be tried
+    other = Trace.of("c", TIMES, TRACE.points + 500.0)
     assert release_trace(other, plan, design_trace(plan, TIMES)).shape == (12, 2)
 
 

@@ -54,13 +54,40 @@ def test_one_shared_point_is_enough_to_know_a_person(tmp_path: Path) -> None:
     )
 
 
+def test_half_of_the_shorter_trace_in_the_same_cells_is_one_person_unless_two_are_named(tmp_path: Path) -> None:
+    ledger, one = record(tmp_path / "unnamed", trace()), trace()
+    near = Trace.of("near", TIMES, one.points + 0.5)
+    for shared in range(11):  # the first so many points in one car, the others far away
+        beside = Trace.of("beside", TIMES, np.where(np.arange(10)[:, None] < shared, near.points, 1e5))
+        assert len(ledger.earlier(beside, None)) == (shared >= 5), shared
+        assert len(ledger.earlier(beside, "ann")) == (shared >= 5), "one of them may be her"
+    named = record(tmp_path / "named", trace(), "ann")
+    assert [len(named.earlier(near, person)) for person in ("ann", "bob", None)] == [1, 0, 1]
+    part = Trace.of("part", TIMES[3:5], one.points[3:5])
+    assert [len(named.earlier(each, "bob")) for each in (one, part)] == [1, 1], "exactly her points are hers"
+    assert len(ledger.earlier(Trace.of("crop", TIMES[4:6], near.points[4:6]), None)) == 1
+    assert ledger.earlier(Trace.of("later", TIMES + 3600.0, near.points), None) == []
+
+
+def test_a_release_of_an_earlier_version_is_known_by_its_exact_points(tmp_path: Path) -> None:
+    ledger = record(tmp_path, trace())
+    place = tmp_path / "000001" / "release.npz"
+    with np.load(place) as stored:
+        arrays = {one: stored[one] for one in ("prints", "times", "points", "noise")}
+    np.savez(place, **arrays)
+    assert len(ledger.earlier(trace(), None)) == 1
+    assert ledger.earlier(Trace.of("near", TIMES, trace().points + 0.5), None) == []
+
+
 def test_fingerprints_of_points_and_people_are_keyed(tmp_path: Path) -> None:
-    prints: list[np.ndarray] = []  # type: ignore[type-arg]
+    prints: dict[str, list[np.ndarray]] = {"prints": [], "cells": []}  # type: ignore[type-arg]
     for part in ("one", "two"):
         record(tmp_path / part, trace(), "ann")
         with np.load(tmp_path / part / "000001" / "release.npz") as arrays:
-            prints.append(arrays["prints"])
-    assert len(prints[0]) == 11 and not np.isin(*prints).any()
+            for name, found in prints.items():
+                found.append(arrays[name])
+    assert [len(found[0]) for found in prints.values()] == [11, 10]
+    assert not any(np.isin(*found).any() for found in prints.values())
 
 
 def test_only_its_owner_reads_the_ledger_of_traces(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from dovetail.pipeline.release_entry import LedgerEntry, ReleaseRequest
 from dovetail.pipeline.release_ledger import ReleaseLedger
 from dovetail.report.document import Evaluation, Missing, PrivacyReport
 from dovetail.report.number_format import upward
+from dovetail.shuffle.uniform import Uniform
 
 
 class HasOrder(Protocol):
@@ -31,6 +32,20 @@ class HasOrder(Protocol):
 
     @property
     def guarantee(self) -> OrderPrivacy: ...
+
+
+@dataclass(frozen=True)
+class RecordedGroups:
+    """The groups of an earlier release, of which the ledger keeps no more than a fingerprint."""
+
+    number: int
+
+    def covers(self, other: object) -> bool:
+        """Known of themselves alone."""
+        return self == other
+
+    def __repr__(self) -> str:
+        return f"the groups of release {self.number}"
 
 
 @mute
@@ -69,10 +84,16 @@ class ReleasedTable:
         return reduce(LocalDP.compose, local) if self.total is None else self.total
 
     def _order(self, last: OrderPrivacy) -> OrderPrivacy:
-        if len({entry.groups for entry in self.history}) > 1:
+        """Alphas add for one common grouping; a uniform shuffle of the same table has alpha 0 for any."""
+        finer = [entry for entry in self.history if entry.shuffler != Uniform.name] or self.history
+        mixed = len({entry.groups for entry in self.history}) > 1
+        one_table = len({entry.table for entry in self.history}) == 1
+        if mixed and not (one_table and len({entry.groups for entry in finer}) == 1):
             return OrderPrivacy(math.inf, source="releases for different groups: no order promise over all of them")
         alpha = math.fsum(entry.alpha for entry in self.history)
-        return replace(last, alpha=alpha, source=f"{len(self.history)} independent releases add: [{last.source}]")
+        groups = last.groups if self.history[-1] in finer else RecordedGroups(finer[-1].number)
+        source = f"{len(self.history)} independent releases add: [{last.source}]"
+        return replace(last, alpha=alpha, groups=groups, source=source)
 
     def document(self) -> dict[str, Any]:
         """For the report."""

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import DataError, UnsupportedError
+from dovetail.trace.cells import moving_runs
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.kernels.named import kernel_from_dict
 from dovetail.trace.plane import TangentPlane
 from dovetail.trace.trace import Trace
 
 SCHEMA_VERSION = 1
-_SKETCH = 16  # points of a fitted trace that are remembered
+_SKETCH = 16  # points, and as many runs, of a fitted trace that are remembered
+_RUN = 6  # points
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,19 +87,26 @@ class TracePrior:
         return values, vectors.T
 
     def digests(self, trace: Trace) -> frozenset[str]:
-        """Salted digests of a fitted trace: of all of it on any clock, and a sketch of its points.
+        """Salted digests of a fitted trace: of all of it on any clock, and sketches of its points and moving runs.
 
-        The sketch keeps the sixteen least digests of points: half of a trace shares none of them with chance 2^-16.
+        A sketch keeps the sixteen least digests: half of a trace shares none of them with chance 2^-16.
         """
-        return frozenset([self._digest(trace), *sorted(self._point_digests(trace))[:_SKETCH]])
+        sketches = (sorted(each)[:_SKETCH] for each in (self._point_digests(trace), self._run_digests(trace)))
+        return frozenset([self._digest(trace)]).union(*sketches)
 
     def refuse_own(self, trace: Trace) -> None:
         """Refuse to protect a trace that the fit saw, or that shares points with one: the kernel tells about it."""
-        if self.salt and not self.fitted_on.isdisjoint({self._digest(trace), *self._point_digests(trace)}):
+        mine = {self._digest(trace), *self._point_digests(trace), *self._run_digests(trace)}
+        if self.salt and not self.fitted_on.isdisjoint(mine):
             raise UnsupportedError(
                 f"trace {trace.name!r}: the kernel was fitted on this trace or on points of it; fit public or "
                 "other people's traces."
             )
+
+    def _run_digests(self, trace: Trace) -> list[str]:
+        """One for each moving run of six points, on any clock: its gaps to a second, its places to ten metres."""
+        key = bytes.fromhex(self.salt)
+        return [blake2b(run, key=key, digest_size=12).hexdigest() for run in moving_runs(trace, _RUN)]
 
     def _digest(self, trace: Trace) -> str:
         content = np.column_stack([trace.times - trace.times[0], np.rint(trace.points * 10.0)]).tobytes()

@@ -7,18 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json
+from dovetail.cli.trace.options import TraceOptions
 from dovetail.core.errors import OutputError
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the group."""
-    app.command("attack")(_attack)
+    app.command("attack")(flatten(_attack))
 
 
 def _attack(
     traces: Annotated[Path, typer.Argument(help="Traces whose true locations may be known: a rehearsal.")],
     plan: Annotated[Path, typer.Option(help="Plan as `trace plan` writes it.")],
+    columns: TraceOptions,
     draws: Annotated[int, typer.Option(help="Releases of each trace.", min=1)] = 20,
     seed: Annotated[int, typer.Option(help="A rehearsal is a simulation: reproducible draws.", min=0)] = 1,
     report: Annotated[
@@ -36,11 +39,10 @@ def _attack(
     """
     from dovetail.cli.trace.documents import read_plan
     from dovetail.pipeline.trace.rehearse import rehearse_traces
-    from dovetail.pipeline.trace.trace_table import read_traces
 
     if report is not None and report.exists() and not force:
         raise OutputError(f"{report}: exists already; use --force to replace it, or name another place.")
-    made, table = read_plan(plan), read_traces(traces)
+    made, table = read_plan(plan), columns.read(traces)
     found = rehearse_traces(made, table.traces(made.prior.plane), draws=draws, seed=seed)
     document: dict[str, Any] = dict(found.document)
     if report is not None:

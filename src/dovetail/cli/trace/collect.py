@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import (
     Force,
     Json,
@@ -18,6 +19,7 @@ from dovetail.cli.console.output import (
     write_whole,
 )
 from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.trace.options import TraceOptions
 from dovetail.core.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -31,13 +33,14 @@ _FORMATS = (".csv", ".parquet", ".pq")
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the group."""
-    app.command("collect")(_collect)
+    app.command("collect")(flatten(_collect))
 
 
 def _collect(
     traces: Annotated[Path, typer.Argument(help="Traces of many people, with a column `person`: CSV or Parquet.")],
     plan: Annotated[Path, typer.Option(help="Plan as `trace plan` writes it, the same for everybody.")],
     out: Annotated[Path, typer.Option(help="File for the shuffled traces: .csv or .parquet.")],
+    columns: TraceOptions,
     relative: Annotated[
         bool, typer.Option("--relative", help="Release seconds from the start of each trace, not its clock.")
     ] = False,
@@ -57,7 +60,7 @@ def _collect(
     Example: dovetail trace collect many.csv --plan plan.json --relative --out shuffled.csv
     """
     from dovetail.cli.trace.documents import read_plan
-    from dovetail.pipeline.trace.trace_table import nameless, read_traces, write_traces
+    from dovetail.pipeline.trace.trace_table import nameless, write_traces
 
     if out.suffix.lower() not in _FORMATS:
         raise OutputError(f"{out}: shuffled traces are written as {', '.join(_FORMATS)}.")
@@ -65,7 +68,7 @@ def _collect(
         raise OutputError(f"{out}: exists already; use --force to replace it, or name another place.")
     if seed is not None and ledger is not None:
         raise ParameterError("--seed is a simulation, which no ledger keeps; drop --ledger.")
-    made, table = read_plan(plan), read_traces(traces)
+    made, table = read_plan(plan), columns.read(traces)
     mixed = _mixed(made, table, ledger, entropy_of(seed), relative=relative, jobs=jobs, hidden=as_json)
     frame = nameless(mixed.times, mixed.points, table.coordinates, made.prior.plane)
     write_whole(out, lambda scratch: write_traces(frame, scratch, out.suffix), force=force)

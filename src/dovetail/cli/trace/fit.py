@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json, print_rows
 from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.trace.options import TraceOptions
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the group."""
-    app.command("fit")(_fit)
+    app.command("fit")(flatten(_fit))
 
 
 def _fit(
-    traces: Annotated[Path, typer.Argument(help="Public or other people's traces: CSV, Parquet or GPX.")],
+    traces: Annotated[Path, typer.Argument(help="Public or other people's traces: CSV, Parquet, GPX or GeoJSON.")],
     out: Annotated[Path, typer.Option(help="JSON file for the prior.")],
+    columns: TraceOptions,
     kernel: Annotated[str, typer.Option(help="rbf, matern32, matern52 or periodic, joined by * and +.")] = "matern32",
     period: Annotated[float | None, typer.Option(help="Seconds after which a periodic kernel repeats.")] = None,
     origin: Annotated[
@@ -49,9 +52,8 @@ def _fit(
     Example: dovetail trace fit public.csv --kernel matern32 --out prior.json
     """
     from dovetail.cli.trace.documents import write_json
-    from dovetail.pipeline.trace.trace_table import read_traces
 
-    table = read_traces(traces)
+    table = columns.read(traces)
     if by not in ("pooled", "trace", "person"):
         raise ParameterError(f"--by must be pooled, trace or person, got {by!r}.")
     if by == "person" and "person" not in table.rows.columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from dovetail.cli.console.output import print_rows
@@ -26,6 +27,7 @@ def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
         "odds": {"1 %": guarantee.odds(0.01), "10 %": guarantee.odds(0.1)}
         if finite
         else {"1 %": "inf", "10 %": "inf"},
+        "meaning": _meaning(guarantee),
         "by_adversary": {name: number(value) for name, value in guarantee.by_adversary.items()},
         "secrets": [
             {
@@ -45,6 +47,21 @@ def describe(guarantee: TraceGuarantee, delta: float) -> dict[str, Any]:
     }
 
 
+def _meaning(guarantee: TraceGuarantee) -> str:
+    """mu as a sentence: who holds even odds, and how sure the release makes him in one case of ten."""
+    odds = guarantee.odds(0.1) if guarantee.mu < float("inf") else float("inf")
+    sure = ceil(100.0 / (1.0 + 1.0 / odds))
+    return (
+        f"somebody undecided between two places {guarantee.radius:g} m apart is {sure} % sure in one release of ten"
+    )
+
+
+def _beside(document: dict[str, Any]) -> dict[str, str]:
+    """What independent noise of the same error would tell, where that was computed."""
+    found = document.get("uniform_mu")
+    return {} if found is None else {"uniform noise": f"mu {upward(found)} at the same error"}
+
+
 def show_guarantee(title: str, document: dict[str, Any]) -> None:
     """The same for people."""
 
@@ -55,6 +72,8 @@ def show_guarantee(title: str, document: dict[str, Any]) -> None:
     rows = {
         "error of a point": _error(document),
         "guarantee": f"mu {text(document['mu'])} within {document['radius']:g} m",
+        "that is": document["meaning"],
+        **_beside(document),
         "releases counted": str(document["releases"]),
         "epsilon": f"{text(document['epsilon'])} at delta {document['delta']:g}",
         "posterior odds": f"{text(odds['10 %'])} with chance 10 %, {text(odds['1 %'])} with chance 1 %",

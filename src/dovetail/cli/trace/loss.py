@@ -87,7 +87,7 @@ def _loss(
 def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, floor: float) -> dict[str, Any]:
     """The loss of one secret location in a trace that is too long for matrices."""
     from dovetail.core.bracket import Bracket
-    from dovetail.trace.loss.adversaries import UNKNOWN_MEAN, adversary_kernels
+    from dovetail.trace.loss.adversaries import adversary_kernels
     from dovetail.trace.mechanisms.design import Budget
     from dovetail.trace.mechanisms.regular_design import design_regular
     from dovetail.trace.mechanisms.regular_noise import regular_loss, regular_sighting
@@ -103,7 +103,7 @@ def _long(model: Any, n: int, places: tuple[int, ...], mse: float, noise: str, f
         rows[name] = _long_row(regular_loss(RegularPrior.of(believed, n), design.noise))
     none = {"value": None, "reason": "wants a white floor"}
     own = design.loss
-    mean = Bracket(own.lower, own.upper + UNKNOWN_MEAN / (1.0 + UNKNOWN_MEAN))  # as if it were told
+    mean = Bracket(own.lower, own.upper + 1.0)  # as if it were told
     sighted = regular_sighting(design.noise) if floor > 0.0 else 0.0
     rows["unknown mean"] = _long_row(mean) if floor > 0.0 else none
     rows["one sighting"] = _long_row(Bracket(own.lower, sighted)) if floor > 0.0 else none

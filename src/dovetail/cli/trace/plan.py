@@ -7,26 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import Force, Json, print_json
+from dovetail.cli.console.progress import progress_bar
 from dovetail.cli.trace.guarantees import describe, show_guarantee
+from dovetail.cli.trace.options import TraceOptions
 from dovetail.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from dovetail.pipeline.progress import Progress
     from dovetail.trace.kernels.kernel import Floats
     from dovetail.trace.plan.trace_plan import TracePlan
     from dovetail.trace.prior import TracePrior
     from dovetail.trace.secrets import SecretTimes
 
 
+USUALLY_TRIED = 12  # budgets until the least one is known within half a percent
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the group."""
-    app.command("plan")(_plan)
+    app.command("plan")(flatten(_plan))
 
 
 def _plan(
     prior: Annotated[Path, typer.Argument(help="Prior as `trace fit` writes it.")],
     out: Annotated[Path, typer.Option(help="JSON file for the plan.")],
     radius: Annotated[float, typer.Option(help="Metres within which two places at a secret time look alike.")],
+    columns: TraceOptions,
     secret: Annotated[
         list[str] | None,
         typer.Option(help="Secret window START..END, seconds from the start or ISO times; may be repeated."),
@@ -72,10 +80,11 @@ def _plan(
     if sum(each is not None for each in (error, mu, epsilon)) != 1:
         raise ParameterError("give one of --error (a budget), --mu or --epsilon (a guarantee); the other is solved.")
     model, secrets = read_prior(prior), _secrets(secret, all_times, together)
-    stamps = _stamps(times, points, gap)
+    stamps = _stamps(times, points, gap, columns)
     shape = {"radius": radius, "noise": noise, "floor": floor, "step": step, "window": window}
-    made = _made(model, secrets, stamps, shape, error=error, mu=_wanted(mu, epsilon, delta))
-    document = _document(made, stamps, delta)
+    with progress_bar(hidden=as_json) as progress:
+        made = _made(model, secrets, stamps, shape, error=error, mu=_wanted(mu, epsilon, delta), progress=progress)
+        document = _document(made, stamps, delta)
     write_json(made.as_dict(), out, force=force)
     document["files"] = {"plan": str(out)}
     if as_json:
@@ -99,13 +108,21 @@ def _made(
     *,
     error: float | None,
     mu: float | None,
+    progress: Progress,
 ) -> TracePlan:
     """The plan of a budget, or of the least budget that reaches a guarantee."""
     from dovetail.trace.plan.search import error_for, plan_for_error
     from dovetail.trace.plan.trace_plan import TracePlan
 
     if error is None:
-        return error_for(0.0 if mu is None else mu, prior, secrets, stamps, **shape)
+        wanted = 0.0 if mu is None else mu
+
+        def tried(count: int) -> None:
+            progress("trying budgets", min(count, USUALLY_TRIED), USUALLY_TRIED)
+
+        tried(0)
+        return error_for(wanted, prior, secrets, stamps, **shape, tried=tried)
+    progress("designing noise", 0, 1)
     return plan_for_error(TracePlan(prior, secrets, error=error, **shape), stamps)
 
 
@@ -120,7 +137,23 @@ def _document(plan: TracePlan, stamps: Floats, delta: float) -> dict[str, Any]:
         "points": len(stamps),
         "step": plan.grid,
         **describe(design.guarantee, delta),
+        **_uniform(plan, design.guarantee.noise, stamps),
     }
+
+
+def _uniform(plan: TracePlan, name: str, stamps: Floats) -> dict[str, float]:
+    """mu of independent noise of the same error, where the plan has other noise and its step allows it."""
+    from dataclasses import replace
+
+    from dovetail.core.errors import UnsupportedError
+    from dovetail.trace.plan.release_design import design_release
+
+    if name == "uniform":
+        return {}
+    try:
+        return {"uniform_mu": design_release(replace(plan, noise="uniform"), stamps).guarantee.mu}
+    except UnsupportedError:
+        return {}
 
 
 def _secrets(windows: list[str] | None, all_times: bool, together: bool) -> SecretTimes:
@@ -133,16 +166,15 @@ def _secrets(windows: list[str] | None, all_times: bool, together: bool) -> Secr
     return SecretTimes.parse(windows or [], together=together)
 
 
-def _stamps(times: Path | None, points: int | None, gap: float | None) -> Floats:
+def _stamps(times: Path | None, points: int | None, gap: float | None, columns: TraceOptions) -> Floats:
     import numpy as np
 
     from dovetail.core.checks import positive, whole
-    from dovetail.pipeline.trace.trace_table import read_traces
 
     if times is not None:
         if points is not None or gap is not None:
             raise ParameterError("--times goes without --points and --gap.")
-        table = read_traces(times)
+        table = columns.read(times)
         return np.asarray(table.part(table.names()[0])["stamp"].to_numpy(), dtype=np.float64)
     if points is None or gap is None:
         raise ParameterError("noise depends on the time stamps: give --times TABLE, or --points and --gap.")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dovetail.cli.console.option_groups import flatten
 from dovetail.cli.console.output import (
     Force,
     Json,
@@ -17,20 +18,22 @@ from dovetail.cli.console.output import (
     write_whole,
 )
 from dovetail.cli.console.progress import progress_bar
+from dovetail.cli.trace.options import TraceOptions
 from dovetail.core.errors import OutputError, ParameterError
 
-_FORMATS = (".csv", ".parquet", ".pq", ".gpx")
+_FORMATS = (".csv", ".parquet", ".pq", ".gpx", ".geojson")
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the group."""
-    app.command("protect")(_protect)
+    app.command("protect")(flatten(_protect))
 
 
 def _protect(
-    traces: Annotated[Path, typer.Argument(help="Traces: CSV, Parquet or GPX; one point a row.")],
+    traces: Annotated[Path, typer.Argument(help="Traces: CSV, Parquet, GPX or GeoJSON; one point a row.")],
     plan: Annotated[Path, typer.Option(help="Plan as `trace plan` writes it.")],
-    out: Annotated[Path, typer.Option(help="File for the released traces: .csv, .parquet or .gpx.")],
+    out: Annotated[Path, typer.Option(help="File for the released traces: .csv, .parquet, .gpx or .geojson.")],
+    columns: TraceOptions,
     ledger: Annotated[
         Path | None, typer.Option(help="Private folder of earlier releases; default DOVETAIL_LEDGER.")
     ] = None,
@@ -54,7 +57,7 @@ def _protect(
     from dovetail.core.checks import probability
     from dovetail.pipeline.trace.protect import Protection
     from dovetail.pipeline.trace.trace_ledger import TraceLedger
-    from dovetail.pipeline.trace.trace_table import read_traces, write_traces
+    from dovetail.pipeline.trace.trace_table import write_traces
 
     probability("delta", delta)
     if out.suffix.lower() not in _FORMATS:
@@ -63,9 +66,9 @@ def _protect(
         raise OutputError(f"{out}: exists already; use --force to replace it, or name another place.")
     if seed is not None and (ledger is not None or new_release):
         raise ParameterError("--seed is a simulation, which no ledger keeps; drop --ledger and --new-release.")
-    made, table = read_plan(plan), read_traces(traces)
-    if out.suffix.lower() == ".gpx" and not table.geographic:
-        raise OutputError(f"{out}: GPX holds latitude and longitude; write metres as .csv or .parquet.")
+    made, table = read_plan(plan), columns.read(traces)
+    if out.suffix.lower() in (".gpx", ".geojson") and not table.geographic:
+        raise OutputError(f"{out}: holds latitude and longitude; write metres as .csv or .parquet.")
     found = table.traces(made.prior.plane)
     keep = None if seed is not None else TraceLedger(ledger) if ledger is not None else TraceLedger.default()
     with progress_bar(hidden=as_json) as progress:

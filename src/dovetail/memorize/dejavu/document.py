@@ -204,7 +204,6 @@ def _alone(pair: Pair, settings: dict[str, Any]) -> Document:
             "controls": found.controls,
             "target_accuracy": found.accuracy,
             "control_accuracy": found.control_accuracy,
-            "slope": found.slope,
             "within_classes": found.stratified,
             "difference": found.difference,
             "interval": list(found.interval),

@@ -30,8 +30,8 @@ TOGETHER = (
     "each within the radius of its own plan, under the kernel of this one"
 )
 UNNAMED = (
-    "other releases of this person are not counted: no person is named, so only a point with exactly the same time "
-    "and place tells that two releases are about one person"
+    "other releases of this person are not counted: no person is named, so two releases are known to be about one "
+    "person only if half of the shorter one's points lie in the same cells of about 100 m at the same seconds"
 )
 MOST_ROWS = 4000  # of the joint covariance of all releases of a person
 
@@ -94,7 +94,7 @@ class Protection:
             pairs = zip(traces, designs, strict=True)
             drawn = [release_trace(trace, self.plan, design, rng=self.rng) for trace, design in pairs]
             return self._protected(traces, [design.guarantee for design in designs], drawn, [False] * len(traces))
-        known = self.ledger.earlier_of_all(traces, people)
+        known = self.ledger.earlier_of_all(traces, people, plane=self.plan.prior.plane)
         replayed = [self._replayed(found, trace) for found, trace in zip(known, traces, strict=True)]
         for trace, found, again in zip(traces, known, replayed, strict=True):
             self._refuse_second(trace, found, again)
@@ -130,7 +130,7 @@ class Protection:
         prints = [ledger.print_of_terms(trace, self.plan.terms()) for trace in traces]
         # a trace that stands twice in the table is drawn once, unless every one is meant as a new release
         first = [j if self.new_release else prints.index(one) for j, one in enumerate(prints)]
-        linked, found = ledger.linked(traces, people), []
+        linked, found = ledger.linked(traces, people, plane=self.plan.prior.plane), []
         for i, (trace, person, design) in enumerate(zip(traces, people, designs, strict=True)):
             others = [one for one in known[i] if one is not replayed[i]]
             others += [

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
@@ -23,9 +24,11 @@ from dovetail.core.display.display import mute
 from dovetail.core.errors import OutputError, StorageError
 from dovetail.pipeline.files.durable import put_once, sync
 from dovetail.pipeline.release_ledger import ReleaseLedger
+from dovetail.trace.cells import coarse_cells
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.plan.noise import TraceNoise, joint_noise
 from dovetail.trace.plan.trace_plan import TracePlan
+from dovetail.trace.plane import TangentPlane
 from dovetail.trace.trace import Trace
 
 _KEY, _RECORD, _ARRAYS = "key", "record.json", "release.npz"
@@ -33,6 +36,7 @@ _KEY_BYTES = 32
 MOST_STORED = 2000  # rows of a covariance that is kept
 
 Prints = NDArray[np.uint64]  # (k,), keyed fingerprints, sorted
+_NONE: Prints = np.empty(0, dtype=np.uint64)
 
 
 @mute
@@ -83,6 +87,56 @@ class StoredRelease:
     noise: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """By what a trace is known again; keyed, sorted fingerprints.
+
+    Parameters
+    ----------
+    prints : uint64 array
+        Of its exact points in the plane, and of the person's name.
+    cells : uint64 array
+        Of its points to a second and a coarse cell.
+    named : bool
+        Whether a person is named.
+    n : int
+        Points.
+    """
+
+    prints: Prints
+    cells: Prints
+    named: bool
+    n: int
+
+
+def about_the_same(mine: Sequence[Marks], theirs: Sequence[Marks]) -> list[list[int]]:
+    """For each of mine the numbers of those of theirs that are about the same person.
+
+    A name or an exact point is enough. Otherwise half of the points of the shorter trace must lie in the same cells
+    at the same seconds, and not both may name a person: two people in one car are two people.
+    """
+    holders: dict[int, list[int]] = {}
+    for number, one in enumerate(theirs):
+        for each in (*one.prints.tolist(), *one.cells.tolist()):
+            holders.setdefault(each, []).append(number)
+    found = []
+    for one in mine:
+        sure = {number for each in one.prints.tolist() for number in holders.get(each, ())}
+        shared = Counter(number for each in one.cells.tolist() for number in holders.get(each, ()))
+        alike = {
+            number
+            for number, count in shared.items()
+            if 2 * count >= min(one.n, theirs[number].n) and not (one.named and theirs[number].named)
+        }
+        found.append(sorted(sure | alike))
+    return found
+
+
+def _prints(contents: Sequence[bytes], key: bytes) -> Prints:
+    digests = b"".join(blake2b(content, key=key, digest_size=8).digest() for content in contents)
+    return np.unique(np.frombuffer(digests, dtype=np.uint64))
+
+
 def unrecorded(plan: TracePlan, design: TraceNoise, times: Floats) -> StoredRelease:
     """What the ledger will hold of a release, before its points are drawn; number 0."""
     secrets = [list(one.places) for one in design.guarantee.secrets]
@@ -108,23 +162,21 @@ class TraceLedger:
         """A room of the release ledger: DOVETAIL_LEDGER, or the user's application folder."""
         return cls(ReleaseLedger.default().folder / "traces")
 
-    def earlier(self, trace: Trace, person: str | None) -> list[StoredRelease]:
-        """Every release about the same person, or with a point of this trace."""
-        return self.earlier_of_all([trace], [person])[0]
+    def earlier(self, trace: Trace, person: str | None, *, plane: TangentPlane | None = None) -> list[StoredRelease]:
+        """Every release that is about the same person, by name or by its points."""
+        return self.earlier_of_all([trace], [person], plane=plane)[0]
 
-    def earlier_of_all(self, traces: Sequence[Trace], people: Sequence[str | None]) -> list[list[StoredRelease]]:
+    def earlier_of_all(
+        self, traces: Sequence[Trace], people: Sequence[str | None], *, plane: TangentPlane | None = None
+    ) -> list[list[StoredRelease]]:
         """The same for many traces; the ledger is read once."""
         entries = self._entries()
-        mine = [self._prints(*each, fresh=not entries) for each in zip(traces, people, strict=True)]
-        wanted = np.unique(np.concatenate(mine)) if mine else np.empty(0, dtype=np.uint64)
-        holders: dict[int, list[int]] = {}
-        for number, entry in enumerate(entries):
-            for one in np.intersect1d(wanted, np.asarray(self._load(entry, "prints"))).tolist():
-                holders.setdefault(one, []).append(number)
+        mine = [self._marks(*each, plane, fresh=not entries) for each in zip(traces, people, strict=True)]
+        wanted = np.unique(np.concatenate([part for one in mine for part in (one.prints, one.cells)] or [_NONE]))
+        stored = [self._stored_marks(entry, wanted) for entry in entries]
         read: dict[int, StoredRelease] = {}
         found = []
-        for prints in mine:
-            numbers = sorted({number for one in prints.tolist() for number in holders.get(one, ())})
+        for numbers in about_the_same(mine, stored):
             read |= {number: self._read(entries[number]) for number in numbers if number not in read}
             found.append([read[number] for number in numbers])
         return found
@@ -134,28 +186,28 @@ class TraceLedger:
         wanted = self.print_of_terms(trace, terms)
         return next((one for one in reversed(found) if one.entry.terms == wanted), None)
 
-    def linked(self, traces: Sequence[Trace], people: Sequence[str | None]) -> list[list[int]]:
-        """For each trace the others, in order, that are about the same person, or share a point with it."""
-        mine = [self._prints(*each, fresh=False).tolist() for each in zip(traces, people, strict=True)]
-        holders: dict[int, list[int]] = {}
-        for number, prints in enumerate(mine):
-            for one in prints:
-                holders.setdefault(one, []).append(number)
-        together = [{other for one in prints for other in holders[one]} for prints in mine]
-        return [sorted(others - {number}) for number, others in enumerate(together)]
+    def linked(
+        self, traces: Sequence[Trace], people: Sequence[str | None], *, plane: TangentPlane | None = None
+    ) -> list[list[int]]:
+        """For each trace the others, in order, that are about the same person, by name or by their points."""
+        mine = [self._marks(*each, plane, fresh=False) for each in zip(traces, people, strict=True)]
+        return [sorted(set(others) - {number}) for number, others in enumerate(about_the_same(mine, mine))]
 
     def record(
         self, trace: Trace, person: str | None, plan: TracePlan, design: TraceNoise, points: Floats
     ) -> TraceEntry:
         """Keep a release before anybody sees it; the entry."""
         entries, made = self._entries(), unrecorded(plan, design, trace.times)
-        prints = self._prints(trace, person, fresh=not entries)
+        marks = self._marks(trace, person, plan.prior.plane, fresh=not entries)
         number = max((entry.number for entry in entries), default=0) + 1
         entry = replace(made.entry, number=number, terms=self.print_of_terms(trace, plan.terms()))
         try:
             scratch = Path(tempfile.mkdtemp(dir=self.folder))
             try:
-                np.savez(scratch / _ARRAYS, prints=prints, times=trace.times, points=points, noise=made.noise)
+                np.savez(
+                    scratch / _ARRAYS, prints=marks.prints, cells=marks.cells, named=marks.named, times=trace.times,
+                    points=points, noise=made.noise,
+                )  # fmt: skip
                 (scratch / _RECORD).write_text(json.dumps(asdict(entry)))
                 for path in (*scratch.iterdir(), scratch):
                     sync(path)
@@ -176,12 +228,23 @@ class TraceLedger:
         content = np.column_stack([trace.times, trace.points]).tobytes() + terms.encode()
         return blake2b(content, key=self._key(fresh=False), digest_size=20).hexdigest()
 
-    def _prints(self, trace: Trace, person: str | None, *, fresh: bool) -> Prints:
+    def _marks(self, trace: Trace, person: str | None, plane: TangentPlane | None, *, fresh: bool) -> Marks:
         key = self._key(fresh=fresh)
         contents = [row.tobytes() for row in np.column_stack([trace.times, trace.points])]
         contents += [] if person is None else [b"person " + person.encode()]
-        digests = b"".join(blake2b(content, key=key, digest_size=8).digest() for content in contents)
-        return np.sort(np.frombuffer(digests, dtype=np.uint64))
+        cells = [b"cell " + row.tobytes() for row in coarse_cells(trace, plane)]
+        return Marks(_prints(contents, key), _prints(cells, key), person is not None, trace.n)
+
+    def _stored_marks(self, entry: TraceEntry, wanted: Prints) -> Marks:
+        """Of a release, no more than what is wanted; releases of earlier versions have no cells."""
+        prints = np.intersect1d(wanted, np.asarray(self._load(entry, "prints")))
+        try:
+            with np.load(self._home(entry) / _ARRAYS, allow_pickle=False) as arrays:
+                named = bool(arrays["named"]) if "named" in arrays else True
+                cells = np.intersect1d(wanted, arrays["cells"]) if "cells" in arrays else _NONE
+        except (OSError, ValueError, KeyError) as error:
+            raise self._damaged(error) from None
+        return Marks(prints, cells, named, entry.n)
 
     def _key(self, *, fresh: bool) -> bytes:
         place = self.folder / _KEY

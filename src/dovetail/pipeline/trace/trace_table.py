@@ -1,4 +1,4 @@
-"""Traces in tables: CSV and Parquet with one point a row, GPX with one track segment a trace."""
+"""Traces in tables: CSV and Parquet with one point a row, GPX with one track segment a trace, GeoJSON with lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from dovetail.core.checks import nearest
 from dovetail.core.display.display import mute
 from dovetail.core.errors import DataError
-from dovetail.pipeline.files.table import numeric, read_table
+from dovetail.pipeline.files.check.problem import Status
+from dovetail.pipeline.files.check.text_file.read import read_as_found
+from dovetail.pipeline.files.table import rows_of
+from dovetail.pipeline.trace.geojson import GEOJSON, read_geojson, write_geojson
 from dovetail.pipeline.trace.gpx import read_gpx, write_gpx
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.plane import TangentPlane
@@ -34,10 +37,13 @@ class TraceTable:
         Columns trace, person (where the file has it), time (as in the file), stamp (seconds) and the coordinates.
     coordinates : tuple of str
         latitude and longitude (degrees), x and y (metres), or value.
+    left_out : tuple of str
+        Which points were left out, and how many.
     """
 
     rows: pl.DataFrame
     coordinates: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def geographic(self) -> bool:
@@ -104,32 +110,133 @@ def nameless(
     return pl.concat(parts)
 
 
-def read_traces(path: Path) -> TraceTable:
-    """Traces from .csv, .parquet or .gpx.
+@dataclass(frozen=True)
+class TraceColumns:
+    """Which columns of a table are what; by default those with a usual name.
+
+    Parameters
+    ----------
+    trace, person, time, latitude, longitude : str, optional
+    """
+
+    trace: str | None = None
+    person: str | None = None
+    time: str | None = None
+    latitude: str | None = None
+    longitude: str | None = None
+
+    def rename(self, path: Path, table: pl.DataFrame) -> pl.DataFrame:
+        """The table with its columns under the names that this module uses."""
+        lower = {name.strip().lower(): name for name in reversed(table.columns)}
+        found: dict[str, str] = {}
+        for role, usual in _USUAL.items():
+            said = getattr(self, role)
+            if said is not None and said not in table.columns:
+                raise DataError(f"{path}: has no column {said!r}, as --{role} says{nearest(said, table.columns)}.")
+            named = said or next((lower[name] for name in (role, *usual) if name in lower), None)
+            if named is not None and named not in found:
+                found[named] = role
+        taken = set(found.values())
+        return table.select(
+            *[pl.col(name).alias(role) for name, role in found.items()],
+            *[pl.col(name) for name in table.columns if name not in found and name not in taken],
+        )
+
+
+_USUAL = {
+    "time": ("timestamp", "datetime", "date_time", "time_stamp", "utc", "t"),
+    "latitude": ("lat",),
+    "longitude": ("lon", "lng", "long"),
+    "trace": ("track_id", "trace_id", "trip_id", "trajectory_id", "track", "trip", "trajectory"),
+    "person": ("person_id", "user", "user_id", "device_id"),
+}
+
+
+def read_traces(path: Path, columns: TraceColumns | None = None, *, drop_bad: bool = False) -> TraceTable:
+    """Traces from .csv however it is written, .parquet, .gpx or .geojson.
 
     A table has one point a row: `time` (Unix seconds or ISO text), `latitude` and `longitude` in degrees, or `x` and
     `y` in metres, or one `value`; `trace` names the trace (one for all where it is missing), `person` whose it is.
+
+    Parameters
+    ----------
+    path : Path
+    columns : TraceColumns, optional
+    drop_bad : bool
+        Leave out points that cannot be read and all but the first of a trace at one time, and say how many.
+
+    Raises
+    ------
+    DataError
+        With all faults in one line.
     """
-    table = read_gpx(path) if path.suffix.lower() == ".gpx" else read_table(str(path))
+    table, faults = _read(path)
     if table.height == 0:
         raise DataError(f"{path}: holds no points.")
+    table = (columns or TraceColumns()).rename(path, table)
     coordinates = next((names for names in _PLACES if set(names) <= set(table.columns)), None)
     if coordinates is None or "time" not in table.columns:
         missing = "time" if coordinates is not None else "latitude and longitude (or x and y, or value)"
         hint = nearest(missing.split()[0], table.columns)
-        raise DataError(f"{path}: traces have one point a row; column {missing} is missing{hint}.")
+        raise DataError(
+            f"{path}: traces have one point a row; column {missing} is missing{hint}; name columns by --trace, "
+            "--time, --latitude and --longitude."
+        )
     rows = table.select(
         (pl.col("trace").cast(pl.String) if "trace" in table.columns else pl.lit("1").alias("trace")),
         *([pl.col("person").cast(pl.String)] if "person" in table.columns else []),
         pl.col("time"),
-        pl.Series("stamp", _seconds(path, table["time"])),
-        *[pl.Series(name, _numbers(path, table[name])) for name in coordinates],
+        pl.Series("stamp", _seconds(table["time"])),
+        *[pl.Series(name, _numbers(table[name])) for name in coordinates],
     )
-    if rows["trace"].null_count():
-        raise DataError(f"{path}: {rows['trace'].null_count():,} points name no trace.")
+    bad = _bad_points(rows, coordinates)
+    counted = [f"{int(each.sum()):,} points {what} (first at rows {rows_of(each.arg_true())})" for what, each in bad]
+    if faults or (counted and not drop_bad):
+        remedy = "; --drop-bad leaves such points out" if counted else ""
+        raise DataError(f"{path}: {'; '.join([*faults, *counted])}{remedy}.")
+    if counted:
+        rows = rows.filter(~pl.Series(np.any([each.to_numpy() for _, each in bad], axis=0)))
+        if rows.height == 0:
+            raise DataError(f"{path}: no point can be read: {'; '.join(counted)}.")
     if "person" in rows.columns:
         _check_people(path, rows)
-    return TraceTable(rows, coordinates)
+    return TraceTable(rows, coordinates, tuple(counted))
+
+
+def _read(path: Path) -> tuple[pl.DataFrame, list[str]]:
+    """A file as a table, and what stops its reading."""
+    suffix = path.suffix.lower()
+    if suffix == ".gpx":
+        return read_gpx(path), []
+    if suffix in GEOJSON:
+        return read_geojson(path), []
+    frame, _, problems = read_as_found(path, None)
+    return frame, [f"{one.what}; {one.remedy}" for one in problems if one.status is Status.STOPS]
+
+
+def _bad_points(rows: pl.DataFrame, coordinates: tuple[str, ...]) -> list[tuple[str, pl.Series]]:
+    """What is wrong with single points, and which; each point counts once."""
+    numbers = np.column_stack([rows[name].to_numpy() for name in coordinates])
+    far = np.zeros(rows.height, dtype=np.bool_)
+    if coordinates == _PLACES[0]:
+        far = (np.abs(numbers[:, 0]) > 90.0) | (numbers[:, 1] < -180.0) | (numbers[:, 1] > 360.0)
+    checks = [
+        ("name no trace", rows["trace"].is_null().to_numpy()),
+        ("have a time that is neither seconds nor an ISO time", np.isnan(rows["stamp"].to_numpy())),
+        (f"have no numbers as {' or '.join(coordinates)}", ~np.isfinite(numbers).all(axis=1)),
+        ("have a latitude outside [-90, 90] or a longitude outside [-180, 360]", far),
+        (
+            "repeat a time of their trace",
+            ~rows.select(pl.struct("trace", "stamp").is_first_distinct()).to_series().to_numpy(),
+        ),
+    ]
+    known, found = np.zeros(rows.height, dtype=np.bool_), []
+    for what, wrong in checks:
+        fresh = wrong & ~known
+        known |= wrong
+        if fresh.any():
+            found.append((what, pl.Series(fresh)))
+    return found
 
 
 def _check_people(path: Path, rows: pl.DataFrame) -> None:
@@ -141,8 +248,11 @@ def _check_people(path: Path, rows: pl.DataFrame) -> None:
 
 
 def write_traces(frame: pl.DataFrame, place: Path, suffix: str) -> None:
-    """Write the format of `suffix`: .csv, .parquet or .gpx."""
+    """Write the format of `suffix`: .csv, .parquet, .gpx or .geojson."""
     suffix = suffix.lower()
+    if suffix in GEOJSON:
+        write_geojson(frame, place)
+        return
     if suffix == ".gpx":
         write_gpx(frame, place)
     elif suffix in (".parquet", ".pq"):
@@ -151,27 +261,21 @@ def write_traces(frame: pl.DataFrame, place: Path, suffix: str) -> None:
         frame.write_csv(place)
 
 
-def _numbers(path: Path, column: pl.Series) -> NDArray[np.float64]:
-    try:
-        return numeric(column)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+def _numbers(column: pl.Series) -> NDArray[np.float64]:
+    """Numbers, with a decimal comma where no value has a point; NaN for what is none."""
+    text = column.cast(pl.String).str.strip_chars()
+    if column.dtype == pl.String and not text.str.contains(".", literal=True).any():
+        text = text.str.replace(",", ".", literal=True)
+    return np.asarray(text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy(), dtype=np.float64)
 
 
-def _seconds(path: Path, column: pl.Series) -> NDArray[np.float64]:
-    """Unix seconds of numbers, ISO text or dates."""
+def _seconds(column: pl.Series) -> NDArray[np.float64]:
+    """Unix seconds of numbers, ISO text or dates; NaN for what is none."""
     if column.dtype.is_temporal():
         return np.asarray(column.dt.timestamp("us").to_numpy() / 1e6, dtype=np.float64)
-    if column.dtype.is_numeric():
-        return _numbers(path, column)
-    text = column.cast(pl.String).str.strip_chars()
-    numbers = text.cast(pl.Float64, strict=False)
-    if numbers.null_count() == text.null_count():
-        return _numbers(path, column)
-    stamps = np.array([_unix(each) for each in text])
-    bad = np.flatnonzero(np.isnan(stamps))
-    if bad.size:
-        raise DataError(f"{path}: {bad.size:,} times are neither seconds nor ISO times (first at row {bad[0] + 1}).")
+    stamps = _numbers(column)
+    for row in np.flatnonzero(~np.isfinite(stamps)):
+        stamps[row] = _unix(None if column[int(row)] is None else str(column[int(row)]).strip())
     return stamps
 
 

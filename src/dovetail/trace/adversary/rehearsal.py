@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.adversary.smoother import random_walk_estimate, smoother
+from dovetail.trace.kernels.combined import scale_nugget
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.adversaries import sightings
 from dovetail.trace.loss.conditional import condition
@@ -26,7 +27,7 @@ from dovetail.trace.release import draw_noise
 from dovetail.trace.sampler import correlated_noise
 from dovetail.trace.trace import Trace
 
-RIGHT, WRONG, WALK = "knows the kernel", "knows another kernel", "random walk"
+RIGHT, WRONG, SMOOTH, WALK = "knows the kernel", "knows another kernel", "believes in no nugget", "random walk"
 SEEN = " and one sighting"
 WRONG_FACTOR = 2.0  # of the length-scale, what the second adversary believes
 
@@ -180,7 +181,9 @@ def _attacks(kernel: Kernel, design: TraceDesign, scene: Scene, released: Floats
     """Every adversary's guesses at every secret of one scene; released (n, d, draws)."""
     trace, places = scene.trace, scene.places
     found = {}
-    for name, model in ((RIGHT, kernel), (WRONG, kernel.stretched(WRONG_FACTOR))):
+    smooth = scale_nugget(kernel, 0.0)
+    models = {RIGHT: kernel, WRONG: kernel.stretched(WRONG_FACTOR), **({SMOOTH: smooth} if smooth != kernel else {})}
+    for name, model in models.items():
         for seen in (None, spot):
             guesses = _smoothed(model, design, trace, released, places, seen)
             found[name + (SEEN if seen is not None else "")] = guesses

@@ -116,6 +116,25 @@ class Product(Kernel):
         return {"kind": "product", "parts": [part.as_dict() for part in self.parts]}
 
 
+def scale_nugget(kernel: Kernel, factor: float) -> Kernel:
+    """`kernel` with its nugget times `factor`, of variance 1 again; itself where there is no nugget, or nothing else.
+
+    >>> from dovetail.trace.kernels.stationary import RBF
+    >>> scale_nugget(with_nugget(RBF(length=60.0), 0.1), 0.0).correlation(np.array([0.0, 1e-9])).round(3).tolist()
+    [1.0, 1.0]
+    """
+    if isinstance(kernel, Product):
+        return replace(kernel, parts=tuple(scale_nugget(part, factor) for part in kernel.parts))
+    if not isinstance(kernel, Sum) or all(isinstance(part, White) for part in kernel.parts):
+        return kernel
+    weighed = [
+        (scale_nugget(part, factor), weight * (factor if isinstance(part, White) else 1.0))
+        for part, weight in zip(kernel.parts, kernel.weights, strict=True)
+    ]
+    parts, weights = zip(*(each for each in weighed if each[1] > 0.0), strict=True)
+    return Sum(parts, weights)
+
+
 def with_nugget(kernel: Kernel, share: float) -> Kernel:
     """`kernel` with a share of its variance, in [0, 1), that no neighbour tells.
 

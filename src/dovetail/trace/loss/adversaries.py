@@ -1,4 +1,4 @@
-"""Whom a loss is stated against: kernels that are shorter and longer, an unknown mean, and one sighting.
+"""Whom a loss is stated against: kernels of other length-scales and nuggets, an unknown mean, and one sighting.
 
 A design that is tuned to one kernel may tell much to an adversary who knows another one, or who knows a single other
 true location. So every loss is published for the whole list, each exactly, with that adversary's own prior.
@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from dovetail.trace.kernels.combined import scale_nugget
 from dovetail.trace.kernels.kernel import Floats, Kernel
 from dovetail.trace.loss.conditional import Conditional
 from dovetail.trace.loss.information import arithmetic_error
 
 OWN = "the kernel itself"
 STRETCHES = (0.5, 1.0, 1.5, 2.0, 3.0)  # of the length-scale; 39 % of published fits hit their upper bound
-UNKNOWN_MEAN = 100.0  # prior variance of an unknown mean, of the variance of a location
+NO_NUGGET = "no nugget"
+NUGGETS = {NO_NUGGET: 0.0, "a tenth of the nugget": 0.1}  # fits to rough receivers take movement for nugget
+UNKNOWN_MEAN = 100.0  # prior variance of an unknown mean, in variances of a location; the limit is bounded
 MOST_LOST = 0.01  # relative error of a sighting's loss beyond which nothing is stated
 TOLD = 1e-9  # prior variance left, as a share, below which a sighting itself tells the secret
 
@@ -32,23 +35,41 @@ class Adversary:
     name : str
     prior : float array (n, n)
         Covariance, variance 1 at every point unless the mean is unknown.
+    unknown_mean : bool
+        Whether the variance of the mean is taken to its limit.
     """
 
     name: str
     prior: Floats
+    unknown_mean: bool = False
 
 
 def adversary_kernels(kernel: Kernel, *, stretches: Sequence[float] = STRETCHES) -> dict[str, Kernel]:
-    """The kernel itself first, then stretched ones."""
+    """The kernel itself first, then stretched ones, then those with less nugget where it has one."""
     others = {f"length x {factor:g}": kernel.stretched(factor) for factor in stretches if factor != 1.0}
-    return {OWN: kernel, **others}
+    nuggets = {name: scale_nugget(kernel, factor) for name, factor in NUGGETS.items()}
+    return {OWN: kernel, **others, **{name: other for name, other in nuggets.items() if other != kernel}}
 
 
 def adversaries(kernel: Kernel, times: Floats, *, stretches: Sequence[float] = STRETCHES) -> list[Adversary]:
-    """The kernel itself first, then stretched ones, then one for whom the mean of the trace is unknown."""
+    """The kernel itself first, then the others, then one for whom the mean of the trace is unknown."""
     kernels = adversary_kernels(kernel, stretches=stretches)
     found = [Adversary(name, model.matrix(times)) for name, model in kernels.items()]
-    return [*found, Adversary("unknown mean", found[0].prior + UNKNOWN_MEAN)]
+    return [*found, Adversary("unknown mean", found[0].prior + UNKNOWN_MEAN, unknown_mean=True)]
+
+
+def limit_of_mean(prior: Floats, secret: Sequence[int]) -> Floats:
+    r"""What J (S, S) of a mean of variance `UNKNOWN_MEAN` may lack of its limit, a mean of which nothing is known.
+
+    .. math:: J_\infty = V_\infty^{-1} - P_\infty \le V_c^{-1} - P_\infty = J_c + h h' / (q (1 + c q)), \quad
+              h = \Sigma_{ss}^{-1} 1, \quad q = 1' h
+
+    with V the posterior covariance of the secret, which grows with c, and P its prior precision,
+    :math:`\Sigma_{ss}^{-1} - h h' / (1/c + q)`.
+    """
+    rows = list(secret)
+    h = np.linalg.solve(prior[np.ix_(rows, rows)], np.ones(len(rows)))
+    return np.asarray(np.outer(h, h) / (h.sum() * (1.0 + UNKNOWN_MEAN * h.sum())))
 
 
 def sightings(seen: Conditional, prior: Floats, noise: Floats) -> Floats:

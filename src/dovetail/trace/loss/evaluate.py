@@ -10,9 +10,9 @@ import numpy as np
 from dovetail.core.bracket import Bracket
 from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.loss.adversaries import MOST_LOST, Adversary, sightings
+from dovetail.trace.loss.adversaries import MOST_LOST, Adversary, limit_of_mean, sightings
 from dovetail.trace.loss.conditional import condition
-from dovetail.trace.loss.information import information, posterior_width
+from dovetail.trace.loss.information import Information, information, posterior_width
 from dovetail.trace.loss.moves import worst_move
 
 SIGHTING = "one sighting"
@@ -48,6 +48,8 @@ def losses(known: Sequence[Adversary], secret: Sequence[int], noise: Floats) -> 
     for one in known:
         seen = condition(one.prior, secret)
         told = information(seen, noise)
+        if one.unknown_mean:
+            told = Information(told.matrix + limit_of_mean(known[0].prior, secret), told.error)
         width = posterior_width(told.posterior(seen.variance))
         found.append(AdversaryLoss(one.name, told.largest, worst_move([told]), width))
     return [*found, _worst_sighting(known[0].prior, secret, noise)]

@@ -158,11 +158,11 @@ def crowd_of(kernel: Kernel, times: Floats) -> float:
     return min(float(len(times)), total)
 
 
-def unknown_mean_added(prior: Floats, rows: Sequence[int], variance: float) -> Floats:
+def unknown_mean_added(prior: Floats, rows: Sequence[int]) -> Floats:
     r"""Upper bound (S, S) on what an unknown mean adds to J: as if the adversary were told it.
 
-    .. math:: J_m = h h' / (1/\tau^2 + 1' h), \quad h = \Sigma_{ss}^{-1} 1
+    .. math:: J_m = h h' / 1' h, \quad h = \Sigma_{ss}^{-1} 1
     """
     index = list(rows)
     weights = np.linalg.solve(prior[np.ix_(index, index)], np.ones(len(index)))
-    return np.asarray(np.outer(weights, weights) / (1.0 / variance + weights.sum()) * _SLACK)
+    return np.asarray(np.outer(weights, weights) / weights.sum() * _SLACK)

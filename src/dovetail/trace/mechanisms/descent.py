@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from scipy.optimize import minimize
@@ -77,7 +78,7 @@ class Descent:
     """The problem: goals and a budget."""
 
     def __init__(self, goals: Sequence[Goal], budget: Budget) -> None:
-        self._budget = budget
+        self._budget, self._evaluations = budget, 0
         widest = max(goal.weights.shape[1] for goal in goals)
         self._weights = np.zeros((len(goals), budget.n, widest))  # a column of zeros is a move that tells nothing
         for row, goal in zip(self._weights, goals, strict=True):
@@ -87,7 +88,7 @@ class Descent:
         self._directions = sum(goal.weights.shape[1] for goal in goals)
 
     def run(
-        self, start: Floats, *, rank: int | None = None, gap: float = 1e-4, warm: bool = False
+        self, start: Floats, *, rank: int | None = None, gap: float = 1e-4, warm: bool = False, work: float = inf
     ) -> tuple[Floats, Bracket]:
         """A noise covariance and the bracket of the optimum.
 
@@ -101,6 +102,9 @@ class Descent:
             Relative gap at which the descent stops.
         warm : bool
             Whether `start` is nearly the optimum.
+        work : float
+            About how many multiplications may be made, shared by the stages; then the best so far counts, whatever
+            the gap.
         """
         n, white = self._budget.n, self._budget.white
         columns = min(n, rank or min(14, self._directions + 2))
@@ -109,7 +113,12 @@ class Descent:
         point = (vectors[:, -columns:] * np.sqrt(np.maximum(values[-columns:], least))).ravel()
         best, lower = self._at(point), 0.0
         stages = SHARPNESS[2:] if warm else SHARPNESS
-        for sharpness in (*stages, *(SHARPNESS[-1],) * RESTARTS):
+        stages = (*stages, *(SHARPNESS[-1],) * RESTARTS)
+        left = work / (len(self._shares) * n**3)  # evaluations
+        for done, sharpness in enumerate(stages):
+            if (share := left / (len(stages) - done)) < 1.0:
+                break
+            before = self._evaluations
             with one_thread():
                 point = minimize(
                     self._smooth,
@@ -117,8 +126,15 @@ class Descent:
                     args=(sharpness,),
                     jac=True,
                     method="L-BFGS-B",
-                    options={"maxiter": 300, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-10},
+                    options={
+                        "maxiter": 300,
+                        "maxfun": min(share, 15_000.0),
+                        "maxcor": 30,
+                        "ftol": 1e-13,
+                        "gtol": 1e-10,
+                    },
                 ).x
+            left -= self._evaluations - before
             state = self._at(point)
             best = min(best, state, key=lambda one: one.largest)
             lower = max(lower, self._certificate(state, sharpness))
@@ -130,6 +146,7 @@ class Descent:
         return noise, Bracket(min(lower, best.largest) * (1.0 - 1e-9), best.largest * (1.0 + 1e-9))
 
     def _at(self, point: Floats) -> _State:
+        self._evaluations += 1
         raw = point.reshape(self._budget.n, -1)
         squares = float((raw * raw).sum())
         factor = raw * np.sqrt(self._budget.free / squares)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dovetail.core.errors import UnsupportedError
 from dovetail.trace.kernels.kernel import Floats
 from dovetail.trace.loss.adversaries import Adversary, with_sighting
 from dovetail.trace.loss.conditional import condition
@@ -21,6 +22,7 @@ from dovetail.trace.mechanisms.design import Budget, Design
 MOST_POINTS = 300  # beyond it the default is the average of the optimum and noise from the prior
 SIGHTING_SLACK = 2.0  # a sighting may cost this much more, beside what it must cost
 _ROUNDS, _TOO_LARGE, _GAP = 6, 1.02, 1e-3
+WORK = 5e10  # multiplications of one search, about half a minute of one processor; no clock decides what is found
 
 
 def mixed(prior: Floats, secrets: Sequence[tuple[int, ...]], budget: Budget) -> Design:
@@ -35,7 +37,12 @@ def mixed(prior: Floats, secrets: Sequence[tuple[int, ...]], budget: Budget) -> 
 
 
 def robust(
-    known: Sequence[Adversary], secrets: Sequence[tuple[int, ...]], budget: Budget, *, sighting: bool = True
+    known: Sequence[Adversary],
+    secrets: Sequence[tuple[int, ...]],
+    budget: Budget,
+    *,
+    sighting: bool = True,
+    work: float = WORK,
 ) -> Design:
     """The least worst loss over all adversaries, all secrets, and one sighting at any other time.
 
@@ -47,6 +54,8 @@ def robust(
     budget : Budget
     sighting : bool
         Whether the true location at one other time may be known.
+    work : float
+        Multiplications: half for the kernels, the rest for the sightings. What was found by then counts.
 
     Notes
     -----
@@ -55,17 +64,26 @@ def robust(
     """
     own = known[0].prior
     start = mixed(own, secrets, budget).noise
-    goals = [Goal.of(condition(one.prior, secret)) for one in known for secret in secrets]
+    goals = [Goal.of(condition(own, secret)) for secret in secrets]
+    goals += [goal for one in known[1:] for secret in secrets for goal in _told_apart(one.prior, secret)]
     waiting = _sightings(own, secrets, budget) if sighting else []
-    noise, optimum = Descent(goals, budget).run(start, gap=_GAP)
+    noise, optimum = Descent(goals, budget).run(start, gap=_GAP, work=work / 2.0)
     for _ in range(_ROUNDS):
         late = _beyond(waiting, noise, optimum.upper)
         if not late:
             break
         goals += late
         waiting = [goal for goal in waiting if not any(goal is other for other in late)]
-        noise, optimum = Descent(goals, budget).run(noise, gap=_GAP, warm=True)
+        noise, optimum = Descent(goals, budget).run(noise, gap=_GAP, warm=True, work=work / 2.0 / _ROUNDS)
     return Design("robust", noise, optimum, "worst loss over kernels, unknown mean and one sighting")
+
+
+def _told_apart(prior: Floats, secret: tuple[int, ...]) -> list[Goal]:
+    """The goal of another adversary; none where secret times are one for him, and no noise helps."""
+    try:
+        return [Goal.of(condition(prior, secret))]
+    except UnsupportedError:
+        return []
 
 
 def _sightings(prior: Floats, secrets: Sequence[tuple[int, ...]], budget: Budget) -> list[Goal]:

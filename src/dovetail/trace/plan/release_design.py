@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import inf
 
 import numpy as np
 
 from dovetail.trace.guarantee import TraceGuarantee
 from dovetail.trace.kernels.kernel import Floats
-from dovetail.trace.loss.adversaries import OWN, UNKNOWN_MEAN, adversary_kernels
+from dovetail.trace.loss.adversaries import NO_NUGGET, OWN, adversary_kernels
 from dovetail.trace.loss.evaluate import SIGHTING
 from dovetail.trace.loss.rounding import rounding_charge
 from dovetail.trace.mechanisms.design import Budget
@@ -18,7 +19,7 @@ from dovetail.trace.mechanisms.regular_noise import RegularNoise, regular_loss, 
 from dovetail.trace.mechanisms.regular_prior import RegularPrior
 from dovetail.trace.plan.design import MOST_POINTS, axis_shares, design_trace, shown_times, stated
 from dovetail.trace.plan.noise import LongDesign, TraceNoise
-from dovetail.trace.plan.statement import UNKNOWN
+from dovetail.trace.plan.statement import SIGHTING_NO_NUGGET, UNKNOWN
 from dovetail.trace.plan.trace_plan import TracePlan
 from dovetail.trace.plan.windowed import design_windows
 
@@ -102,9 +103,10 @@ def _long_guarantee(plan: TracePlan, times: Floats, noises: Sequence[RegularNois
     for who, model in adversary_kernels(plan.prior.kernel).items():
         believed = RegularPrior.of(model, n, step=step)
         moves[who] = {key: regular_loss(believed, noise).upper for key, noise in single.items()}
-    mean = UNKNOWN_MEAN / (1.0 + UNKNOWN_MEAN)
-    moves[UNKNOWN] = {key: value + mean for key, value in moves[OWN].items()}
+    moves[UNKNOWN] = {key: value + 1.0 for key, value in moves[OWN].items()}
     moves[SIGHTING] = {key: regular_sighting(noise) for key, noise in single.items()}
+    if NO_NUGGET in moves:  # not computed for a kernel that the noise was not made for
+        moves[SIGHTING_NO_NUGGET] = dict.fromkeys(single, inf)
     worst = {
         who: np.array([max(each[id(noise)] / v for noise, v in zip(noises, variances, strict=True))])
         for who, each in moves.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import log, sqrt
 
@@ -32,8 +33,11 @@ def error_for(
     floor: float = 0.01,
     step: float = 0.0,
     window: int = 0,
+    tried: Callable[[int], None] = lambda count: None,
 ) -> TracePlan:
     """The plan of least error, within half a percent, whose worst secret keeps `mu`.
+
+    `tried` is told how many budgets were designed so far.
 
     Raises
     ------
@@ -62,8 +66,13 @@ def error_for(
         first = TracePlan(prior, secrets, radius, error, noise, floor, step, window)
         return first if step else replace(first, step=step_for(mu, white=first.white, numbers=numbers))
 
+    count = 0
+
     def reached(error: float) -> float:
-        return design_release(plan(error), times).guarantee.mu
+        nonlocal count
+        found = design_release(plan(error), times).guarantee.mu
+        tried(count := count + 1)
+        return found
 
     most = _FARTHEST * scale
     # white noise on one point alone would need sqrt(2) radius / mu

@@ -14,9 +14,17 @@ from math import inf, sqrt
 import numpy as np
 
 from dovetail.core.bracket import Bracket
+from dovetail.core.errors import UnsupportedError
 from dovetail.trace.guarantee import SecretLoss
 from dovetail.trace.kernels.kernel import Floats, Kernel
-from dovetail.trace.loss.adversaries import OWN, UNKNOWN_MEAN, adversary_kernels, sightings
+from dovetail.trace.loss.adversaries import (
+    NO_NUGGET,
+    OWN,
+    UNKNOWN_MEAN,
+    adversary_kernels,
+    limit_of_mean,
+    sightings,
+)
 from dovetail.trace.loss.conditional import condition
 from dovetail.trace.loss.evaluate import SIGHTING
 from dovetail.trace.loss.information import Information, information, posterior_width
@@ -33,6 +41,7 @@ from dovetail.trace.loss.windows import (
 )
 
 UNKNOWN = "unknown mean"
+SIGHTING_NO_NUGGET = f"{SIGHTING}, {NO_NUGGET}"
 Secret = tuple[int, ...]
 
 
@@ -78,15 +87,24 @@ class ZoneLoss:
 def zone_loss(kernel: Kernel, zone: Zone, variances: Floats) -> ZoneLoss:
     """The loss of every secret of a zone against every adversary."""
     moves: dict[str, Floats] = {}
+    last: dict[str, Floats] = {}
     for name, model in adversary_kernels(kernel).items():
-        views = _views(model, zone, zone.elsewhere.get(name, ()))
-        moves[name] = _moves([view.told for view in views], variances)
-        if name == OWN:
-            alone = _moves([view.alone for view in views], variances)
-            widths = _widths(views, variances)
-            mean = _moves([view.unknown_mean() for view in views], variances)
-            sighted = _sighted(views, variances)
-    return ZoneLoss({**moves, UNKNOWN: mean, SIGHTING: sighted}, alone, widths)
+        try:
+            views = _views(model, zone, zone.elsewhere.get(name, ()))
+            moves[name] = _moves([view.told for view in views], variances)
+            if name == OWN:
+                alone = _moves([view.alone for view in views], variances)
+                widths = _widths(views, variances)
+                last[UNKNOWN] = _moves([view.unknown_mean() for view in views], variances)
+            if name in (OWN, NO_NUGGET):
+                last[SIGHTING if name == OWN else SIGHTING_NO_NUGGET] = _sighted(views, variances)
+        except UnsupportedError:
+            if name == OWN:
+                raise
+            # too smooth for doubles: nothing is promised against this one
+            moves[name] = np.full(len(zone.secrets), inf)
+            last |= {SIGHTING_NO_NUGGET: moves[name]} if name == NO_NUGGET else {}
+    return ZoneLoss({**moves, **last}, alone, widths)
 
 
 def _moves(told: Sequence[list[Information]], variances: Floats) -> Floats:
@@ -147,9 +165,13 @@ class _View:
         """The same where the mean of the trace is unknown: exactly, or beside other windows as a bound."""
         if self.far is None:
             whole = Posterior.of(self.seen.prior + UNKNOWN_MEAN, self.noise)
-            return _View(self.noise, whole, None, self.secrets).alone
+            found = _View(self.noise, whole, None, self.secrets).alone
+            return [
+                Information(one.matrix + limit_of_mean(self.seen.prior, secret), one.error)
+                for one, secret in zip(found, self.secrets, strict=True)
+            ]
         return [
-            Information(one.matrix + unknown_mean_added(self.seen.prior, secret, UNKNOWN_MEAN), one.error)
+            Information(one.matrix + unknown_mean_added(self.seen.prior, secret), one.error)
             for one, secret in zip(self.told, self.secrets, strict=True)
         ]
 
