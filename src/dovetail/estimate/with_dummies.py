@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import MOST_PEOPLE, instance, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import FrequencyRandomizer
@@ -49,7 +49,7 @@ def estimate_with_dummies(
     >>> estimate_with_dummies(dummies, batch, n=1000).value.round(3).tolist()
     [0.699, -0.001, 0.3]
     """
-    people = whole("n", n, least=1)
+    dummies, people = instance("dummies", dummies, Dummies), whole("n", n, least=1, most=MOST_PEOPLE)
     counts = dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
     return shares_of_counts(dummies, counts, n=people, randomizer=randomizer)
@@ -61,7 +61,8 @@ def shares_of_counts(
     """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
     value, local, stretch = counts / n, np.zeros(dummies.k), 1.0
     if randomizer is not None:
-        if not randomizer.names_values or randomizer.k != dummies.k:
+        fits = isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values
+        if not fits or randomizer.k != dummies.k:
             raise ParameterError(f"`randomizer` must report one of these {dummies.k:,} symbols, got {randomizer!r}.")
         value = randomizer.invert(counts, n)
         local = randomizer.variance(project_shares(value))
@@ -109,9 +110,10 @@ def estimate_with_user_dummies(
     >>> estimate_with_user_dummies(dummies, batch, n=1000).value.round(2).tolist()
     [0.7, 0.0, 0.3]
     """
-    people = whole("n", n, least=1)
+    dummies, people = instance("dummies", dummies, UserDummies), whole("n", n, least=1, most=MOST_PEOPLE)
+    counts = dummies.counts(batch, people)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
-    return shares_of_people(dummies, dummies.counts(batch, people), n=people)
+    return shares_of_people(dummies, counts, n=people)
 
 
 def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int) -> Estimate:

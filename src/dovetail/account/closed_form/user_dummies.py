@@ -12,7 +12,7 @@ from scipy.special import betainc
 
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, refuse, share, whole
+from dovetail.core.checks import instance, privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.shuffle.dummies.user_dummies import UserDummies
@@ -178,8 +178,8 @@ def least_dummies(k: int, epsilon: float, delta: float) -> int:
     low, high = 0, 16
     while inner_delta(k, high, epsilon) > delta:
         low, high = high, 2 * high
-        if high > 1 << 40:
-            raise refuse("epsilon", "larger: dummies of people cannot be so many", epsilon)
+        if high > 2 * MOST_PEOPLE:
+            raise refuse("epsilon", f"larger: it takes dummies of more than {MOST_PEOPLE:,} people", epsilon)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if inner_delta(k, middle, epsilon) <= delta else (middle, high)
@@ -218,6 +218,7 @@ def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest
     docs/theory/accuracy.md, section C3.
     """
     people, slack = whole("n", n, least=1, most=MOST_PEOPLE), share("delta", delta)
+    dummies = instance("dummies", dummies, UserDummies)
     if not slack > 0.0:
         raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)
