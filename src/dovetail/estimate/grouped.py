@@ -81,7 +81,7 @@ class GroupedEstimator(ABC):
         if mixing is None:
             return plain
         left = np.maximum(1.0 - np.diag(row_stochastic(mixing, self.groups)), 0.0) * self.span
-        spread = None if plain.spread is None else plain.spread.of_population(np.asarray(tally.n)[..., None])
+        spread = None if plain.spread is None else plain.spread.drawn(1.0 / np.asarray(tally.n)[..., None])
         return replace(
             plain,
             standard_error=plain.population_error,

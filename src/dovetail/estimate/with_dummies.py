@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.checks import MOST_PEOPLE, instance, whole
 from dovetail.core.errors import ParameterError
-from dovetail.core.estimate import Estimate
+from dovetail.core.estimate import Estimate, KnownNoise
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.dummies.dummies import Dummies
@@ -23,7 +23,8 @@ def estimate_with_dummies(
               \mathrm{se}^2 = \frac{V(\hat f)}{n} + \frac{\mathrm{Var}\, Z}{(p - q)^2 n^2}
 
     V and p - q belong to the local noise; without it V = 0, p - q = 1, and every count has the standard deviation of
-    Z. n is public, the number of reports in the batch is larger.
+    Z. n is public, the number of reports in the batch is larger. Intervals are quantiles of the law of Z, with a
+    normal error where there is local noise.
 
     Parameters
     ----------
@@ -75,6 +76,9 @@ def shares_of_counts(
         standard_error=np.sqrt(noise),
         n=n,
         population_error=np.sqrt(noise + shares * (1.0 - shares) / n),
+        spread=KnownNoise(
+            *dummies.noise.error_law(stretch / n), variance=local / n, sampling=shares * (1.0 - shares)
+        ),
     )
 
 

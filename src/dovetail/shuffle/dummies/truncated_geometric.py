@@ -92,6 +92,12 @@ class TruncatedGeometric:
         """Of Z, exactly."""
         return _moments(self)
 
+    def error_law(self, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What a count is off, in multiples of `unit`, ascending (2s + 1,), and with which probabilities."""
+        off = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
+        masses = float(self.ratio) ** np.abs(off)
+        return unit * off, masses / masses.sum()
+
     def sample(self, count: int, rng: Entropy) -> NDArray[np.int64]:
         """`count` independent draws of exactly this law."""
         cumulated, floors = _thresholds(self)
