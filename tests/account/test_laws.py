@@ -11,7 +11,7 @@ from tests.tiers import one_in, tiered
 from dovetail.account.amplify import amplify
 from dovetail.account.attack_lower_bound import ERROR, MixedAttack, attack_lower, mixed_laws
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones.stronger_clones import LEAST, MOST_PEOPLE, ClonePair
+from dovetail.account.clones.stronger_clones import LEAST, ClonePair
 from dovetail.account.mechanism_law import declared_laws, law_bounds, mechanism_attack, mechanism_law
 from dovetail.account.mechanisms.binary import FAR, BinaryExact, MixtureCover, most_exact
 from dovetail.account.mechanisms.finite_channel import MOST_PAIRS, FiniteChannelLaw
@@ -22,6 +22,7 @@ from dovetail.account.mechanisms.local_hashing import hashing_law
 from dovetail.account.mechanisms.unary import unary_law
 from dovetail.core import registries
 from dovetail.core.channel import Channel, DenseChannel, HadamardChannel, KRRChannel
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import DataError, ParameterError
 from dovetail.core.numeric.special import Reals
 from dovetail.core.stages import NumericRandomizer, Randomizer

@@ -60,7 +60,7 @@ def test_the_grid_has_the_least_error(n: int) -> None:
 
 
 def test_what_is_no_range_and_no_batch_is_refused() -> None:
-    with pytest.raises(ParameterError, match="`upper` must be finite and larger than `lower` = 1, got 1"):
+    with pytest.raises(ParameterError, match="`upper` must be above `lower`"):
         mean_with_dummies(DUMMIES, [0] * 300, lower=1.0, upper=1.0, n=10)
     with pytest.raises(DataError, match="in \\[-5, 5\\]"):
         round_to_grid([7.0], **RANGE, points=9, rng=simulation(1))

@@ -85,7 +85,7 @@ def stated_error(estimate: Estimate, truth: Any, *, population: bool = False) ->
     """The standard error on which an interval decides about this truth."""
     if estimate.spread is None:
         return estimate.population_error if population else estimate.standard_error
-    spread = estimate.spread.of_population(estimate.n[:, None]) if population else estimate.spread
+    spread = estimate.spread.drawn(1.0 / estimate.n[:, None]) if population else estimate.spread
     return np.sqrt(spread.at_zero + spread.slope * truth - spread.curvature * truth**2)
 
 

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from dovetail.account.closed_form.user_dummies import UserDummiesLaw, inner_delta
+from dovetail.account.closed_form.user_dummies import UserDummiesLaw
 
 Law = dict[tuple[int, ...], float]
 
@@ -52,14 +52,14 @@ def test_no_collection_exceeds_the_promise_and_all_of_them_reach_it(
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_the_inner_term_is_the_sum_over_all_outcomes_and_falls(k: int) -> None:
+def test_the_delta_of_a_known_number_of_dummies_is_the_sum_over_all_outcomes_and_falls(k: int) -> None:
     before = 2.0
     for dummies in range(7):
         m, exact = dummies + 1, 0.0
         for drawn in product(range(k), repeat=m):
             exact += max(0.0, drawn.count(0) - exp(0.4) * drawn.count(1)) * k / m / k**m
-        found = inner_delta(k, dummies, 0.4)
+        found = UserDummiesLaw(k, dummies, 1.0).delta(0.4)
         assert exact <= found <= exact * (1 + 1e-8) + 1e-15
-        assert inner_delta(k, dummies, 0.4, slip=-1e-12) <= exact * (1 + 1e-12)
+        assert UserDummiesLaw(k, dummies, 1.0).ends(0.4).lower <= exact * (1 + 1e-12)
         assert found <= before + 1e-12
         before = found

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import exp, log, log1p
+from math import erf, exp, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from dovetail.account.closed_form.dummies import (
 )
 from dovetail.core.entropy import Entropy, simulation
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
+from dovetail.core.estimate import KnownNoise
 from dovetail.estimate.simplex import project_shares
 from dovetail.estimate.with_dummies import estimate_with_dummies, shares_of_counts
+from dovetail.plan.with_dummies import plan_with_dummies
 from dovetail.randomize.krr import KRR
 from dovetail.randomize.sampling.open_answers import OpenAnswers
 from dovetail.randomize.unary import Unary
@@ -283,3 +285,28 @@ def test_every_part_of_an_error_is_counted() -> None:
         np.testing.assert_allclose(found.population_error**2, variance + shares * (1 - shares) / n, rtol=1e-9)
     with pytest.raises(ParameterError, match="must report one of these 3 symbols"):
         shares_of_counts(dummies, counts, n=n, randomizer=KRR(4, 1.0))
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0])
+def test_intervals_behind_dummies_are_the_shortest_that_cover_as_often_as_they_say(epsilon: float) -> None:
+    dummies, n = Dummies(2, epsilon, 1e-6), 1000
+    law, off = masses(dummies.noise), np.arange(-dummies.reach, dummies.reach + 1)
+    found = [shares_of_counts(dummies, np.array([400.0 + z, 600.0 - z]), n=n).interval() for z in off]
+    covered = np.array([low[0] <= 0.4 <= high[0] for low, high in found])
+    reach = int(np.abs(off[covered]).max())
+    assert law[covered].sum() >= 0.95 > law[np.abs(off) < reach].sum()
+    assert law[np.abs(off) <= 1.96 * sqrt(dummies.variance)].sum() < 0.945  # a normal interval does not
+    assert plan_with_dummies(n=n, k=2, epsilon=epsilon, delta=1e-6).accuracy.error95 == pytest.approx(reach / n)
+
+
+@pytest.mark.parametrize("local", [0.5, 3.0])
+def test_intervals_behind_dummies_and_a_normal_error_cover_as_often_as_they_say(local: float) -> None:
+    law = TruncatedGeometric(3, 5, 12)
+    off, known = np.arange(-12, 13), KnownNoise(*law.error_law(1.0), variance=np.array([local**2]), sampling=0.0)
+
+    def covers(t: float) -> float:
+        ends = np.array([[erf((sign * t - z) / local / sqrt(2.0)) for z in off] for sign in (1, -1)])
+        return float(masses(law) @ (ends[0] - ends[1])) / 2.0
+
+    reach = float(known.interval(np.zeros(1), 1.959963984540054)[1][0])
+    assert covers(reach) >= 0.95 > covers(0.97 * reach)

@@ -13,7 +13,6 @@ from dovetail.account.amplify import amplify
 from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.account.closed_form.user_dummies import (
     UserDummiesLaw,
-    inner_delta,
     least_dummies,
     user_dummies_for,
     user_dummies_guarantee,
@@ -38,7 +37,7 @@ def test_rates_and_errors_are_those_of_the_theory(k: int, messages: float, devia
     assert 1.0 + dummies.rate == pytest.approx(messages, abs=5e-3 if k == 1000 else 2e-4)
     assert sqrt(dummies.variance(100_000)) == pytest.approx(deviation, rel=3e-3)
     law = UserDummiesLaw(k, 100_000, dummies.rate)
-    assert law.delta(1.0) <= 1e-6 < UserDummiesLaw(k, 100_000, 0.99 * dummies.rate).delta_lower(1.0)
+    assert law.delta(1.0) <= 1e-6 < UserDummiesLaw(k, 100_000, 0.99 * dummies.rate).ends(1.0).lower
 
 
 def test_delta_falls_with_honest_people_and_with_what_they_send() -> None:
@@ -47,7 +46,7 @@ def test_delta_falls_with_honest_people_and_with_what_they_send() -> None:
 
     assert delta(1100, 0.5) < delta(1000, 0.5) < delta(900, 0.5) and delta(1000, 0.55) < delta(1000, 0.5)
     law = UserDummiesLaw(16, 1000, 0.5)
-    assert law.delta_lower(1.0) <= law.delta(1.0) <= 1.05 * law.delta_lower(1.0)
+    assert law.ends(1.0).lower <= law.delta(1.0) <= 1.05 * law.ends(1.0).lower
     found = law.epsilon(1e-5)
     assert 0.95 * found <= law.epsilon_lower(1e-5, found=found) < found
 
@@ -77,7 +76,8 @@ def test_trust_in_people_is_never_mixed_with_another() -> None:
 
 def test_so_many_honest_people_are_needed_and_no_fewer() -> None:
     floor = least_dummies(100, 1.0, 1e-6)
-    assert inner_delta(100, floor, 1.0) <= 1e-6 < inner_delta(100, floor - 1, 1.0)
+    enough, short = (UserDummiesLaw(100, honest, 1.0).delta(1.0) for honest in (floor, floor - 1))
+    assert enough <= 1e-6 < short
     assert user_dummies_for(k=100, epsilon=1.0, delta=1e-6, honest=floor).rate > 0.99
     with pytest.raises(
         ParameterError, match=f"`honest` must be at least {floor:,} for 100 values .* got {floor - 1}"

@@ -11,7 +11,7 @@ from dovetail.account.bound import Bound
 from dovetail.account.clones.approximate import NAME as APPROXIMATE
 from dovetail.account.clones.approximate import SOURCE as CLONES
 from dovetail.account.clones.approximate import amplify_approximate
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.closed_form.closed_forms import closed_forms
 from dovetail.account.composition.questions import SeveralQuestions
 from dovetail.account.mechanism_law import (
@@ -29,10 +29,11 @@ from dovetail.account.mechanism_law import (
 from dovetail.account.threshold_search import log_ratio
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel
-from dovetail.core.checks import privacy_budget, share, whole
+from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.core.stages import Randomizer
+from dovetail.randomize.vectors.shared.vector_randomizer import VectorRandomizer
 
 SOURCES: dict[Kind, str] = {
     "stronger clones": (
@@ -206,7 +207,7 @@ class _AmplificationProblem:
 
     @classmethod
     def of(cls, subject: Subject, *, delta: float, delta0: float, adaptive: bool) -> _AmplificationProblem:
-        target, slack = share("delta", delta), share("delta0", delta0)
+        target, slack, adaptive = share("delta", delta), share("delta0", delta0), flag("adaptive", adaptive)
         if isinstance(subject, Randomizer):
             promise = subject.guarantee
             local = privacy_budget("epsilon0", promise.epsilon)
@@ -214,14 +215,20 @@ class _AmplificationProblem:
         if isinstance(subject, Channel):
             if math.isinf(subject.epsilon):
                 mechanism_law(subject, n=1)  # says which entries are to blame
+            if subject.epsilon == 0.0 and slack == 0.0:
+                return cls(subject, 0.0, slack, target, adaptive)
             return cls(subject, privacy_budget("epsilon0", subject.epsilon), slack, target, adaptive)
         if isinstance(subject, SeveralQuestions):
             local = privacy_budget("epsilon0", subject.epsilon)
             return cls(subject, local, slack, target, adaptive, subject.caveats)
+        if isinstance(subject, VectorRandomizer):
+            raise refuse("randomizer", "of symbols or numbers (vectors: docs/vectors.md)", subject)
         return cls(None, privacy_budget("epsilon0", subject), slack, target, adaptive)
 
     def certified_bounds(self, n: int) -> list[Bound]:
         """The certified bounds of which the smallest decides."""
+        if self.epsilon0 == 0.0:
+            return [Bound("local", 0.0, "All rows of the channel are the same: a report tells nothing", lower=0.0)]
         if self.delta0 > 0.0:
             found = amplify_approximate(self.epsilon0, self.delta0, n=n, delta=self.delta)
             without = [Bound.inapplicable(APPROXIMATE, found.reason, source=CLONES)] if found.name == "local" else []
@@ -235,7 +242,7 @@ class _AmplificationProblem:
 
     def other_bounds(self, n: int) -> list[Bound]:
         """Bounds beside them: never smaller, not certified, or not valid here."""
-        if self.delta0 > 0.0:
+        if self.delta0 > 0.0 or self.epsilon0 == 0.0:
             return []
         if self.adaptive:
             beside = Bound.inapplicable("stronger clones", FIXED_ONLY, source=SOURCES["stronger clones"])
@@ -253,7 +260,7 @@ class _AmplificationProblem:
 
     def competing_bounds(self, n: int) -> list[Bound]:
         """As `certified_bounds`, without those of which one evaluation shows that they are larger."""
-        if self.mechanism is None or self.adaptive or self.delta0 > 0.0:
+        if self.mechanism is None or self.adaptive or self.delta0 > 0.0 or self.epsilon0 == 0.0:
             return self.certified_bounds(n)
         found = competing_bounds(self.mechanism, n=n, delta=self.delta)
         best = min((bound.epsilon for bound in found if bound.epsilon is not None), default=self.epsilon0)
@@ -275,6 +282,8 @@ class _AmplificationProblem:
 
     def attack(self, n: int, *, guess: float) -> float:
         """What a real randomizer reaches: this one where it is known, else the worst with this promise."""
+        if self.epsilon0 == 0.0:
+            return 0.0
         if self.mechanism is None or self.adaptive:
             return attack_lower(self.epsilon0, n, self.delta, guess=guess)
         return mechanism_attack(self.mechanism, n=n, delta=self.delta, guess=guess)

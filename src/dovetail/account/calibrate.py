@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dovetail.account.amplify import amplify, central_epsilon
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair, Kind
+from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.clones.truncated_binomial import TruncatedBinomial
 from dovetail.account.compose import compose_upper
-from dovetail.account.composition.shuffled_round import ShuffledRound
+from dovetail.account.composition.shuffled_round import MOST_ROUNDS, ShuffledRound
 from dovetail.account.threshold_search import bracket_root, log_ratio
-from dovetail.core.checks import privacy_budget, share, whole
+from dovetail.core.checks import MOST_PEOPLE, flag, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.stages import Randomizer
 
@@ -66,11 +66,11 @@ def max_epsilon(
     ------
     As `ClonePair`; monotone in epsilon0 because a randomizer with less epsilon0 also has more.
     """
-    _check(epsilon, delta)
+    epsilon, delta, adaptive = _check(epsilon, delta, adaptive)
     people = whole("n", n, least=1, most=MOST_PEOPLE)
-    times = whole("rounds", rounds, least=1)
+    times = _times(rounds, randomizer)
     if delta == 0.0 or epsilon >= MOST:
-        return float(epsilon) / times
+        return epsilon / times
     if randomizer is not None or times > 1:
         return _largest_composed(_Repeated(randomizer, times, delta, adaptive), epsilon, people)
 
@@ -87,7 +87,7 @@ def max_epsilon(
     feasible, _ = bracket_root(
         lambda e: room(e, coarse=False), max(near, epsilon), steepness=steepness, most=MOST, tolerance=TOLERANCE
     )
-    return max(feasible, float(epsilon))
+    return max(feasible, epsilon)
 
 
 def min_people(
@@ -132,9 +132,9 @@ def min_people(
     ------
     As `ClonePair`; delta falls in n.
     """
-    privacy_budget("epsilon0", epsilon0)
-    _check(epsilon, delta)
-    times = whole("rounds", rounds, least=1)
+    epsilon0 = privacy_budget("epsilon0", epsilon0)
+    epsilon, delta, adaptive = _check(epsilon, delta, adaptive)
+    times = _times(rounds, randomizer)
     if epsilon >= epsilon0 * times:
         return 1
     if delta == 0.0:
@@ -212,7 +212,7 @@ def _largest_composed(repeated: _Repeated, epsilon: float, n: int) -> float:
         start = max(sure, start - math.log(repeated.rounds))
 
     def room(epsilon0: float) -> float:
-        return 1.0 if epsilon0 <= sure else math.log(epsilon / max(repeated.epsilon(epsilon0, n), 1e-300))
+        return 1.0 if epsilon0 <= sure else log_ratio(epsilon, max(repeated.epsilon(epsilon0, n), 1e-300))
 
     return max(sure, bracket_root(room, start, steepness=max(1.0, 0.5 * start), most=MOST, tolerance=COMPOSED)[0])
 
@@ -245,6 +245,12 @@ def _kind(adaptive: bool) -> Kind:
     return "clones" if adaptive else "stronger clones"
 
 
-def _check(epsilon: float, delta: float) -> None:
-    privacy_budget("epsilon", epsilon)
-    share("delta", delta)
+def _check(epsilon: float, delta: float, adaptive: bool) -> tuple[float, float, bool]:
+    return privacy_budget("epsilon", epsilon), share("delta", delta), flag("adaptive", adaptive)
+
+
+def _times(rounds: int, randomizer: Randomizer | None) -> int:
+    """How many rounds of it, if it is a randomizer whose epsilon can be varied."""
+    if randomizer is not None and not isinstance(randomizer, Randomizer):
+        raise refuse("randomizer", "a randomizer, whose epsilon is varied", randomizer)
+    return whole("rounds", rounds, least=1, most=MOST_ROUNDS)

@@ -35,7 +35,7 @@ COMPOSITION = (
 )
 LEAST_DELTA = 1e-200  # below, the tails that are cut off would not be doubles
 POINTS = 200  # grid points in one typical loss
-MOST_POINTS, LONGEST_SUM = 10**5, 2**22  # about the most for one round, and for the sum
+MOST_POINTS, LONGEST_SUM = 10**5, 2**21  # about the most for one round, and for the sum
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def compose(
     """
     parts = _read_rounds(rounds, epsilon0, n)
     quoted = compose_upper(parts, delta=delta)
-    if quoted.epsilon is None:
+    if quoted.epsilon is None or quoted.epsilon == 0.0:
         return quoted
     once = _reached_once(parts, quoted.delta)
     attack = min(max(once, attacked_epsilon(parts, delta=quoted.delta, most=quoted.epsilon)), quoted.epsilon)
@@ -155,7 +155,8 @@ def compose_upper(
         raise refuse("delta", f"0 or at least {LEAST_DELTA:g}, where what is cut off still counts", delta)
     simple, local = basic(parts, target), local_total(parts)
     bounds = [simple] if local[1] > target else [Bound("local", local[0], LOCAL), simple]
-    found = _numeric_epsilon(parts, target) if target > 0.0 else None
+    kept = any(bound.epsilon == 0.0 for bound in bounds)  # nothing can be smaller
+    found = _numeric_epsilon(parts, target) if target > 0.0 and not kept else None
     if found is not None:
         bounds.append(_composed_bound(parts, found))
         if _of_mechanisms(parts):  # their envelopes are coarser than the losses of clone pairs
@@ -165,7 +166,7 @@ def compose_upper(
     best = min(bounds, key=lambda bound: math.inf if bound.epsilon is None else bound.epsilon)
     return Composition(
         epsilon=best.epsilon,
-        lower=None if found is None or best.epsilon is None else min(found.lower, best.epsilon),
+        lower=0.0 if kept else None if found is None or best.epsilon is None else min(found.lower, best.epsilon),
         delta=target,
         rounds=sum(part.times for part in parts),
         method=best.name,

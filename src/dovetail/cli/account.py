@@ -312,9 +312,8 @@ def curve_table(
     """The central epsilon along one axis, geometrically spaced: certified ends of the pair, and the other pair."""
     import numpy as np
 
-    from dovetail.account.clones.stronger_clones import MOST_PEOPLE
     from dovetail.account.curve import curve
-    from dovetail.core.checks import real, refuse, whole
+    from dovetail.core.checks import MOST_PEOPLE, real, refuse, whole
 
     first, last = (given if given is not None else usual for given, usual in zip(ends, RANGES[along], strict=True))
     if not 0.0 < real("--from", first) < real("--to", last):

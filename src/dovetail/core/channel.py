@@ -95,7 +95,10 @@ class DenseChannel(Channel):
     rows: Any
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows, dtype=np.float64)
+        try:
+            rows = np.array(self.rows, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError("`rows` must be a matrix (inputs, outputs) of real numbers.") from None
         if rows.ndim != 2 or rows.size == 0:
             raise ParameterError(f"`rows` must be a matrix (inputs, outputs), got shape {rows.shape}.")
         if not np.all(np.isfinite(rows)) or rows.min() < 0.0:

@@ -1,25 +1,43 @@
 """The range checks of `dovetail_protocol.checks` by this package's own name: both ends refuse in the same words."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DataError
-from dovetail_protocol.checks import nearest, positive, privacy_budget, probability, real, refuse, share, whole
+from dovetail_protocol.checks import (
+    nearest,
+    not_negative,
+    positive,
+    privacy_budget,
+    probability,
+    real,
+    refuse,
+    share,
+    whole,
+)
 
 __all__ = [
+    "MOST_PEOPLE",
+    "flag",
     "floats",
+    "instance",
     "nearest",
+    "not_negative",
     "not_negative_or_infinite",
     "positive",
     "privacy_budget",
     "probability",
     "real",
+    "rectangular",
     "refuse",
     "share",
     "whole",
 ]
+
+
+MOST_PEOPLE = 10**12  # that this package counts with
 
 
 def not_negative_or_infinite(name: str, value: Any) -> float:
@@ -37,16 +55,50 @@ def not_negative_or_infinite(name: str, value: Any) -> float:
         raise refuse(name, wanted, value) from None
 
 
+def flag(name: str, value: Any) -> bool:
+    """`value` as True or False: a word such as "no" is refused, not taken for True.
+
+    >>> flag("adaptive", np.bool_(True))
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise refuse(name, "True or False", value)
+    return bool(value)
+
+
+Kind = TypeVar("Kind")
+
+
+def instance(name: str, value: Any, kind: type[Kind]) -> Kind:
+    """`value`, where it is of this class of the package.
+
+    >>> instance("count", 3, int)
+    3
+    """
+    if not isinstance(value, kind):
+        raise refuse(name, f"a {kind.__name__}", value)
+    return value
+
+
+def rectangular(name: str, values: ArrayLike) -> NDArray[Any]:
+    """`values` as an array of any type; ragged rows are refused.
+
+    >>> rectangular("reports", [[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"`{name}` must be finite numbers, got rows of different lengths.") from None
+
+
 def floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """`values` of any shape as finite floats; text, booleans, ragged rows, NaN and infinities are refused.
 
     >>> floats("reports", [[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise DataError(f"`{name}` must be finite numbers, got rows of different lengths.") from None
+    array = rectangular(name, values)
     if array.dtype.kind not in "iuf":
         raise DataError(f"`{name}` must be finite numbers, got values of type {array.dtype}.")
     bad = array.size - np.count_nonzero(np.isfinite(array))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +15,7 @@ from dovetail.core.checks import probability
 from dovetail.core.display.display import displayed_by
 from dovetail.core.display.estimates import draw_estimate, show_estimate, to_frame
 from dovetail.core.errors import ParameterError
+from dovetail.core.numeric.noise_reach import noise_reach
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,9 +66,13 @@ class Spread:
     curvature: Any
     half_step: Any
 
-    def of_population(self, n: Any) -> Spread:
-        """With sampling of the n people added: V(f) + f (1 - f) / n."""
-        return replace(self, slope=self.slope + 1.0 / n, curvature=self.curvature + 1.0 / n)
+    def drawn(self, share: Any) -> Spread:
+        """With sampling added: V(f) + share f (1 - f); share is 1/n for n people drawn from a population."""
+        return replace(self, slope=self.slope + share, curvature=self.curvature + share)
+
+    def each(self, pick: Callable[[Any], Any]) -> Spread:
+        """With `pick` of every parameter, such as one row."""
+        return Spread(pick(self.at_zero), pick(self.slope), pick(self.curvature), pick(self.half_step))
 
     def interval(self, value: Values, z: float) -> tuple[Values, Values]:
         """The truths that a value at most z standard deviations off could come from."""
@@ -79,6 +85,41 @@ class Spread:
         lead, middle = 1.0 + z**2 * self.curvature, 2.0 * value + z**2 * self.slope
         inside = middle**2 - 4.0 * lead * (value**2 - z**2 * self.at_zero)
         return np.asarray((middle + side * np.sqrt(np.maximum(inside, 0.0))) / (2.0 * lead))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNoise:
+    r"""An error of a known law, symmetric and free of the truth, and a normal one: f_hat - f = Z + N(0, variance).
+
+    Intervals are quantiles of the sum: behind dummies the normal ones cover too seldom, because the noise is
+    geometric.
+
+    Parameters
+    ----------
+    places, masses : float arrays (points,)
+        The law of Z.
+    variance, sampling : float arrays, as the value
+        Of the normal error, and f (1 - f).
+    """
+
+    places: Values
+    masses: Values
+    variance: Any
+    sampling: Any
+
+    def drawn(self, share: Any) -> KnownNoise:
+        """With sampling added, as in `Spread`."""
+        return replace(self, variance=self.variance + share * self.sampling)
+
+    def each(self, pick: Callable[[Any], Any]) -> KnownNoise:
+        """As in `Spread`."""
+        return replace(self, variance=pick(self.variance), sampling=pick(self.sampling))
+
+    def interval(self, value: Values, z: float) -> tuple[Values, Values]:
+        """The truths that an error of this law leaves, as probably as a normal one at most z standard deviations."""
+        reach = noise_reach(self.places, self.masses, np.sqrt(self.variance), math.erf(z / math.sqrt(2.0)))
+        reach = reach + 4.0 * np.spacing(np.abs(value) + reach)  # a truth at the very end is inside
+        return value - reach, value + reach
 
 
 @displayed_by(show_estimate)
@@ -98,8 +139,9 @@ class Estimate:
         Standard error for the population these people are drawn from: sampling and randomization.
     bias_bound : float or float array
         Largest absolute bias that cannot be excluded; 0 for unbiased estimates. Intervals are widened by it.
-    spread : Spread or None
-        For shares: how the variance depends on the truth; intervals are then score intervals, otherwise normal.
+    spread : Spread, KnownNoise or None
+        For shares: how the variance depends on the truth; intervals are then score intervals. For shares behind
+        dummies: the law of their noise. Otherwise intervals are normal.
     labels, groups : tuple of str or None
         What the last axis and the groups are called; see `label`.
 
@@ -121,7 +163,7 @@ class Estimate:
     n: Any
     population_error: Values
     bias_bound: Any = 0.0
-    spread: Spread | None = None
+    spread: Spread | KnownNoise | None = None
     labels: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
 
@@ -147,17 +189,13 @@ class Estimate:
         def pick(part: Any) -> Any:
             return part[row] if np.ndim(part) else part
 
-        spread = None
-        if self.spread is not None:
-            parts = (self.spread.at_zero, self.spread.slope, self.spread.curvature, self.spread.half_step)
-            spread = Spread(*map(pick, parts))
         return Estimate(
             pick(self.value),
             pick(self.standard_error),
             int(self.n[row]),
             pick(self.population_error),
             bias_bound=pick(self.bias_bound),
-            spread=spread,
+            spread=None if self.spread is None else self.spread.each(pick),
             labels=self.labels,
         )
 
@@ -167,7 +205,7 @@ class Estimate:
 
     def population_interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Interval at `level` for the population these people are drawn from, widened by `bias_bound`."""
-        spread = None if self.spread is None else self.spread.of_population(np.asarray(self.n)[..., None])
+        spread = None if self.spread is None else self.spread.drawn(1.0 / np.asarray(self.n)[..., None])
         return self._interval(self.population_error, spread, level)
 
     def to_polars(self, level: float = 0.95) -> pl.DataFrame:
@@ -178,7 +216,7 @@ class Estimate:
         """A matplotlib figure (extra `studies`) with intervals at `level`; save it with `.savefig(path)`."""
         return draw_estimate(self, level)
 
-    def _interval(self, error: Values, spread: Spread | None, level: float) -> tuple[Values, Values]:
+    def _interval(self, error: Values, spread: Spread | KnownNoise | None, level: float) -> tuple[Values, Values]:
         from scipy.special import ndtri
 
         z = float(ndtri(0.5 + probability("level", level) / 2))

@@ -17,6 +17,7 @@ from dovetail.core.stages import NumericRandomizer, Reports
 from dovetail.estimate.mean import estimate_mean
 from dovetail.estimate.rao_blackwell import ClampedGrid, Steps, whole_steps
 
+MOST_RESAMPLES = 10**6
 _CELLS = 1 << 22  # weights held at a time, 32 MiB
 
 
@@ -59,7 +60,7 @@ def bootstrap_mean(
 
     Parameters
     ----------
-    resamples : int, at least 2
+    resamples : int, 2 .. 1e6
         B; about 1000 for an interval.
 
     Raises
@@ -86,7 +87,7 @@ def bootstrap_mean(
     (True, 0.4)
     """
     rng = entropy_or_system(rng)
-    many = whole("resamples", resamples, least=2)
+    many = whole("resamples", resamples, least=2, most=MOST_RESAMPLES)
     steps = whole_steps(randomizer, reports)
     mean = estimate_mean(randomizer, steps)
     stands, counts = _what_they_stand_for(randomizer, steps)

@@ -9,7 +9,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.checks import refuse
+from dovetail.core.checks import rectangular, refuse
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import NumericRandomizer, Reports
@@ -119,7 +119,9 @@ def estimate_classes(
     >>> bool(low < 4.0 < high), result.weights
     (True, {'open': 0.5, 'shy': 0.5})
     """
-    batch, names = np.asarray(reports), np.asarray(labels, dtype=object)
+    if not isinstance(randomizers, Mapping):
+        raise DataError("`randomizers` must be a mapping from names of classes to randomizers.")
+    batch, names = rectangular("reports", reports), np.asarray(labels, dtype=object)
     if names.ndim != 1 or batch.shape[:1] != names.shape:
         raise DataError(f"`labels` must name a class for each report, got shapes {names.shape} and {batch.shape}.")
     if not all(isinstance(name, str) for name in (*randomizers, *names.tolist())):

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import floats, instance, rectangular
 from dovetail.core.errors import DataError, ParameterError, UnsupportedError
 from dovetail.core.estimate import Estimate, Estimator, Tally
 from dovetail.core.stages import FrequencyRandomizer, Labels, NumericRandomizer, Reports
@@ -26,6 +27,7 @@ from dovetail.randomize.sampling.domain import symbols
 Mixing = NDArray[np.float64]  # (g, g), rows sum to 1
 
 MOST_CONDITION = 1e6
+MOST_GROUPS = 1 << 24
 
 
 class GroupedEstimator(ABC):
@@ -49,9 +51,9 @@ class GroupedEstimator(ABC):
     @final
     def tally(self, reports: Reports, labels: Labels) -> Tally:
         """Counts (g, width) of n (g,) reports; `labels` (n,) name the group of each place, 0..g-1."""
-        batch, places = np.asarray(reports), symbols(labels, self.groups, name="labels")
-        if len(batch) != places.size:
-            raise DataError(f"`labels` must name a group for each of {len(batch):,} reports, got {places.size:,}.")
+        batch, places = rectangular("reports", reports), symbols(labels, self.groups, name="labels")
+        if np.shape(batch)[:1] != places.shape:
+            raise DataError(f"`labels` must name a group for each of {batch.size:,} reports, got {places.size:,}.")
         order = np.argsort(places, kind="stable")
         ends = np.cumsum(np.bincount(places, minlength=self.groups))
         tallies = [self.overall.tally(batch[part]) for part in np.split(order, ends[:-1])]
@@ -79,7 +81,7 @@ class GroupedEstimator(ABC):
         if mixing is None:
             return plain
         left = np.maximum(1.0 - np.diag(row_stochastic(mixing, self.groups)), 0.0) * self.span
-        spread = None if plain.spread is None else plain.spread.of_population(np.asarray(tally.n)[..., None])
+        spread = None if plain.spread is None else plain.spread.drawn(1.0 / np.asarray(tally.n)[..., None])
         return replace(
             plain,
             standard_error=plain.population_error,
@@ -162,7 +164,7 @@ def unmix(estimate: Estimate, mixing: ArrayLike) -> Estimate:
     >>> unmix(mixed, [[0.75, 0.25], [0.25, 0.75]]).value.round(9).tolist()
     [0.7, 0.3]
     """
-    rows = row_stochastic(mixing, len(estimate.value))
+    rows = row_stochastic(mixing, len(instance("estimate", estimate, Estimate).value))
     condition = float(np.linalg.cond(rows))
     if not condition <= MOST_CONDITION:
         raise UnsupportedError(
@@ -234,7 +236,7 @@ def estimate_group_means(
 
 def row_stochastic(mixing: ArrayLike, groups: int) -> Mixing:
     """`mixing` as a valid matrix (groups, groups) of shares whose rows sum to 1 within 1e-9."""
-    rows = np.asarray(mixing, dtype=np.float64)
+    rows = floats("mixing", mixing)
     if rows.shape != (groups, groups):
         raise ParameterError(f"`mixing` must be a matrix ({groups}, {groups}), got shape {rows.shape}.")
     off = np.flatnonzero(~(np.abs(rows.sum(axis=1) - 1.0) <= 1e-9) | (rows < 0.0).any(axis=1))
@@ -245,8 +247,9 @@ def row_stochastic(mixing: ArrayLike, groups: int) -> Mixing:
 
 def _count_groups(labels: Any, mixing: Any) -> int:
     if mixing is not None:
-        return len(np.atleast_1d(mixing))
-    return int(np.max(labels)) + 1 if np.size(labels) else 1
+        return len(np.atleast_1d(rectangular("mixing", mixing)))
+    places = symbols(labels, MOST_GROUPS, name="labels")
+    return int(places.max()) + 1 if places.size else 1
 
 
 def _multiply_groups(matrix: Mixing, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.channel import Channel
-from dovetail.core.checks import whole
+from dovetail.core.checks import floats, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.extras import require
@@ -331,7 +331,7 @@ def _points(name: str, points: ArrayLike) -> Points:
 
 
 def _check_distributions(name: str, laws: ArrayLike, *, shape: tuple[int, ...] | None = None) -> Shares:
-    given = np.asarray(laws, dtype=np.float64)
+    given = floats(name, laws)
     if given.ndim != 2 or not given.size or not (np.abs(given.sum(axis=1) - 1.0) <= 1e-9).all():
         raise DataError(f"`{name}` must be laws in rows (m, k) that sum to 1, got shape {given.shape}.")
     if shape is not None and given.shape != shape:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import MOST_PEOPLE, instance, not_negative, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.estimate import Estimate
 from dovetail.randomize.sampling.open_numbers import MOST_POINTS, OpenNumbers
@@ -33,9 +33,10 @@ def mean_grid(n: int, *, variance: float) -> int:
     >>> mean_grid(100_000, variance=Dummies(2, 1.0, 1e-6).variance)
     43
     """
-    people = whole("n", n, least=1)
+    people, variance = whole("n", n, least=1, most=MOST_PEOPLE), not_negative("variance", variance)
     d = np.arange(2, MOST_POINTS + 1, dtype=np.float64)
-    error = 1.0 / (4.0 * (d - 1.0) ** 2 * people) + variance / people**2 * d * (d + 1.0) / (12.0 * (d - 1.0))
+    with np.errstate(over="ignore"):
+        error = 1.0 / (4.0 * (d - 1.0) ** 2 * people) + variance / people**2 * d * (d + 1.0) / (12.0 * (d - 1.0))
     return int(d[error.argmin()])
 
 
@@ -59,7 +60,7 @@ def round_to_grid(
     >>> round_to_grid([0.0, 5.0, 10.0], lower=0.0, upper=10.0, points=3)
     array([0, 1, 2])
     """
-    return OpenNumbers(float(lower), float(upper), points).randomize(values, rng)
+    return OpenNumbers(lower, upper, points).randomize(values, rng)
 
 
 def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper: float, n: int) -> Estimate:
@@ -102,8 +103,8 @@ def mean_with_dummies(dummies: Dummies, batch: ArrayLike, *, lower: float, upper
     ------
     docs/theory/accuracy.md, section B, Theorem B1: counts of symbols; the mean is post-processing of them.
     """
-    grid, people = OpenNumbers(float(lower), float(upper), dummies.k), whole("n", n, least=1)
-    counts = dummies.counts(batch)
+    dummies, people = instance("dummies", dummies, Dummies), whole("n", n, least=1, most=MOST_PEOPLE)
+    grid, counts = OpenNumbers(lower, upper, dummies.k), dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
     return _mean(grid, counts, people, noise=dummies.variance / people**2)
 
@@ -153,18 +154,17 @@ def mean_with_user_dummies(
     ------
     docs/theory/accuracy.md, section C: sums by user dummies on a grid.
     """
-    grid, people = OpenNumbers(float(lower), float(upper), dummies.k), whole("n", n, least=1)
-    counts = dummies.counts(batch, people)
+    dummies, people = instance("dummies", dummies, UserDummies), whole("n", n, least=1, most=MOST_PEOPLE)
+    grid, counts = OpenNumbers(lower, upper, dummies.k), dummies.counts(batch, people)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
     return _mean(grid, counts, people, noise=dummies.rate / dummies.k / people)
 
 
 def _mean(grid: OpenNumbers, counts: NDArray[np.float64], n: int, *, noise: float) -> Estimate:
     """From unbiased counts of grid points; `noise` is their variance over n^2, uncorrelated but for the total."""
-    middle = 0.5 * (grid.lower + grid.upper)
-    away = grid.lower + grid.step * np.arange(grid.points) - middle
-    value = middle + float(away @ counts) / n
-    total = noise * float(away @ away) + grid.noise_variance / n
-    spread = max(0.0, float(away**2 @ counts) / n - (value - middle) ** 2)
-    error: Any = np.sqrt([total, total + spread / n])
-    return Estimate(np.asarray(value), error[0], n, error[1])
+    away = np.arange(grid.points) - 0.5 * (grid.points - 1)  # in grid steps from the middle, which have no overflow
+    value = float(away @ counts) / n
+    total = noise * float(away @ away) + 0.25 / n
+    spread = max(0.0, float(away**2 @ counts) / n - value**2)
+    error: Any = grid.step * np.sqrt([total, total + spread / n])
+    return Estimate(np.asarray(0.5 * grid.lower + 0.5 * grid.upper + grid.step * value), error[0], n, error[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import MOST_PEOPLE, refuse, whole
 from dovetail.core.errors import DataError
 from dovetail.core.estimate import Estimate
 from dovetail.core.stages import Reports
@@ -112,7 +112,10 @@ def _keep(sizes: NDArray[np.int64], order: NDArray[np.int64], n: int) -> NDArray
 
 
 def _read(classes: Sequence[tuple[int, KRR]]) -> list[tuple[int, KRR]]:
-    pairs = [(whole("classes", count, least=0), one) for count, one in classes]
+    try:
+        pairs = [(whole("classes", count, least=0, most=MOST_PEOPLE), one) for count, one in classes]
+    except (TypeError, ValueError):
+        pairs = []
     if not pairs or not all(isinstance(one, KRR) and one.k == pairs[0][1].k for _, one in pairs):
         raise refuse("classes", "pairs of people and dt.KRR of one k", classes)
     return pairs

@@ -8,12 +8,12 @@ variance than y. This holds for reports that the device has clamped and for repo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import positive, real, refuse
+from dovetail.core.checks import positive, real, rectangular, refuse
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.estimate import Values
 from dovetail.core.stages import NumericRandomizer
@@ -106,7 +106,9 @@ class ClampedGrid:
 
 def whole_steps(randomizer: NumericRandomizer, reports: ArrayLike) -> Steps:
     """`reports` (n,) as grid steps that `randomizer` may send; DataError otherwise."""
-    array: NDArray[Any] = np.asarray(reports)
+    array = rectangular("reports", reports)
+    if not isinstance(randomizer, NumericRandomizer):
+        raise refuse("randomizer", "one of numbers", randomizer)
     if array.shape == (0,):
         return np.empty(0, dtype=np.int64)  # an empty list has no type
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.dtype == np.uint64:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import MOST_PEOPLE, instance, whole
 from dovetail.core.errors import ParameterError
-from dovetail.core.estimate import Estimate
+from dovetail.core.estimate import Estimate, KnownNoise
 from dovetail.core.stages import FrequencyRandomizer
 from dovetail.estimate.simplex import project_shares
 from dovetail.shuffle.dummies.dummies import Dummies
@@ -23,7 +23,8 @@ def estimate_with_dummies(
               \mathrm{se}^2 = \frac{V(\hat f)}{n} + \frac{\mathrm{Var}\, Z}{(p - q)^2 n^2}
 
     V and p - q belong to the local noise; without it V = 0, p - q = 1, and every count has the standard deviation of
-    Z. n is public, the number of reports in the batch is larger.
+    Z. n is public, the number of reports in the batch is larger. Intervals are quantiles of the law of Z, with a
+    normal error where there is local noise.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def estimate_with_dummies(
     >>> estimate_with_dummies(dummies, batch, n=1000).value.round(3).tolist()
     [0.699, -0.001, 0.3]
     """
-    people = whole("n", n, least=1)
+    dummies, people = instance("dummies", dummies, Dummies), whole("n", n, least=1, most=MOST_PEOPLE)
     counts = dummies.counts(batch)
     dummies.people(int(np.size(batch)), people)
     return shares_of_counts(dummies, counts, n=people, randomizer=randomizer)
@@ -61,7 +62,8 @@ def shares_of_counts(
     """The same from numbers (k,) of the symbols of which the dummies' mean is subtracted already."""
     value, local, stretch = counts / n, np.zeros(dummies.k), 1.0
     if randomizer is not None:
-        if not randomizer.names_values or randomizer.k != dummies.k:
+        fits = isinstance(randomizer, FrequencyRandomizer) and randomizer.names_values
+        if not fits or randomizer.k != dummies.k:
             raise ParameterError(f"`randomizer` must report one of these {dummies.k:,} symbols, got {randomizer!r}.")
         value = randomizer.invert(counts, n)
         local = randomizer.variance(project_shares(value))
@@ -74,6 +76,9 @@ def shares_of_counts(
         standard_error=np.sqrt(noise),
         n=n,
         population_error=np.sqrt(noise + shares * (1.0 - shares) / n),
+        spread=KnownNoise(
+            *dummies.noise.error_law(stretch / n), variance=local / n, sampling=shares * (1.0 - shares)
+        ),
     )
 
 
@@ -109,9 +114,10 @@ def estimate_with_user_dummies(
     >>> estimate_with_user_dummies(dummies, batch, n=1000).value.round(2).tolist()
     [0.7, 0.0, 0.3]
     """
-    people = whole("n", n, least=1)
+    dummies, people = instance("dummies", dummies, UserDummies), whole("n", n, least=1, most=MOST_PEOPLE)
+    counts = dummies.counts(batch, people)
     dummies.people(int(np.size(batch)), people, honest=people if honest is None else honest)
-    return shares_of_people(dummies, dummies.counts(batch, people), n=people)
+    return shares_of_people(dummies, counts, n=people)
 
 
 def shares_of_people(dummies: UserDummies, counts: NDArray[np.float64], *, n: int) -> Estimate:

@@ -136,7 +136,10 @@ def _gain(gain: Any, k: int) -> Any:
         if gain != "distance":
             raise refuse("gain", "'distance' or a matrix (actions, values)", gain)
         return gain
-    table = numbers("gain", gain).astype(np.float64)
+    try:
+        table = numbers("gain", gain).astype(np.float64)
+    except OverflowError:  # a fraction beyond the doubles
+        raise DataError(f"`gain` must be at most {MOST_GAIN:g} everywhere; divide it.") from None
     if table.ndim != 2 or table.shape[1] != k or table.shape[0] == 0:
         raise ParameterError(f"`gain` must be a matrix (actions, {k} values), got shape {table.shape}.")
     if table.min() < 0.0:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from math import ceil, inf, log
 from typing import Any
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root
-from dovetail.core.checks import real, refuse, whole
+from dovetail.core.checks import MOST_PEOPLE, real, refuse, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.registries import RANDOMIZERS
 from dovetail.plan.families import RandomizerFamily, select_families

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import MOST_PEOPLE, refuse, whole
 from dovetail.core.display.display import displayed_by
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP

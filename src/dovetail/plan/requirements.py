@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.core.checks import positive, privacy_budget, real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, positive, privacy_budget, real, refuse, share, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 
 PopulationShape = Literal["any", "flat"]

@@ -8,8 +8,8 @@ from math import asinh, ceil, inf, log, sqrt
 
 from dovetail.account.amplify import amplify, central_epsilon, log_delta_ratio
 from dovetail.account.blanket.expected_positive_part import POINTS
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.threshold_search import bracket_root
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
 from dovetail.plan.accuracy import predict_accuracy

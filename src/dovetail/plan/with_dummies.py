@@ -10,8 +10,9 @@ from dovetail.account.closed_form.dummies import dummies_guarantee
 from dovetail.core.checks import positive, privacy_budget, refuse, share, whole
 from dovetail.core.errors import ParameterError
 from dovetail.core.guarantee import CentralDP
+from dovetail.core.numeric.noise_reach import noise_reach
 from dovetail.core.verdict import judge_central
-from dovetail.plan.accuracy import Z95, Accuracy
+from dovetail.plan.accuracy import Accuracy
 from dovetail.plan.explain.infeasible import round_up_to_three_digits
 from dovetail.plan.people import default_delta
 from dovetail.shuffle.dummies.dummies import Dummies
@@ -114,7 +115,8 @@ def plan_with_dummies(
 ) -> DummiesPlan:
     r"""Plan shares of k values with dummies, for a wanted epsilon or a wanted error.
 
-    .. math:: \mathrm{se} = \frac{\sqrt{\mathrm{Var}\, Z}}{n}, \qquad \mathrm{error}_{95} = z_{0.975}\, \mathrm{se}
+    .. math:: \mathrm{se} = \frac{\sqrt{\mathrm{Var}\, Z}}{n}, \qquad
+              \mathrm{error}_{95} = \frac1n \min\{a : \Pr[|Z - s| \le a] \ge 0.95\}
 
     Parameters
     ----------
@@ -161,10 +163,15 @@ def plan_with_dummies(
 
 
 def _error95(dummies: Dummies, n: int) -> float:
-    return Z95 * sqrt(dummies.variance) / n
+    return _reach95(dummies, n, sampled=0.0)
+
+
+def _reach95(dummies: Dummies, n: int, *, sampled: float) -> float:
+    """What a share is off with probability 95 %, with a normal error of so much variance besides."""
+    return float(noise_reach(*dummies.noise.error_law(1.0 / n), sqrt(sampled), 0.95))
 
 
 def _planned(n: int, dummies: Dummies) -> DummiesPlan:
     error = sqrt(dummies.variance) / n
-    accuracy = Accuracy(error, Z95 * error, Z95 * sqrt(error**2 + 0.25 / n))
+    accuracy = Accuracy(error, _error95(dummies, n), _reach95(dummies, n, sampled=0.25 / n))
     return DummiesPlan(n, dummies, dummies_guarantee(dummies, n=n), accuracy)

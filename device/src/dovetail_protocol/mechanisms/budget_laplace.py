@@ -62,7 +62,7 @@ class BudgetLaplace(Mechanism):
             object.__setattr__(self, name, getattr(noise, name))
         object.__setattr__(self, "beta", probability("beta", self.beta))
         object.__setattr__(self, "rho", probability("rho", self.rho))
-        if self.precision not in get_args(Precision):
+        if not isinstance(self.precision, str) or self.precision not in get_args(Precision):
             raise refuse("precision", '"guaranteed" or "published"', self.precision)
         if self.precision == "guaranteed":
             self._refuse_what_no_budget_guarantees()

@@ -42,7 +42,7 @@ class Unary(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
         object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
-        if self.encoding not in ("optimized", "symmetric"):
+        if not isinstance(self.encoding, str) or self.encoding not in ("optimized", "symmetric"):
             raise refuse("encoding", '"optimized" or "symmetric"', self.encoding)
         _ = self.masses  # refused if the budget is too small
 

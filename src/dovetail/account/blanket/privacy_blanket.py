@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dovetail.account.blanket.expected_positive_part import POINTS, expected_positive_part
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE, normal_threshold
+from dovetail.account.clones.stronger_clones import normal_threshold
 from dovetail.account.threshold_search import bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, real, refuse, share, whole
 from dovetail.core.errors import DataError, UnsupportedError
 
 SLACK = 1e-9  # how far the data of a law may be off their sums

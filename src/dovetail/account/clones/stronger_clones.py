@@ -16,12 +16,11 @@ from dovetail.account.clones.binomial_tail import weighted_positive_part
 from dovetail.account.clones.truncated_binomial import TruncatedBinomial, truncated_binomial
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, privacy_budget, real, refuse, share, whole
 
 Kind = Literal["stronger clones", "clones"]
 
 RESOLUTION, LEAST_RESOLUTION = 1e-4, 1e-7
-MOST_PEOPLE = 10**12
 LEAST = 1e-300
 SEARCH = 1e-8  # relative width to which a threshold is searched
 ULPS = 8.0 * 2.0**-53  # epsilon0 is moved by this share of itself against us, to cover the rounding of the input
@@ -75,7 +74,7 @@ class ClonePair:
         if privacy_budget("epsilon0", self.epsilon0) < LEAST:
             raise refuse("epsilon0", f"at least {LEAST:g}, where doubles keep their digits", self.epsilon0)
         object.__setattr__(self, "n", whole("n", self.n, least=1, most=MOST_PEOPLE))
-        if self.kind not in ("stronger clones", "clones"):
+        if not isinstance(self.kind, str) or self.kind not in ("stronger clones", "clones"):
             raise refuse("kind", '"stronger clones" or "clones"', self.kind)
 
     @property

@@ -15,7 +15,7 @@ from dovetail.account.closed_form.clones_bounds import (
 )
 from dovetail.account.closed_form.erlingsson import erlingsson
 from dovetail.account.closed_form.shuffle_parameters import ShuffleParameters
-from dovetail.core.checks import whole
+from dovetail.core.checks import flag, whole
 
 ADAPTIVE = (erlingsson, clones_workshop, clones_focs)
 FIXED = (hoeffding, bennett, stronger_published, stronger_tight)
@@ -63,6 +63,7 @@ def closed_forms(
     Bennett (k-RR) 0.028
     """
     ShuffleParameters(epsilon0, n, delta)
+    adaptive = flag("adaptive", adaptive)
     bounds = [form(epsilon0, n=n, delta=delta) for form in (*ADAPTIVE, *FIXED)]
     laws = [("k-RR", krr_upper_law(epsilon0, k))] if k is not None else []
     laws += [("law", law)] if law is not None else []
@@ -77,7 +78,7 @@ def closed_forms(
 
 def krr_upper_law(epsilon0: float, k: int) -> BlanketLaw:
     """The upper law of k-ary randomized response, for real epsilon0: the worst pair of values hides in the rest."""
-    k = whole("k", k, least=2)
+    k = whole("k", k, least=2, most=1 << 31)
     p = math.exp(epsilon0)
     atoms = [(p, 1.0, 1.0), (1.0, p, 1.0), (1.0, 1.0, k - 2.0)]
     z0, z1, weight = zip(*(atoms if k > 2 else atoms[:2]), strict=True)

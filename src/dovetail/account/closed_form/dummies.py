@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.account.amplify import amplify
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import share, whole
+from dovetail.core.checks import instance, privacy_budget, real, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.randomize.krr import KRR
@@ -43,10 +43,12 @@ def dummies_delta(noise: TruncatedGeometric, epsilon: float, *, rounds: int = 1)
     from scipy.stats import binom
 
     t = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
-    missed = float(noise.least)
+    if not real("epsilon", epsilon) >= 0.0:
+        raise refuse("epsilon", "at least 0", epsilon)
+    missed = float(instance("noise", noise, TruncatedGeometric).least)
     fails = -math.expm1(2 * t * math.log1p(-missed))
     j = np.arange(2 * t + 1)
-    gap = epsilon - (j - t) * noise.epsilon
+    gap = float(epsilon) - (j - t) * noise.epsilon
     lost = np.where(gap < 0.0, -np.expm1(np.minimum(gap, 0.0)), 0.0)
     inside = float(binom.pmf(j, 2 * t, 1.0 / (1.0 + float(noise.ratio))) @ lost)
     return min(1.0, (fails + (1.0 - fails) * inside) * UP)
@@ -66,7 +68,8 @@ def dummies_epsilon(noise: TruncatedGeometric, delta: float, *, rounds: int = 1)
     >>> round(dummies_epsilon(law, 1e-6, rounds=12), 2)
     0.98
     """
-    target, high = share("delta", delta), rounds * noise.epsilon
+    rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
+    target, high = share("delta", delta), rounds * instance("noise", noise, TruncatedGeometric).epsilon
     if dummies_delta(noise, high, rounds=rounds) > target:
         return math.inf
     low = 0.0
@@ -94,6 +97,7 @@ def dummies_for_rounds(*, k: int, epsilon: float, delta: float, rounds: int) -> 
     (0.102, 27.6)
     """
     many, wanted = whole("rounds", rounds, least=1, most=MOST_ROUNDS), share("delta", delta)
+    epsilon = privacy_budget("epsilon", epsilon)
     if many == 1:
         return Dummies(k, epsilon, delta)
     found = [_for_rounds(k, epsilon, wanted, many, part) for part in (0.05, 0.15, 0.4)]
@@ -162,7 +166,10 @@ def dummies_guarantee(
     ------
     docs/theory/accuracy.md, section B.
     """
+    dummies = instance("dummies", dummies, Dummies)
     wanted = dummies.delta if delta is None else share("delta", delta)
+    rounds = whole("rounds", rounds, least=1, most=MOST_ROUNDS)
+    randomizer = None if randomizer is None else instance("randomizer", randomizer, KRR)
     if randomizer is not None and rounds > 1:
         raise UnsupportedError("rounds with dummies and local noise have no common account here; use one of them.")
     gamma = 1.0 if randomizer is None else randomizer.channel().contrast * (1.0 + 1e-12)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import not_negative_or_infinite, refuse
+from dovetail.core.checks import floats, not_negative_or_infinite, refuse
 from dovetail.core.errors import DataError
 
 _SLACK = 1.0 + 1e-12  # above the rounding of a sum of shares, themselves rounded
@@ -53,7 +53,7 @@ def guess_bound(prior: ArrayLike, *, epsilon: float, delta: float = 0.0) -> floa
     ------
     The proof above.
     """
-    shares = np.asarray(prior, dtype=np.float64)
+    shares = floats("prior", prior)
     if shares.ndim != 1 or not shares.size or not (shares >= 0.0).all() or abs(shares.sum() - 1.0) > 1e-9:
         raise DataError(f"`prior` must be probabilities (k,) that sum to 1, got {prior!r}.")
     return float(guess_bounds(shares[None], epsilon=epsilon, delta=delta)[0])

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dovetail.account.bound import Bound
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
-from dovetail.core.checks import privacy_budget, probability, whole
+from dovetail.core.checks import MOST_PEOPLE, privacy_budget, probability, whole
 
 ROUNDING = 1.0 + 2.0**-44  # values are moved up by this factor: far above what a short formula loses
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betainc
 
+from dovetail.account.blanket.expected_positive_part import expected_positive_part
 from dovetail.account.threshold_search import bracket_root, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, refuse, share, whole
+from dovetail.core.checks import instance, privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.shuffle.dummies.user_dummies import UserDummies
@@ -22,11 +20,8 @@ SOURCE = "Dummies that people send, uniform symbols with a probability (docs/the
 METHOD = "dummies of people"
 MOST_PEOPLE = 10**9
 MOST_EPSILON = 20.0
-BLOCKS = 96  # of the likely numbers of dummies, each counted at its lower end, and a quarter as many of the others
 TOLERANCE = 1e-5  # relative, of what is searched for
 UP = 1.0 + 1e-9  # far beyond the rounding of sums of positive terms
-SLIP = 1e-12  # relative, of the tails that are subtracted from each other
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,9 @@ class UserDummiesLaw:
     .. math:: \delta(\epsilon) = k\, E_M\left[\frac{E (A - e^\epsilon B)_+}{M + 1}\right], \qquad
               M \sim \mathrm{Bin}(h, \mathrm{rate}), \quad (A, B) \sim \mathrm{multinomial}(M + 1; \tfrac1k, \tfrac1k)
 
-    Equality for every data set: her message lies uniformly among M + 1 uniform ones. The inner term falls in M, so
-    blocks of M are counted at their lower ends, and what lies below all blocks at 1.
+    Equality for every data set: her message lies uniformly among M + 1 uniform ones. It is 1/n times the expected
+    positive part of a sum of n = h + 1 independent copies of k / rate, -E k / rate or 0, the first two with
+    probability rate / k each: a message that shows the one value, the other, or none of them.
 
     Parameters
     ----------
@@ -49,18 +45,16 @@ class UserDummiesLaw:
     honest: int
     rate: float
 
-    def delta(self, epsilon: float) -> float:
-        """Upper end of delta at `epsilon`, at least 0."""
-        starts, masses, missing = self._blocks
-        inside = float(masses @ np.array([inner_delta(self.k, int(m), epsilon) for m in starts]))
-        return min(1.0, (missing + inside) * UP)
+    def ends(self, epsilon: float) -> Bracket:
+        """Ends of delta at `epsilon`, at least 0."""
+        each, share = self.k / self.rate, self.rate / self.k
+        values, masses = np.array([each, -math.exp(epsilon) * each, 0.0]), np.array([share, share, 1.0 - 2.0 * share])
+        found = expected_positive_part(values, np.maximum(masses, 0.0), self.honest + 1)
+        return Bracket(min(1.0, found.lower / UP), min(1.0, found.upper * UP))
 
-    def delta_lower(self, epsilon: float) -> float:
-        """The same from below: blocks count at their upper ends, and what is missing not at all."""
-        starts, masses, _ = self._blocks
-        ends = np.append(starts[1:] - 1.0, starts[-1] + 2.0 * (starts[-1] - starts[0]) + 1.0)
-        each = [inner_delta(self.k, int(min(m, self.honest)), epsilon, slip=-SLIP) for m in ends]
-        return float(masses @ np.array(each)) / UP
+    def delta(self, epsilon: float) -> float:
+        """Upper end of delta at `epsilon`."""
+        return self.ends(epsilon).upper
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon found that keeps `delta`; infinite where none up to 20 does."""
@@ -78,57 +72,7 @@ class UserDummiesLaw:
     def epsilon_lower(self, delta: float, *, found: float) -> float:
         """An epsilon that the theorem's own value is not below: tried a little below the one that was found."""
         tried = (part * found for part in (0.998, 0.99, 0.95, 0.8))
-        return next((one for one in tried if self.delta_lower(one) > delta), 0.0)
-
-    @cached_property
-    def _blocks(self) -> tuple[Reals, Reals, float]:
-        """Lower ends of the blocks of M, their probabilities, and what lies outside all of them (Bernstein)."""
-        if self.rate == 1.0:
-            return np.array([float(self.honest)]), np.ones(1), 0.0
-        mean, spread = self.honest * self.rate, self.honest * self.rate * (1.0 - self.rate)
-        reach = math.sqrt(2.0 * 47.0 * spread) + 32.0
-        first, last = max(0, math.floor(mean - reach)), min(self.honest, math.ceil(mean + reach))
-        from scipy.stats import binom  # half a second
-
-        law = binom.pmf(np.arange(first, last + 1), self.honest, self.rate)
-        middle = np.linspace(mean - 4.0 * math.sqrt(spread), mean + 4.0 * math.sqrt(spread), BLOCKS) - first
-        outer = np.linspace(0.0, 1.0, BLOCKS // 8)
-        cuts = np.concatenate([outer * middle[0], middle, middle[-1] + outer * (law.size - middle[-1])])
-        edges = np.unique(np.clip(cuts, 0, law.size).round().astype(np.int64))
-        return first + edges[:-1].astype(np.float64), np.add.reduceat(law, edges[:-1]), 1e-20
-
-
-def inner_delta(k: int, dummies: int, epsilon: float, *, slip: float = SLIP) -> float:
-    r"""The inner term for a known number of dummies, rounded up (down for a negative `slip`).
-
-    .. math:: \frac{k}{m} E (A - e^\epsilon B)_+ , \quad m = M + 1, \quad B \sim \mathrm{Bin}(m, \tfrac1k), \quad
-              A \mid B \sim \mathrm{Bin}(m - B, \tfrac1{k - 1})
-
-    >>> round(inner_delta(4, 0, 1.0), 9), f"{inner_delta(1000, 43_000, 1.0):.1e}"
-    (1.0, '9.2e-07')
-    """
-    m, factor = dummies + 1, math.exp(epsilon)
-    reach = math.sqrt(2.0 * 47.0 * m / k) + 32.0
-    b = np.arange(max(0, math.floor(m / k - reach)), min(m, math.ceil(m / k + reach)) + 1, dtype=np.float64)
-    from scipy.stats import binom  # half a second
-
-    mass, left = binom.pmf(b, m, 1.0 / k), m - b
-    bar = factor * b  # A above it counts
-    if k == 2:
-        gain = np.maximum(left - bar, 0.0)
-    else:
-        above, q = np.floor(bar), 1.0 / (k - 1)
-        tail = left * q * _above(above - 1.0, left - 1.0, q)
-        gain = np.maximum(tail * (1.0 + slip) - bar * _above(above, left, q) * (1.0 - slip), 0.0)
-    outside = 1e-20 * k if slip > 0.0 else 0.0  # (A - E B)_+ is at most m
-    return min(1.0, k / m * float(mass @ gain) * (UP if slip > 0.0 else 1.0 / UP) + outside)
-
-
-def _above(x: Reals, n: Reals, q: float) -> Reals:
-    """Pr[Bin(n, q) > x] for whole x and n, elementwise; 0 for n below 0."""
-    between = (x >= 0.0) & (x < n)
-    a, b = np.where(between, x + 1.0, 1.0), np.where(between, n - x, 1.0)
-    return np.where(between, betainc(a, b, q), (x < 0.0) & (n >= 0.0))
+        return next((one for one in tried if self.ends(one).lower > delta), 0.0)
 
 
 def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> UserDummies:
@@ -176,13 +120,13 @@ def user_dummies_for(*, k: int, epsilon: float, delta: float, honest: int) -> Us
 def least_dummies(k: int, epsilon: float, delta: float) -> int:
     """The least number of dummies found that hides a person: as many honest people have to send one at least."""
     low, high = 0, 16
-    while inner_delta(k, high, epsilon) > delta:
+    while UserDummiesLaw(k, high, 1.0).delta(epsilon) > delta:
         low, high = high, 2 * high
-        if high > 1 << 40:
-            raise refuse("epsilon", "larger: dummies of people cannot be so many", epsilon)
+        if high > 2 * MOST_PEOPLE:
+            raise refuse("epsilon", f"larger: it takes dummies of more than {MOST_PEOPLE:,} people", epsilon)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if inner_delta(k, middle, epsilon) <= delta else (middle, high)
+        low, high = (low, middle) if UserDummiesLaw(k, middle, 1.0).delta(epsilon) <= delta else (middle, high)
     return high
 
 
@@ -218,6 +162,7 @@ def user_dummies_guarantee(dummies: UserDummies, *, n: int, delta: float, honest
     docs/theory/accuracy.md, section C3.
     """
     people, slack = whole("n", n, least=1, most=MOST_PEOPLE), share("delta", delta)
+    dummies = instance("dummies", dummies, UserDummies)
     if not slack > 0.0:
         raise refuse("delta", "above 0: dummies of people are no more than so many", delta)
     trusted = people if honest is None else whole("honest", honest, least=1, most=people)

@@ -16,22 +16,23 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dovetail.account.blanket.privacy_blanket import BlanketLaw, ShuffledLaw
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.account.composition.mechanism_curve import lower_hull
 from dovetail.account.composition.pld_convolution import ComposedPLD, Terms, convolve_near
 from dovetail.account.composition.privacy_loss import PrivacyLossDistribution
 from dovetail.account.composition.shuffled_round import ShuffledRound
 from dovetail.account.mechanism_law import Mechanism, attack_dataset, worst_dataset_for
 from dovetail.account.threshold_search import bracket_root, log_ratio
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.numeric.special import Reals
 
 FINENESS, MOST_PLACES = 10.0, 100  # evaluated points in one typical loss, and of each order
 POINTS = 1 << 12  # of the grid on which one collection is summed
-GRID, LONGEST_SUM = 800, 2**21  # cells in one typical loss, and about the most for the sum of all
+GRID, LONGEST_SUM = 800, 2**20  # cells in one typical loss, and about the most for the sum of all
 MOST_KINDS = 8  # of rounds that are told apart: beyond, rounds of about as many people count as the largest of them
 REACHED = 1e-3  # share of delta below which no more losses are told apart
 GIVEN_UP = 1e-3  # share of delta that the grid may be wrong with
+LEAST = 1e-9  # nats: smaller losses differ by little more than their rounding
 APART = 1e-6  # share of epsilon0 that the last place is below it: slopes of closer places are all rounding
 ROUNDING = 1e-11  # share by which values are moved against the attack, for the rounding of their differences
 
@@ -93,6 +94,8 @@ def attacked_epsilon(parts: Sequence[ShuffledRound], *, delta: float, most: floa
     if delta == 0.0:  # binary response reaches every smaller sum with positive probability
         return 0.0 if any(part.mechanism is not None for part in parts) else most
     best = 0.0
+    if most < LEAST:
+        return best
     for attack in _attacks(parts, delta):
         for near in (math.inf, 0.98 * most):
             found = attack.reached(delta, near, most=most)
@@ -157,7 +160,8 @@ def _attacks(parts: Sequence[ShuffledRound], delta: float) -> Iterator[_Attack]:
     step, alike = _step(known), all(one.law.symmetric for one, _ in known)
     for order in (0,) if alike else (0, 1):
         terms = [(_lower_pld(both[order], step), times) for both, times in ends]
-        yield _Attack(terms, GIVEN_UP * delta)
+        if all(pld.masses.any() for pld, _ in terms):  # rounding leaves nothing of losses near 1e-16
+            yield _Attack(terms, GIVEN_UP * delta)
 
 
 def _lower_pld(ends: Ends, step: float) -> PrivacyLossDistribution:

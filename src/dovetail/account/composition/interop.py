@@ -11,7 +11,7 @@ from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.privacy_loss import pessimistic_pld
 from dovetail.account.composition.renyi import check_orders, renyi_divergence
 from dovetail.account.composition.shuffled_round import ShuffledRound
-from dovetail.core.checks import positive
+from dovetail.core.checks import instance, positive
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.extras import require
 from dovetail.core.numeric.special import Reals
@@ -117,7 +117,7 @@ def renyi_curve(part: ShuffledRound, *, orders: ArrayLike) -> RenyiCurve:
     >>> curve.divergences.round(4).tolist()
     [0.0636, 0.2542]
     """
-    alphas = check_orders(orders)
+    alphas, part = check_orders(orders), instance("part", part, ShuffledRound)
     return RenyiCurve(alphas, part.times * renyi_divergence(_pure(part), alphas))
 
 

@@ -67,8 +67,10 @@ class ComposedPLD:
 
     def lower(self, epsilon: float) -> float:
         """At most delta(epsilon) of the sum, what lies at infinity left out."""
+        if self.error >= 1.0:  # rounding may be all there is
+            return 0.0
         finite, doubt = self._finite(epsilon)
-        return max(0.0, finite - doubt) * max(0.0, 1.0 - self.error)  # two negative factors promise nothing
+        return max(0.0, finite - doubt) * (1.0 - self.error)
 
     def _finite(self, epsilon: float) -> tuple[float, float]:
         """What the finite losses give, and what rounding and wrapping round may have changed."""

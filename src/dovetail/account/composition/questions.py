@@ -6,7 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 from dovetail.core.channel import Channel
 from dovetail.core.checks import positive, refuse, whole
@@ -121,8 +122,9 @@ class OneQuestion(SeveralQuestions):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(self.parts)
-        chances = tuple(self.chances) or (1.0 / count,) * count
-        fine = len(chances) == count and all(isinstance(w, int | float) and 0.0 < w < 1.0 for w in chances)
+        given: Sequence[Any] = self.chances if isinstance(self.chances, Sequence) else (self.chances,)
+        chances = tuple(given) or (1.0 / count,) * count
+        fine = len(chances) == count and all(isinstance(w, Real) and 0.0 < float(w) < 1.0 for w in chances)
         if not fine or abs(math.fsum(chances) - 1.0) > SUM:
             raise refuse("chances", f"{count} numbers above 0 with sum 1", self.chances)
         object.__setattr__(self, "chances", tuple(w / math.fsum(chances) for w in chances))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.composition.privacy_loss import PrivacyLossDistribution, pessimistic_pld
-from dovetail.core.checks import probability, refuse
+from dovetail.core.checks import probability, rectangular, refuse
 from dovetail.core.numeric.special import Reals
 
 LEAST_CUT, CUT = 1e-280, 1e-20
@@ -111,7 +111,7 @@ def add_divergences(pairs: Sequence[tuple[ClonePair, int]], orders: ArrayLike) -
 
 def check_orders(orders: ArrayLike) -> Reals:
     """Orders as a float array, each above 1 and finite."""
-    alphas = np.asarray(orders)
+    alphas = rectangular("orders", orders)
     if alphas.dtype.kind not in "iuf" or alphas.ndim != 1 or alphas.size == 0:
         raise refuse("orders", "numbers above 1", orders)
     alphas = alphas.astype(np.float64)

@@ -11,7 +11,7 @@ from dovetail.account.clones.approximate import total_variation
 from dovetail.account.clones.stronger_clones import ClonePair, Kind
 from dovetail.account.composition.mechanism_curve import MechanismCurve
 from dovetail.account.mechanism_law import Mechanism, local_epsilon
-from dovetail.core.checks import share, whole
+from dovetail.core.checks import privacy_budget, refuse, share, whole
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import Randomizer
 
@@ -64,7 +64,13 @@ class ShuffledRound:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", whole("times", self.times, least=1, most=MOST_ROUNDS))
-        if share("delta0", self.delta0) > 0.0 and self.kind == "stronger clones":
+        object.__setattr__(self, "epsilon0", privacy_budget("epsilon0", self.epsilon0))
+        object.__setattr__(self, "delta0", share("delta0", self.delta0))
+        if self.mechanism is not None:
+            _checked(self.mechanism)
+        if self.kind is not None and not isinstance(self.kind, str):
+            raise refuse("kind", '"stronger clones" or "clones"', self.kind)
+        if self.delta0 > 0.0 and self.kind == "stronger clones":
             raise UnsupportedError(
                 "Stronger clones are proved for pure local privacy (docs/theory/stronger-clones.md); "
                 'with `delta0` above 0 use kind="clones".'
@@ -86,6 +92,7 @@ class ShuffledRound:
         >>> ShuffledRound.of(KRR(k=10, epsilon=1.0), 10_000, times=5).epsilon0
         1.0
         """
+        _checked(mechanism)
         if isinstance(mechanism, Randomizer) and mechanism.guarantee.delta > 0.0:
             return cls(mechanism.guarantee.epsilon, n, times=times, delta0=mechanism.guarantee.delta)
         return cls(local_epsilon(mechanism), n, times=times, mechanism=mechanism)
@@ -110,6 +117,11 @@ class ShuffledRound:
     def pair(self) -> ClonePair:
         """The pair that dominates one such round, but for delta0."""
         return ClonePair(self.epsilon0, self.n, self.kind or ("clones" if self.delta0 else "stronger clones"))
+
+
+def _checked(mechanism: object) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise refuse("mechanism", "a randomizer, a channel or several questions", mechanism)
 
 
 def distinct_pairs(parts: Sequence[ShuffledRound]) -> Pairs:

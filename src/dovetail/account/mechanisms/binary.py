@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dovetail.account.attack_lower_bound import ERROR, BinaryAttack
 from dovetail.account.blanket.privacy_blanket import SEARCH
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE, normal_threshold
+from dovetail.account.clones.stronger_clones import normal_threshold
 from dovetail.account.threshold_search import bracket_root, first_point, is_zero, largest_exceeding, log_ratio
 from dovetail.core.bracket import Bracket
-from dovetail.core.checks import privacy_budget, real, refuse, share, whole
+from dovetail.core.checks import MOST_PEOPLE, privacy_budget, real, refuse, share, whole
 from dovetail.core.numeric.special import Reals, bernstein_reach, binomial_pmf
 
 FAR = 2  # times as many people as are exact are given these people's law where nothing is below it

@@ -7,7 +7,7 @@ import numpy as np
 
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import Channel, Matrix
-from dovetail.core.checks import not_negative_or_infinite, refuse, whole
+from dovetail.core.checks import MOST_PEOPLE, not_negative_or_infinite, refuse, whole
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.core.guarantee import OrderPrivacy
 from dovetail.shuffle.groups.groups import Groups
@@ -138,7 +138,7 @@ def reidentification_bound(*, epsilon: float, alpha: float, r: int, k: int) -> f
     Meehan et al. (2022), Privacy Implications of Shuffling, Theorem 4.2, with a common randomizer.
     """
     local, order = not_negative_or_infinite("epsilon", epsilon), not_negative_or_infinite("alpha", alpha)
-    size = whole("r", r, least=1)
+    size = whole("r", r, least=1, most=MOST_PEOPLE)
     looked_for = whole("k", k, least=1, most=size)
     if 2 * looked_for >= size:
         return 1.0

@@ -128,10 +128,7 @@ def of_everybody(estimate: Estimate, n: int) -> Estimate:
     """
     left = (n - estimate.n) / max(n - 1, 1)
     drawing = estimate.population_error**2 - estimate.standard_error**2
-    spread = estimate.spread
-    if spread is not None:
-        share = left / estimate.n
-        spread = replace(spread, slope=spread.slope + share, curvature=spread.curvature + share)
+    spread = None if estimate.spread is None else estimate.spread.drawn(left / estimate.n)
     error = np.sqrt(estimate.standard_error**2 + left * drawing)
     return replace(estimate, standard_error=error, spread=spread)
 

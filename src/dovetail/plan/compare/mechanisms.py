@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import inf
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
 from dovetail.core.bracket import Bracket
 from dovetail.core.channel import KRRChannel
-from dovetail.core.checks import whole
+from dovetail.core.checks import MOST_PEOPLE, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.stages import FrequencyRandomizer

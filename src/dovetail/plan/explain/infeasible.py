@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, exp, isfinite, log
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE
+from dovetail.core.checks import MOST_PEOPLE
 from dovetail.core.errors import ParameterError
 from dovetail.plan.calibrated_randomizer import CalibratedRandomizer, calibrate
 from dovetail.plan.families import RandomizerFamily

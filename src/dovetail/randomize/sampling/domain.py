@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.checks import rectangular
 from dovetail.core.errors import DataError
 
 Symbols = NDArray[np.int64]  # (n,), 0..k-1
@@ -77,7 +78,7 @@ def _wanted(k: int) -> str:
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    array = rectangular(name, values)
     if array.ndim != 1:
         raise DataError(f"`{name}` must be one-dimensional, got shape {array.shape}.")
     return array

@@ -9,11 +9,12 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import refuse, whole
+from dovetail.core.checks import floats, whole
 from dovetail.core.entropy import Entropy
 from dovetail.core.errors import DataError
 from dovetail.core.guarantee import LocalDP
 from dovetail.core.stages import NumericRandomizer, Reports
+from dovetail_protocol.checks import number_range
 
 MOST_POINTS = 1 << 16
 TOP53 = np.uint64(11)  # bits of a word that a uniform double leaves out
@@ -45,9 +46,9 @@ class OpenNumbers(NumericRandomizer):
     memoryless: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        low, high = float(self.lower), float(self.upper)
-        if not -inf < low < high < inf:
-            raise refuse("upper", f"finite and larger than `lower` = {low:g}", self.upper)
+        low, high, _ = number_range(self.lower, self.upper, None)
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
         object.__setattr__(self, "points", whole("points", self.points, least=2, most=MOST_POINTS))
 
     @property
@@ -66,7 +67,7 @@ class OpenNumbers(NumericRandomizer):
 
     def _scaled(self, values: ArrayLike) -> NDArray[np.float64]:
         """Values (n,) in grid steps above `lower`."""
-        given = np.asarray(values, dtype=np.float64)
+        given = floats("values", values)
         if given.ndim != 1 or not given.size or not ((given >= self.lower) & (given <= self.upper)).all():
             raise DataError(f"`values` must be numbers (n,) in [{self.lower:g}, {self.upper:g}].")
         return np.asarray((given - self.lower) / (self.upper - self.lower) * (self.points - 1))

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import positive, share, whole
+from dovetail.core.checks import privacy_budget, rectangular, share, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError, UnsupportedError
 from dovetail.shuffle.dummies.truncated_geometric import TruncatedGeometric
@@ -35,7 +35,7 @@ class Dummies:
     ----------
     k : int, 2 to 2^24
         Number of symbols; reports are 0..k-1.
-    epsilon : float, above 0, nats
+    epsilon : float, above 0, at most 700, nats
         Of one round.
     delta : float, above 0, below 1
 
@@ -68,7 +68,7 @@ class Dummies:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=2, most=1 << 24))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", privacy_budget("epsilon", self.epsilon))
         object.__setattr__(self, "delta", share("delta", self.delta))
         law = TruncatedGeometric.calibrated(epsilon=self.epsilon, delta=self.delta)
         object.__setattr__(self, "noise", law)
@@ -100,7 +100,7 @@ class Dummies:
 
     def _symbols(self, reports: ArrayLike) -> NDArray[np.int64]:
         """`reports` (n,) as symbols; DataError for anything else."""
-        batch = np.asarray(reports)
+        batch = rectangular("reports", reports)
         whole_numbers = batch.ndim == 1 and (batch.dtype.kind in "iu" or batch.size == 0)
         if not whole_numbers or (batch.size and not (batch.min() >= 0 and batch.max() < self.k)):
             raise DataError(f"`reports` must be whole numbers in 0..{self.k - 1}, one for each person.")

@@ -12,7 +12,7 @@ from math import ceil, log, log1p, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from dovetail.core.checks import positive, refuse, share
+from dovetail.core.checks import privacy_budget, refuse, share
 from dovetail.core.entropy import Entropy
 from dovetail_protocol.exact_thresholds import WORD, exp_bracket
 
@@ -54,7 +54,7 @@ class TruncatedGeometric:
         >>> law.reach, round(float(law.variance), 2), f"{float(law.delta):.3g}"
         (27, 7.83, '6.72e-07')
         """
-        return _calibrated(positive("epsilon", epsilon), share("delta", delta))
+        return _calibrated(privacy_budget("epsilon", epsilon), share("delta", delta))
 
     @property
     def ratio(self) -> Fraction:
@@ -91,6 +91,12 @@ class TruncatedGeometric:
     def variance(self) -> Fraction:
         """Of Z, exactly."""
         return _moments(self)
+
+    def error_law(self, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What a count is off, in multiples of `unit`, ascending (2s + 1,), and with which probabilities."""
+        off = np.arange(-self.reach, self.reach + 1, dtype=np.float64)
+        masses = float(self.ratio) ** np.abs(off)
+        return unit * off, masses / masses.sum()
 
     def sample(self, count: int, rng: Entropy) -> NDArray[np.int64]:
         """`count` independent draws of exactly this law."""
@@ -137,7 +143,7 @@ def _calibrated(epsilon: float, delta: float) -> TruncatedGeometric:
     if numerator >= DENOMINATOR:
         raise refuse("epsilon", f"at least {-2.0 * log1p(-1.0 / DENOMINATOR):.1g}", epsilon)
     t = numerator / DENOMINATOR
-    reach = max(1, int(log(delta / 2.0 * (1.0 + t) / (1.0 - t)) / log(t)) - 2)
+    reach = max(1, int((log(delta) - log(2.0) + log1p(t) - log1p(-t)) / log(t)) - 2)
     while reach <= MOST_REACH:
         law = TruncatedGeometric(numerator, DENOMINATOR, reach)
         if law.delta <= Fraction(delta):

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dovetail.core.checks import whole
+from dovetail.core.checks import rectangular, whole
 from dovetail.core.entropy import Entropy, entropy_or_system
 from dovetail.core.errors import DataError
 from dovetail.core.numeric.special import binomial_cdf
@@ -148,7 +148,7 @@ class UserDummies:
 
     def _symbols(self, messages: ArrayLike) -> Batch:
         """`messages` as symbols; DataError for anything else."""
-        found = np.asarray(messages)
+        found = rectangular("messages", messages)
         numbers = found.ndim == 1 and (found.dtype.kind in "iu" or found.size == 0)
         if not numbers or (found.size and not (found.min() >= 0 and found.max() < self.k)):
             raise DataError(f"`messages` must be whole numbers in 0..{self.k - 1}, at least one for each person.")

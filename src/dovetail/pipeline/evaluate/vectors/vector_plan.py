@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dovetail.account.clones.stronger_clones import MOST_PEOPLE, ClonePair
+from dovetail.account.clones.stronger_clones import ClonePair
 from dovetail.account.mechanism_law import law_delta
-from dovetail.core.checks import positive, refuse, whole
+from dovetail.core.checks import MOST_PEOPLE, positive, refuse, whole
 from dovetail.core.errors import ParameterError, UnsupportedError
 from dovetail.core.guarantee import CentralDP
 from dovetail.pipeline.evaluate.vector_mean import accounted, shuffled_vectors
