@@ -83,7 +83,10 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
         )
     hidden = f"{released.n:,} valid reports of distinct devices"
     if released.crowd < released.n:
-        hidden += f", {released.crowd:,} of them in the smallest public group"
+        hidden += (
+            f", {released.crowd:,} of them in the smallest part that the analyzer can tell apart, by public group or "
+            "by version of the campaign"
+        )
     notes = "".join(f" But {note}." for note in warnings_of(central.delta, central.n))
     if central.trust == "shuffler":
         whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
