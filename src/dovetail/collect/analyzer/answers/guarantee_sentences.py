@@ -110,8 +110,9 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",
-        f"Shuffled among {hidden}, with {each.honest:,} assumed honest: whoever sees the batch shifts the odds about "
-        f"one person by a factor of at most {odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
+        f"Shuffled among {hidden}, with {each.honest:,} assumed to come from honest people, one each, whom nobody "
+        "but the roster checks: whoever sees the batch shifts the odds about one person by a factor of at most "
+        f"{odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
         f"({central.method}).{notes}",
     )
 
