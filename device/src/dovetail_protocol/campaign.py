@@ -19,7 +19,7 @@ from typing import Any
 from dovetail_protocol.budget import affordable
 from dovetail_protocol.endpoint import place_of
 from dovetail_protocol.errors import ConfigError, DovetailError
-from dovetail_protocol.keys import SealingKey, SigningKey, SuiteName, VerifyingKey, raw, text
+from dovetail_protocol.keys import SealingKey, SigningKey, VerifyingKey, raw, text
 from dovetail_protocol.mechanism import Mechanism
 from dovetail_protocol.mechanisms import mechanism
 from dovetail_protocol.succession import HandOver, heir, read_hand_overs
@@ -143,7 +143,7 @@ class Campaign:
         return self.batch.small == "merge" or self.batch.late == "next"
 
     @property
-    def suite(self) -> SuiteName:
+    def suite(self) -> str:
         """What reports are sealed with, to the analyzer and to the shuffler."""
         return self.analyzer.suite
 

@@ -297,7 +297,7 @@ def test_a_flood_waits_at_the_broker_and_comes_when_there_is_room(mosquitto, ses
     with subscribed(world, mosquitto.url, session) as subscriber:
         stuck = subscriber._service = Stuck(world)
         publish(mosquitto, world.campaign, [b"%d" % number for number in range(2 * MOST)])
-        until(lambda: len(stuck.taken) == MOST)
+        until(lambda: len(stuck.taken) >= MOST)
         with client(mosquitto) as stranger:  # what asks for no acknowledgement passes nobody, and is kept by nobody
             for _ in range(2000):
                 stranger.publish(topic(world.campaign.digest), b"unasked", qos=0)
