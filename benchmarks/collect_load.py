@@ -1,13 +1,14 @@
-"""Claim: the shuffler takes batches of 100 at half the rate, or more, of its bare cryptography and disk.
+"""Claim: the shuffler takes reports durably at half the rate, or more, of a naive service that does less.
 
-The yardstick, in the same run and with the same bytes: one HPKE opening, one Ed25519 verification and one insert per
-report in one thread, with SQLite's log flushed for each report, and for each 100 of them. The load is sealed before.
-Beside the real process, over loopback HTTP: the naive service (Starlette, sqlite3) that does as much cryptography and
-one transaction for each request. Then the 99th percentile of single reports that come at half the peak rate, at fixed
-times, measured from these times: the target is 50 ms. Processor time is that of the serving process.
+The naive service (Starlette, sqlite3), over loopback HTTP like the real process, does as much cryptography and one
+transaction for each request, and nothing else. The yardstick, in the same run and with the same bytes, has no server:
+one HPKE opening, one Ed25519 verification and one insert per report in one thread, with SQLite's log flushed for each
+100 reports. The load is sealed before, and sent over kept connections, one report in a request. Then the 99th
+percentile of reports that come at half the peak rate, at fixed times, measured from these times: the target is 50 ms.
+Processor time is that of the serving process.
 
     python benchmarks/collect_load.py
-    python benchmarks/collect_load.py --slices 2 --singles 200 --repeats 1
+    python benchmarks/collect_load.py --slices 2 --size 4 --timed 200 --repeats 1
 """
 
 import argparse
@@ -19,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -37,10 +39,9 @@ from dovetail_protocol.keys import Opener
 from dovetail_protocol.wire.message import outer_info, plain, seal
 from randomize_speed import machine
 
-GROUP = 100  # reports in a batch
-CONNECTIONS = (1, 8, 32, 128)  # of single posts; the peak is the best of them
-SENDERS = 8  # connections with batches, enough to keep the disk and the processor busy at once
-PATIENT = 64  # connections that wait for single posts at half the peak
+GROUP = 100  # reports in a transaction of the yardstick
+CONNECTIONS = (1, 8, 32, 128)  # kept open; the peak is the best of them
+PATIENT = 64  # connections that wait for reports at half the peak
 SHUFFLER = 'schema_version = 1\ncampaigns = ["campaign.toml"]\nkeys = "shuffler.keys"\nroster = "roster.csv"\n'
 TABLE = "CREATE TABLE report (tag BLOB PRIMARY KEY, sealed BLOB) WITHOUT ROWID"
 HEAD = 41  # bytes of a message before what is sealed
@@ -86,18 +87,10 @@ def role(name: str) -> list[str]:
 # load
 
 
-def post(path: str, body: bytes) -> bytes:
-    """A request as it goes over the wire."""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + body
-
-
-def single(message: bytes) -> bytes:
-    return post("/v1/reports", message)
-
-
-def batch(messages: Sequence[bytes]) -> bytes:
-    return post("/v1/reports/batch", b"".join(len(one).to_bytes(4, "big") + one for one in messages))
+def request(message: bytes) -> bytes:
+    """A report as it goes over the wire."""
+    head = f"POST /v1/reports HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(message)}\r\n"
+    return head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + message
 
 
 def drive(port: int, requests: Sequence[bytes], *, connections: int, gap: float = 0.0) -> list[float]:
@@ -139,7 +132,7 @@ def whole(answer: bytes) -> bool:
     length = re.search(rb"(?i)content-length: (\d+)", head)
     if not found or (length is not None and len(body) < int(length[1])):
         return False
-    if head.split(b" ", 2)[1] not in (b"200", b"202") or b"urn:" in body:
+    if head.split(b" ", 2)[1] != b"202":
         raise SystemExit(f"refused: {answer[-300:].decode()}")
     return True
 
@@ -179,13 +172,11 @@ def insert(connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes]]) 
     connection.execute("COMMIT")
 
 
-def yardstick(
-    bench: Bench, connection: sqlite3.Connection, messages: Sequence[bytes], *, group: int
-) -> tuple[float, float]:
-    """Seconds and processor seconds to open, verify and insert all messages, so many in a transaction."""
+def yardstick(bench: Bench, connection: sqlite3.Connection, messages: Sequence[bytes]) -> tuple[float, float]:
+    """Seconds and processor seconds to open, verify and insert all messages, `GROUP` in a transaction."""
     wall, processor = perf_counter(), process_time()
-    for start in range(0, len(messages), group):
-        insert(connection, [bench.open(message) for message in messages[start : start + group]])
+    for start in range(0, len(messages), GROUP):
+        insert(connection, [bench.open(message) for message in messages[start : start + GROUP]])
     return perf_counter() - wall, process_time() - processor
 
 
@@ -197,19 +188,13 @@ def naive(folder: Path) -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from dovetail.collect.shuffler.endpoints.app import split_messages
-
     bench, connection = read_bench(folder), database(folder / "naive.sqlite")
 
     async def report(request: Request) -> Response:
         insert(connection, [bench.open(await request.body())])
         return Response(status_code=202)
 
-    async def reports(request: Request) -> Response:
-        insert(connection, [bench.open(message) for message in split_messages(await request.body())])
-        return Response(status_code=200)
-
-    routes = [Route("/v1/reports", report, methods=["POST"]), Route("/v1/reports/batch", reports, methods=["POST"])]
+    routes = [Route("/v1/reports", report, methods=["POST"])]
     listener = socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
@@ -224,18 +209,17 @@ def naive(folder: Path) -> None:
 class Load:
     """Requests of distinct devices, sealed before anything is measured."""
 
-    slices: list[list[bytes]]  # for batches
-    singles: list[list[bytes]]  # for each number of connections
+    slices: list[list[bytes]]  # for each turn and number of connections
     timed: list[bytes]  # at half the peak
 
     @property
     def count(self) -> int:
-        return sum(map(len, (*self.slices, *self.singles, self.timed)))
+        return sum(map(len, (*self.slices, self.timed)))
 
 
-def prepare(folder: Path, *, slices: int, size: int, singles: int) -> Load:
+def prepare(folder: Path, *, slices: int, size: int, timed: int = 0) -> Load:
     """Keys, campaign, roster and configuration in `folder`, and the messages."""
-    counts = [size * GROUP] * slices + [singles] * len(CONNECTIONS) + [2 * singles]
+    counts = [size * GROUP] * slices + [timed]
     rounds = schedule(1, period=1e7, start=datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1))
     world = ThrowawayCampaign.of({**COMMUTE, "rounds": rounds}, sum(counts))
     write(world, folder)
@@ -243,7 +227,7 @@ def prepare(folder: Path, *, slices: int, size: int, singles: int) -> Load:
     report = plain(campaign, campaign.mechanism.encode(1))
     sealed = (seal(campaign, 1, report, device.signing) for device in world.devices if device.signing)
     parts = [[next(sealed) for _ in range(count)] for count in counts]
-    return Load(parts[:slices], parts[slices:-1], parts[-1])
+    return Load(parts[:-1], parts[-1])
 
 
 def write(world: ThrowawayCampaign, folder: Path) -> None:
@@ -267,36 +251,34 @@ def read_bench(folder: Path) -> Bench:
 
 
 class Rates:
-    """What one server did, beside the yardstick whenever that was measured with the same messages."""
+    """What one server did, by the number of connections."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self.reports, self.seconds, self.work = 0, 0.0, 0.0  # with batches
-        self.singles: dict[int, float] = {}  # a second, by connections
-        self.single_work = 0.0  # processor seconds of one
+        self.reports, self.seconds, self.work = (defaultdict[int, float](float) for _ in range(3))
         self.waits: list[float] = []  # at half the peak, ascending
 
-    def batches(self, messages: Sequence[bytes]) -> None:
-        """One more slice of batches."""
-        requests = [batch(messages[start : start + GROUP]) for start in range(0, len(messages), GROUP)]
+    def take(self, messages: Sequence[bytes], *, connections: int) -> None:
+        """One more slice."""
         processor, begin = self._server.processor(), perf_counter()
-        drive(self._server.port, requests, connections=SENDERS)
-        self.seconds += perf_counter() - begin
-        self.work += self._server.processor() - processor
-        self.reports += len(messages)
+        drive(self._server.port, [*map(request, messages)], connections=connections)
+        self.seconds[connections] += perf_counter() - begin
+        self.work[connections] += self._server.processor() - processor
+        self.reports[connections] += len(messages)
 
-    def single(self, messages: Sequence[bytes], *, connections: int) -> None:
-        """One more number of connections."""
-        processor, begin = self._server.processor(), perf_counter()
-        drive(self._server.port, [single(message) for message in messages], connections=connections)
-        self.singles[connections] = len(messages) / (perf_counter() - begin)
-        self.single_work = (self._server.processor() - processor) / len(messages)
+    @property
+    def peak(self) -> int:
+        """The number of connections with the highest rate."""
+        return max(self.reports, key=self.rate)
+
+    def rate(self, connections: int) -> float:
+        """Reports a second."""
+        return self.reports[connections] / self.seconds[connections]
 
     def half(self, messages: Sequence[bytes]) -> None:
-        """Single posts at fixed times."""
-        gap = 2 / max(self.singles.values())
-        requests = [single(message) for message in messages]
-        self.waits = sorted(drive(self._server.port, requests, connections=PATIENT, gap=gap))
+        """Reports at fixed times."""
+        gap = 2 / self.rate(self.peak)
+        self.waits = sorted(drive(self._server.port, [*map(request, messages)], connections=PATIENT, gap=gap))
 
     def wait(self, share: float) -> float:
         return self.waits[int(share * (len(self.waits) - 1))]
@@ -307,49 +289,40 @@ def measure(template: Path, load: Load, folder: Path) -> list[dict[str, float]]:
     shutil.copytree(template, folder)
     bench = read_bench(template)
     commands = {"shuffler": role("shuffler"), "naive": [__file__, "--naive", "."]}
-    wall = work = alone = 0.0
+    wall = work = 0.0
     with ExitStack() as running:
         connection = running.enter_context(closing(database(folder / "yardstick.sqlite")))
         found = {name: Rates(running.enter_context(serve(c, folder, f"{name}.log"))) for name, c in commands.items()}
-        for messages in load.slices:
-            seconds, processor = yardstick(bench, connection, messages, group=GROUP)
+        for turn, messages in enumerate(load.slices):
+            seconds, processor = yardstick(bench, connection, messages)
             wall, work = wall + seconds, work + processor
             for rates in found.values():
-                rates.batches(messages)
-        for connections, messages in zip(CONNECTIONS, load.singles, strict=True):
-            alone += yardstick(bench, connection, messages, group=1)[0]
-            for rates in found.values():
-                rates.single(messages, connections=connections)
+                rates.take(messages, connections=CONNECTIONS[turn % len(CONNECTIONS)])
         for rates in found.values():
             rates.half(load.timed)
     for name in commands:
         if stored(folder / f"{name}.sqlite") != load.count:
             raise SystemExit(f"{name} has {stored(folder / f'{name}.sqlite')} reports of {load.count}.")
-    reports, singles = sum(map(len, load.slices)), sum(map(len, load.singles))
+    reports = sum(map(len, load.slices))
     print(
         f"  yardstick {reports / wall:6.0f} reports/s in transactions of {GROUP}, {work / reports * 1e6:.0f} us of "
-        f"processor time; {singles / alone:.0f}/s in one each (load {os.getloadavg()[0]:.1f})"
+        f"processor time (load {os.getloadavg()[0]:.1f})"
     )
-    return [summary(name, rates, wall=wall, work=work) for name, rates in found.items()]
+    told = {name: summary(name, rates) for name, rates in found.items()}
+    for figures in told.values():
+        figures["of the naive rate"] = figures["reports/s"] / told["naive"]["reports/s"]
+        figures["of the yardstick"] = figures["reports/s"] * wall / reports
+    return list(told.values())
 
 
-def summary(name: str, rates: Rates, *, wall: float, work: float) -> dict[str, float]:
-    """The figures of one service, printed; `wall` and `work` are the yardstick's for the same batches."""
-    peak = max(rates.singles, key=lambda count: rates.singles[count])
-    figures = {
-        "batches/s": rates.reports / rates.seconds,
-        "ratio": wall / rates.seconds,
-        "ratio of processor time": work / rates.work,
-        "single/s": rates.singles[peak],
-        "p99 ms": rates.wait(0.99) * 1e3,
-    }
+def summary(name: str, rates: Rates) -> dict[str, float]:
+    """The figures of one service, printed."""
+    peak = rates.peak
+    work = rates.work[peak] / rates.reports[peak] * 1e6
+    figures = {"reports/s": rates.rate(peak), "us of processor time": work, "p99 ms": rates.wait(0.99) * 1e3}
     print(
-        f"  {name:9s} {figures['batches/s']:6.0f} reports/s in batches of {GROUP}, "
-        f"{rates.work / rates.reports * 1e6:.0f} us of processor time: {figures['ratio']:.0%} of the yardstick, "
-        f"{figures['ratio of processor time']:.0%} in processor time\n"
-        f"            {figures['single/s']:6.0f} single posts/s at {peak} connections; at half of it "
-        f"p50 {rates.wait(0.5) * 1e3:.1f} ms, p99 {figures['p99 ms']:.1f} ms; "
-        f"{rates.single_work * 1e6:.0f} us of processor time at {max(rates.singles)} connections"
+        f"  {name:9s} {figures['reports/s']:6.0f} reports/s over {peak} connections, {work:.0f} us of processor time "
+        f"each; at half of it p50 {rates.wait(0.5) * 1e3:.1f} ms, p99 {figures['p99 ms']:.1f} ms"
     )
     return figures
 
@@ -363,9 +336,9 @@ def stored(path: Path) -> int:
 def main() -> None:
     """Print rates, ratios and latencies of every repeat, and their medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slices", type=int, default=6, help="turns of batches in a repeat")
-    parser.add_argument("--size", type=int, default=40, help=f"batches of {GROUP} in a turn")
-    parser.add_argument("--singles", type=int, default=1000, help="single posts for each number of connections")
+    parser.add_argument("--slices", type=int, default=8, help="turns in a repeat, over the numbers of connections")
+    parser.add_argument("--size", type=int, default=20, help=f"times {GROUP} reports in a turn")
+    parser.add_argument("--timed", type=int, default=2000, help="reports at half the peak rate")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--naive", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -375,7 +348,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         template = Path(place) / "template"
         template.mkdir()
-        load = prepare(template, slices=options.slices, size=options.size, singles=options.singles)
+        load = prepare(template, slices=options.slices, size=options.size, timed=options.timed)
         runs = []
         for number in range(options.repeats):
             print(f"repeat {number + 1}")

@@ -1,9 +1,10 @@
 """Claim: four processes of a shuffler on one PostgreSQL take three times the reports of one, where there are cores.
 
-In one run: one process on SQLite, one on PostgreSQL, four on PostgreSQL, each with batches of 100 over loopback HTTP
-and fsync on. Rates depend on the cores that there are, so processor time is what is compared: a report must not cost
-four processes a third more than one. Then the store alone, COPY against the plain inserts that SQLite gets, and two
-yardsticks: opening and verifying with the library's own functions, and hashing and sealing what is stored.
+In one run: one process on SQLite, one on PostgreSQL, four on PostgreSQL, each over kept connections on loopback,
+with fsync on. Rates depend on the cores that there are, so processor time is what is compared: a report must not
+cost four processes a third more than one. Then the store alone, COPY against the plain inserts that
+SQLite gets, and two yardsticks: opening and verifying with the library's own functions, and hashing and sealing
+what is stored.
 
     python benchmarks/collect_processes.py
     python benchmarks/collect_processes.py --reports 800
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the PostgreSQL of the 
 
 from tests.collect.servers import Postgres, postgres
 
-from collect_load import GROUP, Server, batch, drive, prepare, read_bench, role, serve
+from collect_load import GROUP, Server, drive, prepare, read_bench, request, role, serve
 from dovetail.collect.shuffler.link_key_store import RoundKey
 from dovetail.collect.store import report_transactions
 from dovetail.collect.store.interfaces import SealedReport
@@ -34,6 +35,7 @@ from dovetail.collect.store.shuffler_store import DatabaseShufflerStore, open_sh
 from randomize_speed import machine
 
 MANY = 4  # processes
+SENDERS = 128  # connections, of all processes together
 GROUPS = (100, 1000)  # reports in one transaction of the store
 
 
@@ -85,11 +87,13 @@ def measure(
     """`count` processes take all messages, each its share."""
     shutil.copytree(template, folder)
     url = None if database is None else database.database("bench").replace("postgresql://", "postgresql+psycopg://")
-    requests = [batch(messages[start : start + GROUP]) for start in range(0, len(messages), GROUP)]
+    requests = [*map(request, messages)]
     spent = (lambda: 0.0) if database is None else (lambda: server_time(database))
     with shufflers(folder, count, url) as servers, ThreadPoolExecutor(count) as pool:
         before, there, begin = [server.processor() for server in servers], spent(), perf_counter()
-        list(pool.map(lambda n: drive(servers[n].port, requests[n::count], connections=8 // count), range(count)))
+        list(
+            pool.map(lambda n: drive(servers[n].port, requests[n::count], connections=SENDERS // count), range(count))
+        )
         seconds = perf_counter() - begin
         work = sum(server.processor() for server in servers) - sum(before)
         return Load(name, len(messages) / seconds, work / len(messages), (spent() - there) / len(messages))
@@ -150,7 +154,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, postgres(durable=True) as database:
         template = Path(place) / "template"
         template.mkdir()
-        parts = prepare(template, slices=4, size=asked // GROUP, singles=1).slices
+        parts = prepare(template, slices=4, size=asked // GROUP).slices
         yardsticks(template, parts[0][: asked // 2])
         store_alone(database, max(asked, *GROUPS))
         arrangements = (

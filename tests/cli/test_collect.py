@@ -2,10 +2,14 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -30,6 +34,46 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for role in ("owner", "shuffler", "analyzer", "device"):
         assert invoke(["collect", "keys", role, "--out", f"{role}.key"]) == 0
     return tmp_path
+
+
+@contextmanager
+def answering(response: bytes | None) -> Iterator[str]:
+    """The URL of something that answers every request with the same bytes, or never."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    link, _ = listener.accept()
+                    kept.append(link)
+                    if response is not None:
+                        link.recv(1 << 16)
+                        link.sendall(response)
+
+        kept = list[socket.socket]()
+        Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        for link in kept:
+            link.close()
+
+
+def test_status_of_a_server_that_starts_says_that_and_names_no_role_that_nobody_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOVETAIL_TOKEN", "sesame")
+    monkeypatch.setattr("dovetail.cli.collect.server_client.SECONDS", 0.2)
+    head = b"HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    with answering(head % b"502 Bad Gateway") as url:
+        assert "behind the proxy there does not answer (status 502); does it start still?" in fails(
+            capsys, "status", url
+        )
+    with answering(None) as url:
+        said = fails(capsys, "status", url, status=1)
+        assert "has not answered in 0.2 seconds; does it start still?" in said
+    with answering(head % b"200 OK") as url:
+        assert "is no shuffler or analyzer" in fails(capsys, "status", url)
+    assert "no shuffler or analyzer answers there" in fails(capsys, "status", url, status=1)
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 2) -> str:

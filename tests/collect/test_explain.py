@@ -126,6 +126,29 @@ def test_a_sound_campaign_has_no_warning() -> None:
     assert warnings(sound) == ""
 
 
+@pytest.mark.parametrize(
+    ("promise", "assumed", "breaking"),
+    [
+        ({}, "all of them", "1 of them in one dishonest hand (0.55 %)"),
+        ({"promise.assumed_dishonest": 30}, "all but at most 30", "31 of them in one dishonest hand (17.31 %)"),
+        ({"promise.assumed_honest": 90}, "all but at most 10", "11 of them in one dishonest hand (6.14 %)"),
+    ],
+)
+def test_the_promise_says_whom_it_counts_on_and_what_share_of_a_roster_breaks_it(
+    promise: dict[str, Any], assumed: str, breaking: str
+) -> None:
+    made = campaign({"batch.minimum": 100, **promise})[0]
+    devices = [SigningKey(number.to_bytes(32, "big")).verifying_key() for number in range(1, 181)]
+    roster = Roster([RosterEntry(device, slot) for slot, device in enumerate(devices)]).without_devices(devices[:1])
+    found = explain(made, roster=roster)
+    words = {line.name: line.words for line in found.lines}
+    for name in ("one batch", "all batches"):
+        assert words[name].endswith(f", if {assumed} come from honest people, one each")
+    assert words["roster"].startswith(f"179 devices may send. {breaking} break what is promised of batches")
+    assert isinstance(found.central, CentralDP) and f"{101 - found.central.honest_n} of them" in words["roster"]
+    assert "roster" not in {line.name for line in explain(made).lines}
+
+
 def test_a_roster_below_the_minimum_is_noticed() -> None:
     devices = [SigningKey(bytes([number]) * 32).verifying_key() for number in range(100)]
     full = Roster([RosterEntry(device, slot) for slot, device in enumerate(devices)])

@@ -96,6 +96,14 @@ def test_keys_are_changed_by_commands_and_old_reports_are_taken_for_the_overlap(
     end = config.older_versions_until.timestamp()
     assert told(end - 1, "campaign.toml", "campaign-2.toml") == ["accepted", "accepted"]
     assert told(end, "campaign.toml", "campaign-2.toml") == ["campaign", "accepted"] and opens() == [1, 2]
+    before_end = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    assert invoke(["collect", "rotate", "finish", "shuffler.toml", "--destroy"]) == 2
+    assert f"until {config.older_versions_until:%Y-%m-%d %H:%M:%S} UTC" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before_end
+    text = Path("shuffler.toml").read_text()
+    past = text.replace(f"{config.older_versions_until:%Y-%m-%dT%H:%M:%SZ}", "2020-01-01T00:00:00Z")
+    Path("shuffler.toml").write_text(past)
+    assert past != text
     collect("rotate finish shuffler.toml --destroy")
     collect("rotate finish analyzer.toml")
     assert told(end - 1, "campaign.toml", "campaign-2.toml") == ["campaign", "accepted"] and opens() == [2]

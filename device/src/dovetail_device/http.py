@@ -23,7 +23,7 @@ from dovetail_protocol.wire.answer import HEADER, read_answer_header
 from dovetail_protocol.wire.message import read_head
 
 PROBLEM = "urn:dovetail:problem:"
-_CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged")
+_CLOSED = ("held", "releasing", "released", "delivered", "dropped", "merged", "over")
 _ITS_WORD = (*FINAL, "accepted", "too_early")  # the shuffler's alone: they end the report, or let another be drawn
 _MOST_BYTES = 1 << 20  # of an answer that is read
 

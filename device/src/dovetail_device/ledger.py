@@ -116,6 +116,8 @@ def question_key(question: str) -> str:
 def terms_of(campaign: Campaign) -> bytes:
     """What a report of this campaign answers, how, and what was promised for it: everything but keys and dates.
 
+    Keys may change, what they are sealed with may not: a report that a quantum computer cannot read stays one.
+
     Only versions that agree on it can share a drawn report, and only they are followed without asking anybody. The
     budget is left out: the smaller one holds.
     """
@@ -127,4 +129,5 @@ def terms_of(campaign: Campaign) -> bytes:
     )
     promised = (campaign.schedule, campaign.batch, shuffle, replace(campaign.promise, device_budget=0.0))
     noise = tuple(rule for rule in (campaign.dummies, campaign.sent, campaign.classes) if rule)
-    return sha256(repr((answered, promised, *noise)).encode()).digest()
+    sealed = () if campaign.suite == "x25519" else (campaign.suite,)
+    return sha256(repr((answered, promised, *noise, *sealed)).encode()).digest()

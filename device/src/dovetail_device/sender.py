@@ -25,7 +25,6 @@ FINAL: dict[str, str] = {
     "seal": "it is not sealed to this shuffler",
     "signature": "the device's signature does not hold",
     "content": "the shuffler refuses what it says",
-    "unknown_device": "the device is not on the roster",
     "revoked_device": "the device has been taken off the roster",
     "second_report": "the shuffler has another report of this device for the round",
     "too_large": "it is longer than the shuffler takes",
@@ -44,6 +43,7 @@ LATER: dict[str, str] = {
     "rate_limited": "the shuffler is busy",
     "too_early": "its round has not begun",
     "campaign": "the shuffler wants another version of the campaign",
+    "unknown_device": "the device is not on the roster, or not yet",
 }
 """Refusals after which it is; every other kind counts as `unavailable`."""
 

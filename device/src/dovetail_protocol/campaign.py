@@ -143,6 +143,11 @@ class Campaign:
         return self.batch.small == "merge" or self.batch.late == "next"
 
     @property
+    def suite(self) -> str:
+        """What reports are sealed with, to the analyzer and to the shuffler."""
+        return self.analyzer.suite
+
+    @property
     def order_private(self) -> bool:
         """Whether the batch is released in the order of public roster slots."""
         return self.shuffle.shuffler != UNIFORM

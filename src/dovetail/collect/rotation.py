@@ -66,6 +66,12 @@ class ServerFile:
         named = self.document["keys"]
         return [self.path.parent / str(name) for name in ([named] if isinstance(named, str) else named)]
 
+    @property
+    def until(self) -> datetime | None:
+        """Until when it takes older versions, if it says so."""
+        found = self.document.get(UNTIL)
+        return found if isinstance(found, datetime) else None
+
     def role(self) -> Role:
         """Whose server it is, as its keys say."""
         try:

@@ -19,6 +19,7 @@ from dovetail.collect.analyzer.answers import export
 from dovetail.collect.analyzer.app import analyzer_app
 from dovetail.collect.analyzer.tokens import LiveTokens, Token, Tokens
 from dovetail.core.errors import ConfigError
+from dovetail_protocol.terminal_text import is_harmless, printable
 
 SECRET = {"Authorization": "Bearer open sesame"}
 TOKENS = Tokens((Token(token("somebody else")), Token(token("open sesame"))))
@@ -196,15 +197,25 @@ def test_exports_read_back(client: Client, world: World) -> None:
 
 def test_a_cell_that_a_spreadsheet_would_run_is_a_text_and_numbers_stay_numbers() -> None:
     """Categories and groups are the owner's words; who opens the file has not agreed to run them."""
-    names = ["=1+1", "+1 (555)", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")', "-5", "+0.5", "plain", "7"]
+    run = ["=1+1", "+1 (555)", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")', " =1+1", "＝1+1", "＠SUM(A1)"]
+    names = [*run, "-5", "+0.5", "plain", "7"]
     rows = [(1, name, name, 5, -1.5, 0.1, 0.1, -2.0, -1.0, 0.0) for name in names]
     text = export.as_csv(pl.DataFrame(rows, schema=export.SCHEMA, orient="row"))
     found = list(csv.reader(StringIO(text.decode(), newline="")))[1:]
-    assert [row[2] for row in found] == [f"'{name}" for name in names[:7]] + names[7:]
+    shown = [name.replace("\t", r"\t").replace("\r", r"\r") for name in run]
+    assert [row[2] for row in found] == [f"'{name}" for name in shown] + names[len(run) :]
     for row in found:
         assert row[1] == row[2] and [row[4], row[7], row[8]] == ["-1.5", "-2.0", "-1.0"]
         assert all(cell[:1] not in "=+-@\t\r" or re.fullmatch(r"[+-]?[\d.]+", cell) for cell in row)
     assert pl.read_csv(BytesIO(text), schema=export.SCHEMA)["value"].to_list() == [-1.5] * len(names)
+
+
+def test_a_cell_writes_nothing_on_the_terminal_that_shows_it() -> None:
+    names = ["safe\x1b[2J", "\x9b2J", "a\nb", "\u202egnp.exe", "\0=1+1", "naïve", "क्‍ष"]
+    rows = [(1, name, name, 5, -1.5, 0.1, 0.1, -2.0, -1.0, 0.0) for name in names]
+    text = export.as_csv(pl.DataFrame(rows, schema=export.SCHEMA, orient="row")).decode()
+    assert all(is_harmless(letter) for line in text.split("\n") for letter in line)
+    assert [row[2] for row in csv.reader(StringIO(text))][1:] == [printable(name) for name in names]
 
 
 def test_an_export_of_nothing_has_its_columns(client: Client) -> None:

@@ -184,7 +184,9 @@ def test_what_remains_when_the_shuffler_colludes_is_always_said(promised: str) -
 def test_batches_with_too_few_valid_reports_are_named() -> None:
     world = World((campaign(minimum=20),))
     sealed = seal(world.campaign, [0] * 20, round=1)
-    world.analyzer.receive(batch(world.campaign, [each[:-1] + b"x" for each in sealed[:3]] + sealed[3:]))
+    world.analyzer.receive(
+        batch(world.campaign, [each[:-1] + bytes([each[-1] ^ 1]) for each in sealed[:3]] + sealed[3:])
+    )
     found = world.answers.guarantee()
     short = {"t": 1, "sent": 20, "n": 17, "smallest": 17, "block": None, "own_alpha": None, "followers": None}
     assert found["short"] == [short]

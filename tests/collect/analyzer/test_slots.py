@@ -147,7 +147,7 @@ def test_a_batch_mixed_inside_groups_quotes_the_central_guarantee_of_its_smalles
     both = dt.compose([dt.account.ShuffledRound(1.0, 20), dt.account.ShuffledRound(1.0, east)], delta=1e-6)
     assert answers.guarantee()["all_rounds"]["epsilon"] == both.epsilon
     told = " ".join(str(line) for line in answers.guarantee()["words"])
-    assert f"{east} of them in the smallest public group" in told
+    assert f"{east} of them in the smallest part" in told
 
 
 def test_a_group_of_one_valid_report_leaves_no_central_guarantee(tmp_path: Path) -> None:

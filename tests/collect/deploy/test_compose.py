@@ -124,6 +124,10 @@ def test_what_the_readme_makes_is_ignored_by_git() -> None:
         assert f"\n{kind}\n" in ignored
 
 
+def test_the_readme_makes_the_folder_that_docker_would_make_as_root() -> None:
+    assert "`mkdir deploy/tls`" in README
+
+
 def test_the_commands_of_the_readme_name_files_that_are_there() -> None:
     for line in re.findall(r"`([^`\n]*(?:docker|python3) [^`]*)`", README):
         for word in shlex.split(line.replace("...", "")):

@@ -34,13 +34,14 @@ def campaign(
     budget: float = 3.0,
     extra: str = "",
     analyzer: RoleKeys = ANALYZER,
+    shuffler: RoleKeys = SHUFFLER,
     owner: RoleKeys = OWNER,
     expires: str = "",
     batch: str = "",
 ) -> Campaign:
     """A signed campaign of ten rounds of `PERIOD` seconds."""
     period = f'schedule = "period"\nstart = 2030-01-01T00:00:00Z\nperiod_seconds = {PERIOD}\ncount = 10'
-    assert owner.signing and analyzer.opening and SHUFFLER.opening and SHUFFLER.signing
+    assert owner.signing and analyzer.opening and shuffler.opening and shuffler.signing
     body = f"""
 schema_version = 1
 id = "{id}"
@@ -60,10 +61,11 @@ delta = 1e-6
 device_budget = {budget}
 {extra}
 [keys]
+suite = "{analyzer.opening.suite}"
 owner = "{owner.signing.verifying_key()}"
 analyzer = "{analyzer.opening.sealing_key()}"
-shuffler = "{SHUFFLER.opening.sealing_key()}"
-shuffler_signing = "{SHUFFLER.signing.verifying_key()}"
+shuffler = "{shuffler.opening.sealing_key()}"
+shuffler_signing = "{shuffler.signing.verifying_key()}"
 """
     return Campaign.parse(sign(body.encode(), owner.signing))
 

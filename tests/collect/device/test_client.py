@@ -7,18 +7,22 @@ from dataclasses import fields, replace
 import pytest
 from tests.collect.device.made import KRR, OWNER, PERIOD, START, Bench, FakeTransport, campaign, opened
 
+from dovetail.collect.campaign.versions import require_same_terms
 from dovetail_device.client import RoundUnknown
 from dovetail_device.ledger import terms_of
 from dovetail_device.outbox import BudgetSpent, Outbox
 from dovetail_device.sender import UNREACHABLE, DeliveryEvent, refusal_event
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.errors import ConfigError, DataError, ParameterError
-from dovetail_protocol.keys import RoleKeys
+from dovetail_protocol.keys import Role, RoleKeys
 from dovetail_protocol.mechanisms import mechanism
 from dovetail_protocol.wire.message import Rejected
 
 CAMPAIGN = campaign()
 MANUAL = campaign(schedule='schedule = "manual"\ncount = 5')
+
+
+ROLES: tuple[Role, ...] = ("analyzer", "shuffler")
 
 
 def bench(*answers: DeliveryEvent, **options: object) -> Bench:
@@ -356,6 +360,32 @@ def test_a_version_with_new_keys_and_the_same_dummies_is_followed() -> None:
     newer = campaign(version=2, extra=dummies(), analyzer=RoleKeys.generate("analyzer"))
     made = bench(refusal_event("campaign"), campaign=campaign(extra=dummies()), file=newer.signed)
     assert made.device.submit("red").state == "accepted" and made.device.campaign.version == 2
+
+
+def test_no_version_changes_what_reports_are_sealed_with() -> None:
+    strong = {role: RoleKeys.generate(role, "mlkem768-x25519") for role in ROLES}
+    weak = {role: RoleKeys.generate(role) for role in ROLES}
+    new = {role: RoleKeys.generate(role, "mlkem768-x25519") for role in ROLES}
+    for before, after in ((strong, weak), (weak, strong)):
+        newer = campaign(version=2, **after)
+        made = bench(refusal_event("campaign"), campaign=campaign(**before), file=newer.signed)
+        receipt = made.device.submit("red")
+        assert (receipt.state, receipt.reason, made.device.campaign.version) == ("refused", "changed", 1)
+        with pytest.raises(ConfigError, match="`suite` differs"):
+            require_same_terms(campaign(**before), newer)
+    made = bench(refusal_event("campaign"), campaign=campaign(**strong), file=campaign(version=2, **new).signed)
+    assert made.device.submit("red").state == "accepted" and made.device.campaign.version == 2
+
+
+def test_a_device_that_reports_before_the_roster_names_it_sends_the_same_report_until_it_does() -> None:
+    made = bench(*[refusal_event("unknown_device")] * 3)
+    assert str(made.device.submit("red")).endswith("waiting (the device is not on the roster, or not yet).")
+    for value in ("red", "blue"):
+        made.clock.time += PERIOD  # no other report is drawn, and charged, until this one is taken
+        assert made.device.submit(value).round == 1
+    made.clock.time += PERIOD
+    assert [receipt.state for receipt in made.device.flush()] == ["accepted"]
+    assert len({*made.transport.sent}) == 1 and made.outbox.spending().spent == 1.0
 
 
 KEYS_AND_DATES = {

@@ -24,15 +24,16 @@ from dovetail.collect.clock import FrozenClock
 from dovetail.collect.files import save_keys
 from dovetail.collect.http import limits
 from dovetail.collect.shuffler.close_request import owner_request
-from dovetail.collect.shuffler.endpoints.app import MOST_IN_BATCH
+from dovetail.collect.shuffler.endpoints.app import shuffler_app
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 from dovetail.core.errors import StorageError
 from dovetail_protocol.wire.answer import HEADER, Answer, read_answer_header
 
 
-def framed(messages):
-    return b"".join(len(each).to_bytes(4, "big") + each for each in messages)
+def post(client, *messages):
+    """Send messages one after the other; what is told about each."""
+    return [client.post("/v1/reports", content=each) for each in messages]
 
 
 def test_a_report_is_accepted_and_a_retry_gets_the_very_same_answer():
@@ -71,23 +72,6 @@ def test_refusals_of_good_messages_have_the_status_of_their_kind(round, status, 
         assert (answer.status_code, kind(answer)) == (status, wanted)
 
 
-def test_a_batch_names_the_refused_messages_by_their_place():
-    world = World(campaign())
-    with served(world) as client:
-        good = [message(world.campaign, device) for device in DEVICES[:3]]
-        sent = [good[0], b"noise", *good[1:], good[0][:-1]]
-        answer = client.post("/v1/reports/batch", content=framed(sent))
-    problem = "urn:dovetail:problem:malformed"
-    told = answer.json()
-    signed = [
-        read_answer_header(each, wire, world.campaign.shuffler_signing)
-        for each, wire in zip(told.pop("answers"), sent, strict=True)
-    ]
-    taken = Answer("accepted")
-    assert signed == [taken, None, taken, taken, Answer("malformed")], "of noise nobody knows who should sign"
-    assert told == {"accepted": 3, "rejected": [{"index": 1, "type": problem}, {"index": 4, "type": problem}]}
-
-
 def test_every_answer_to_a_report_is_signed_for_that_report():
     world = World(campaign())
     with served(world) as client:
@@ -99,27 +83,33 @@ def test_every_answer_to_a_report_is_signed_for_that_report():
                 assert found == (Answer(wanted) if other == wire else None)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"\0", b"\0\0\0\5abcd", b"\xff" * 8, framed([b""] * (MOST_IN_BATCH + 1))],
-    ids=["cut", "short", "huge", "many"],
-)
-def test_a_batch_whose_lengths_lie_is_refused_as_a_whole(body):
-    with served(World(campaign())) as client:
-        answer = client.post("/v1/reports/batch", content=body)
-        assert (answer.status_code, kind(answer)) == (400, "malformed")
-
-
-def test_a_batch_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
+def test_a_body_beyond_the_limit_is_refused_while_it_is_read(monkeypatch):
     monkeypatch.setattr(limits, "SECONDS", 0.5)
     world = World(campaign())
     with served(world) as client:
         pieces = (bytes(1 << 16) for _ in range(1 << 20))  # 64 GiB, were they all read
         with suppress(httpx.TransportError):  # the server may hang up before the client has read the answer
-            answer = client.post("/v1/reports/batch", content=pieces)
+            answer = client.post("/v1/reports", content=pieces)
             assert (answer.status_code, kind(answer)) == (413, "too_large")
         assert client.service.gate.used == 0
         assert client.get("/healthz").status_code == 200
+
+
+def test_a_request_holds_one_message_so_that_nobody_waits_behind_a_thousand_of_another_connections():
+    world = World(campaign())
+    with served(world) as client:
+        places = {route.path for route in shuffler_app(client.service).routes if "POST" in (route.methods or ())}
+        assert places == {
+            "/v1/reports",
+            *(f"/v1/campaigns/{{id}}/rounds/{{number:number}}/{verb}" for verb in ("close", "drop")),
+        }
+        reports = [message(world.campaign, device) for device in DEVICES[:2]]
+        (answer,) = post(client, b"".join(reports))
+        assert (answer.status_code, kind(answer)) == (413, "too_large")
+        under_way, check = [], world.shuffler.check
+        world.shuffler.check = lambda wire, now: (under_way.append(client.service.gate.used), check(wire, now))[1]
+        assert [answer.status_code for answer in post(client, *reports)] == [202, 202]
+    assert under_way == [world.shuffler.campaigns.longest] * 2
 
 
 def test_too_much_work_at_once_is_refused_with_a_time_to_come_back():
@@ -144,14 +134,12 @@ def test_a_store_that_fails_acknowledges_nothing(monkeypatch):
         assert client.post("/v1/reports", content=message(world.campaign, DEVICES[0])).status_code == 202
 
 
-def test_ten_thousand_bad_requests_leave_counters_and_nothing_else():
+def test_a_thousand_bad_requests_leave_counters_and_nothing_else():
     world = World(campaign())
     with served(world) as client:
-        body = framed([os.urandom(60) for _ in range(MOST_IN_BATCH)])
-        for _ in range(10):
-            assert client.post("/v1/reports/batch", content=body).json()["accepted"] == 0
+        assert {answer.status_code for answer in post(client, *(os.urandom(60) for _ in range(1000)))} == {400}
         assert client.service.gate.used == 0
-    assert world.shuffler.counters.total() == {("", "malformed"): 10 * MOST_IN_BATCH}
+    assert world.shuffler.counters.total() == {("", "malformed"): 1000}
 
 
 def test_the_campaign_and_its_round_are_told():
@@ -203,7 +191,7 @@ def test_watchers_cannot_see_one_report():
             names = ("/metrics", "/v1/status", "/v1/campaigns/commute/round")
             return [client.get(name).text for name in names]
 
-        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:9]]))
+        post(client, *(message(world.campaign, d) for d in DEVICES[:9]))
         before = seen()
         client.post("/v1/reports", content=message(world.campaign, DEVICES[9]))  # the tenth, of whom nine may know
         client.post("/v1/reports", content=message(world.campaign, DEVICES[9]))
@@ -223,11 +211,11 @@ def test_accepted_reports_are_told_in_tens_when_their_round_closes():
             (found,) = [family for family in families if family.name == "dovetail_messages"]
             return {sample.labels["kind"]: sample.value for sample in found.samples}
 
-        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:19]]))
+        post(client, *(message(world.campaign, d) for d in DEVICES[:19]))
         assert accepted() == {}
         world.to_round(2)
         assert accepted() == {"accepted": 10.0}
-        client.post("/v1/reports/batch", content=framed([message(world.campaign, d, round=2) for d in DEVICES[:9]]))
+        post(client, *(message(world.campaign, d, round=2) for d in DEVICES[:9]))
         assert accepted() == {"accepted": 10.0}
         world.to_round(3)
         assert accepted() == {"accepted": 20.0}
@@ -236,7 +224,7 @@ def test_accepted_reports_are_told_in_tens_when_their_round_closes():
 def test_status_shows_what_waits_in_tens():
     world = World(campaign(minimum=20))
     with served(world) as client:
-        client.post("/v1/reports/batch", content=framed([message(world.campaign, d) for d in DEVICES[:15]]))
+        post(client, *(message(world.campaign, d) for d in DEVICES[:15]))
         world.clock.advance(3700.0)
         world.shuffler.turn(world.clock.now())
         (found,) = client.get("/v1/status").json()["campaigns"]
@@ -270,10 +258,10 @@ def test_what_was_submitted_before_the_end_is_durable_after_it():
     world = World(campaign())
     service = ShufflerService(world.shuffler, world.clock)
     service.start()
-    told = [service.submit([message(world.campaign, device)]) for device in DEVICES]
+    told = [service.submit(message(world.campaign, device)) for device in DEVICES]
     service._checkers.shutdown(wait=True)
     service._writer.stop()
-    assert [answer.kind for each in told for answer in each.result(timeout=PATIENCE)] == ["accepted"] * len(DEVICES)
+    assert [each.result(timeout=PATIENCE).kind for each in told] == ["accepted"] * len(DEVICES)
     assert world.store.rounds("commute")[0].count == len(DEVICES)
     service.stop()
 

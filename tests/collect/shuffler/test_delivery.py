@@ -1,11 +1,21 @@
 """A batch on its way: what counts as delivered, what as refused, and how long until the next try."""
 
+import ast
+import re
+import socket
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
 import httpx
 import pytest
 
+import dovetail
 from dovetail.collect.http.problems import STATUS
 from dovetail.collect.shuffler.delivery import HttpAnalyzerTransport, NotDelivered, backoff
 from dovetail.core.entropy import simulation
+
+CLIENTS = {"Client", "AsyncClient", "get", "post", "put", "request", "stream", "head", "delete", "patch"}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +40,48 @@ def test_only_the_analyzers_word_makes_a_batch_delivered(answer):
     client = httpx.Client(transport=httpx.MockTransport(handle))
     with pytest.raises(NotDelivered):
         HttpAnalyzerTransport("http://analyzer", client).send("abcd", b"abcd", iter([b"body"]))
+
+
+def hang_up(listener, heard):
+    """Close whatever connects, and note it."""
+    with suppress(OSError):
+        while True:
+            listener.accept()[0].close()
+            heard.append("a connection")
+
+
+def test_no_proxy_of_the_environment_ever_hears_of_a_batch(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as proxy, socket.create_server(("127.0.0.1", 0)) as nobody:
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            for spelled in (name, name.upper()):
+                monkeypatch.setenv(spelled, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        Thread(target=hang_up, args=(proxy, heard := []), daemon=True).start()
+        port = nobody.getsockname()[1]
+        nobody.close()
+        for scheme in ("http", "https"):
+            with pytest.raises(NotDelivered) as found:
+                HttpAnalyzerTransport(f"{scheme}://127.0.0.1:{port}").send("abcd", b"abcd", iter([b"body"]))
+            assert found.value.kind == "unreachable"
+        assert heard == []
+        proxy.shutdown(socket.SHUT_RDWR)
+
+
+def test_no_client_of_the_service_asks_the_environment_for_a_proxy():
+    """Wherever a client of httpx is made, or one of its functions called that makes one."""
+    root = Path(dovetail.__file__).parent
+    made = [
+        (path.relative_to(root), call)
+        for path in sorted(root.rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and re.search(r"httpx\.(Async)?[a-zA-Z]*$", ast.unparse(call.func))
+        if ast.unparse(call.func).rpartition(".")[2] in CLIENTS
+    ]
+    assert len(made) == 3
+    for path, call in made:
+        told = {each.arg: ast.unparse(each.value) for each in call.keywords}
+        assert told.get("trust_env") == "False", path
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,11 @@ class Disk:
 def test_everybody_gets_the_answers_to_their_own_reports() -> None:
     disk = Disk()
     writer: Any = GroupCommit(disk.commit)
-    waiting = [writer.submit(reports) for reports in (["a"], ["b", "c"], [], ["d", "e", "f"], ["g"])]
+    waiting = [writer.submit(report) for report in "abcdefg"]
     assert not any(one.done() for one in waiting), "nobody is told before it is durable"
     disk.may_write.set()
     writer.stop()
-    told = [one.result() for one in waiting]
-    assert told == [["has a"], ["has b", "has c"], [], ["has d", "has e", "has f"], ["has g"]]
+    assert [one.result() for one in waiting] == [f"has {report}" for report in "abcdefg"]
     assert [report for group in disk.written for report in group] == list("abcdefg")
     assert len(disk.written) <= 2, "what came while the first was written is one transaction"
 
@@ -39,11 +38,11 @@ def test_everybody_gets_the_answers_to_their_own_reports() -> None:
 def test_whose_transaction_failed_is_told_so_and_the_next_one_is_written() -> None:
     disk = Disk()
     writer: Any = GroupCommit(disk.commit)
-    lost = [writer.submit(reports) for reports in (["full"], ["full", "too"])]
+    lost = [writer.submit(report) for report in ("full", "full")]
     disk.may_write.set()
     for one in lost:
         with pytest.raises(OSError, match="no space"):
             one.result()
-    kept = writer.submit(["later"])
+    kept = writer.submit("later")
     writer.stop()
-    assert kept.result() == ["has later"]
+    assert kept.result() == "has later"

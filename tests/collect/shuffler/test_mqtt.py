@@ -2,12 +2,13 @@
 
 import json
 import stat
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
 import pytest
-from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -15,7 +16,9 @@ from tests.collect.shuffler.world import DEVICES, World, campaign, message
 from tests.waiting import PATIENCE, until
 
 from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession
+from dovetail.collect.shuffler.endpoints.mqtt import _MOST as MOST
 from dovetail.collect.shuffler.endpoints.mqtt import MqttSubscriber
+from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.errors import ConfigError, StorageError
 from dovetail_device.mqtt import MqttTransport
@@ -268,6 +271,55 @@ def test_a_report_that_could_not_be_stored_is_neither_answered_nor_acknowledged_
     assert count(world) == 0 and not answered
     with subscribed(world, mosquitto.url, session):  # the broker still has it
         until(lambda: count(world) == 1)
+
+
+class Stuck:
+    """A service that takes messages and answers none until it is let go."""
+
+    def __init__(self, world):
+        self.shuffler, self.taken, self.free = world.shuffler, [], False
+
+    def submit(self, wire):
+        told = Future()
+        self.taken.append((wire, told))
+        if self.free:
+            told.set_result(Reply("accepted"))
+        return told
+
+    def let_go(self):
+        self.free = True
+        for _, told in list(self.taken):
+            told.set_result(Reply("accepted"))
+
+
+def test_a_flood_waits_at_the_broker_and_comes_when_there_is_room(mosquitto, session):
+    world = World(campaign(id="flood"))
+    with subscribed(world, mosquitto.url, session) as subscriber:
+        stuck = subscriber._service = Stuck(world)
+        publish(mosquitto, world.campaign, [b"%d" % number for number in range(2 * MOST)])
+        until(lambda: len(stuck.taken) >= MOST)
+        with client(mosquitto) as stranger:  # what asks for no acknowledgement passes nobody, and is kept by nobody
+            for _ in range(2000):
+                stranger.publish(topic(world.campaign.digest), b"unasked", qos=0)
+            stranger.publish(topic(world.campaign.digest), b"last", qos=1).wait_for_publish(PATIENCE)
+        assert len(stuck.taken) == MOST
+        stuck.let_go()
+        until(lambda: stuck.taken[-1][0] == b"last")
+        assert len(stuck.taken) == 2 * MOST + 1 and b"unasked" not in {wire for wire, _ in stuck.taken}
+
+
+def test_a_broker_that_hands_over_more_than_it_may_fills_no_memory(session):
+    world = World(campaign(id="liar"))
+    stuck = Stuck(world)
+    subscriber = MqttSubscriber(stuck, "mqtt://127.0.0.1:1", session=session)
+    for number in range(1, 10 * MOST):
+        handed = MQTTMessage(mid=number)
+        handed.qos, handed.payload = 1, b"more"
+        subscriber._on_message(None, None, handed)
+    assert len(stuck.taken) == 2 * MOST
+    stuck.let_go()
+    subscriber._on_message(None, None, handed)
+    assert len(stuck.taken) == 2 * MOST + 1
 
 
 @pytest.mark.parametrize(

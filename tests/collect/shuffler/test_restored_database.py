@@ -9,7 +9,9 @@ import pytest
 from tests.collect.shuffler.world import BY_HAND, DEVICES, PERIOD, World, campaign, message
 from tests.tiers import one_in
 
+from dovetail.collect.shuffler.endpoints.metrics import round_now, status
 from dovetail.collect.shuffler.rounds import round_keys
+from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.collect.store.shuffler_store import open_shuffler_store
 
 
@@ -85,6 +87,21 @@ def test_keys_back_and_database_older_releases_nothing_twice(tmp_path, rounds):
     world.advance(1.0)
     assert len(entries(world)) == before + 2
     assert [batch.header.rounds for batch in world.analyzer.batches.values()].count((1,)) == 1
+
+
+def test_a_round_that_the_vault_knows_to_be_over_is_over_for_devices_and_watchers_and_not_lost(tmp_path):
+    world = World(campaign(minimum=2, close_at=2), folder=tmp_path)
+    world.deliver([message(world.campaign, DEVICES[0])])
+    content = backup(world)
+    world.deliver([message(world.campaign, DEVICES[1])])
+    world.advance(1.0)
+    assert world.states()[1] == "delivered", "early, while its time still runs"
+    restore(world, content)
+    world.restart()
+    world.advance(1.0)
+    (found,) = status(ShufflerService(world.shuffler, world.clock))["campaigns"]
+    assert (found["round"], found["state"], found["lost"], found["ended_before_restore"]) == (1, "over", [], [1])
+    assert round_now(world.shuffler, world.campaign, world.clock.now()) == {"round": 1, "state": "over"}
 
 
 @pytest.mark.parametrize("when", ["round 1 was open", "round 1 was unknown"])

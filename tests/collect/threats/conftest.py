@@ -15,7 +15,7 @@ from tests.waiting import PATIENCE, until
 from dovetail_protocol.endpoint import topic
 
 DEVICES = 120
-SINGLE, TOGETHER, CURLED, BROKERED = 60, 10, 1, 5  # reports by their way
+SINGLE, CURLED, BROKERED = 70, 1, 5  # reports by their way
 SEIZED = 8  # of which the memory is searched
 
 
@@ -69,11 +69,6 @@ def _over_http(stage: Stage, sent: list[Sent]) -> None:
             sent.append(stage.message(place))
             answer = client.post(f"{stage.shuffler.url}/v1/reports?canary=query", content=sent[-1].wire)
             assert (answer.status_code, answer.content) == (202, b"")
-        together = [stage.message(place) for place in range(SINGLE, SINGLE + TOGETHER)]
-        sent += together
-        body = b"".join(len(each.wire).to_bytes(4, "big") + each.wire for each in together)
-        accepted = client.post(f"{stage.shuffler.url}/v1/reports/batch", content=body).json()
-        assert len(accepted.pop("answers")) == TOGETHER and accepted == {"accepted": TOGETHER, "rejected": []}
         for bad in (b"canary in a body", sent[0].wire[:-1]):
             assert client.post(f"{stage.shuffler.url}/v1/reports", content=bad).status_code == 400
         assert client.get(f"{stage.shuffler.url}/canary-path").status_code == 404

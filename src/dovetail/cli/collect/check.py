@@ -29,7 +29,9 @@ def register(app: typer.Typer) -> None:
 
 def _check(
     campaign: Annotated[Path, typer.Argument(help="The campaign file, signed or not yet.")],
-    roster: Annotated[Path | None, typer.Option(help="The roster, to compare its size with the minimum.")] = None,
+    roster: Annotated[
+        Path | None, typer.Option(help="The roster, to say what share of it in one hand breaks the promise.")
+    ] = None,
     owner: Annotated[str | None, typer.Option(help="Require the signature of this key, ed25519:...")] = None,
     as_json: Json = False,
 ) -> None:

@@ -15,10 +15,15 @@ from dovetail.core.extras import require
 from dovetail_protocol.endpoint import place_of, require_private
 
 SECONDS = 60.0
+_AWAY = (502, 503, 504)  # says a proxy of a server that it cannot reach
 
 InsecureHttp = Annotated[
     bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine, where anybody on the way reads.")
 ]
+
+
+class NoSuchDocument(DataError):
+    """A server of ours answers, and knows no such document."""
 
 
 class ServerClient:
@@ -32,7 +37,7 @@ class ServerClient:
         url: str,
         *,
         token: str | None = None,
-        role: Literal["analyzer", "shuffler"] = "analyzer",
+        role: Literal["analyzer", "shuffler", "shuffler or analyzer"] = "analyzer",
         insecure_http: bool = False,
     ) -> None:
         self._httpx: Any = require("httpx", extra="serve")
@@ -60,7 +65,7 @@ class ServerClient:
         except (self._httpx.HTTPError, self._httpx.InvalidURL) as error:
             raise self._silent(error) from None
         if answer.status_code != 200:
-            raise DataError(self._refusal(answer))
+            raise self._refusal(answer)
         return bytes(answer.content)
 
     def document(self, path: str, *, content: bytes | None = None) -> Any:
@@ -83,14 +88,22 @@ class ServerClient:
     def _silent(self, error: Exception) -> UnreachableError:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             said = "its certificate is not trusted here; SSL_CERT_FILE names a file of those that are."
+        elif isinstance(error, self._httpx.ReadTimeout):
+            said = f"something listens there, and has not answered in {SECONDS:g} seconds; does it start still?"
         else:
             said = f"no {self._role} answers there ({type(error).__name__}); is the URL right, and does it run?"
         return UnreachableError(f"{self._place}: {said}")
 
-    def _refusal(self, answer: Any) -> str:
+    def _refusal(self, answer: Any) -> DataError:
         from dovetail.collect.http.problems import read_problem
 
         problem = read_problem(answer.content)
-        if problem is None:
-            return f"{self._place}: what answers there is no {self._role} (status {answer.status_code})."
-        return f"the {self._role} refuses, {problem.kind.replace('_', ' ')}: {problem.detail}"
+        if problem is not None:
+            refused = NoSuchDocument if problem.kind == "not_found" else DataError
+            return refused(f"the {self._role} refuses, {problem.kind.replace('_', ' ')}: {problem.detail}")
+        if answer.status_code in _AWAY:
+            return DataError(
+                f"{self._place}: the {self._role} behind the proxy there does not answer (status "
+                f"{answer.status_code}); does it start still?"
+            )
+        return DataError(f"{self._place}: what answers there is no {self._role} (status {answer.status_code}).")

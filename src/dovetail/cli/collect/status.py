@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dovetail.cli.collect.query import Campaign, TokenFile, token_of
-from dovetail.cli.collect.server_client import InsecureHttp, ServerClient
+from dovetail.cli.collect.server_client import InsecureHttp, NoSuchDocument, ServerClient
 from dovetail.cli.console.output import Json, foreign, print_json
-from dovetail.core.errors import DataError
 
 Url = Annotated[
     str, typer.Argument(help="The analyzer or the shuffler, such as http://127.0.0.1:8402.", metavar="URL")
@@ -54,10 +53,10 @@ def _status(
 
 def _shuffler(url: str, *, insecure_http: bool) -> Any:
     """What a shuffler says of itself; None of a server that is none."""
-    with ServerClient(url, insecure_http=insecure_http) as ask:
+    with ServerClient(url, role="shuffler or analyzer", insecure_http=insecure_http) as ask:
         try:
             return ask.document("/v1/status")
-        except DataError:
+        except NoSuchDocument:
             return None
 
 

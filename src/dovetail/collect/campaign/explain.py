@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from math import floor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from dovetail.collect.campaign.guarantees import (
     compose_batches,
     judge_batches,
     mixed_batch,
+    most_dishonest,
 )
 from dovetail.collect.campaign.mapped_roster import MappedRoster
 from dovetail.collect.campaign.people_dummies import people_dummies
@@ -112,7 +114,7 @@ def explain(
         warnings=tuple(_warnings(campaign, reports, roster, folder)),
         classes=classes,
     )
-    return replace(found, lines=tuple(_lines(found)))
+    return replace(found, lines=(*_lines(found), *_sybils(found, roster)))
 
 
 def _central(campaign: Campaign, reports: int) -> tuple[CentralDP | Missing, CentralDP | Composition | Missing]:
@@ -249,8 +251,33 @@ def _central_words(campaign: Campaign, central: CentralDP | Composition | Missin
     groups = ", among the dummies of people" if campaign.sent else groups
     return (
         f"epsilon {upward(central.epsilon)} at delta {upward(central.delta)} for {of}, shuffled{groups}: "
-        f"the odds about one person shift by a factor of at most {odds(central.epsilon)}"
+        f"the odds about one person shift by a factor of at most {odds(central.epsilon)}{_assumed(campaign)}"
     )
+
+
+def _assumed(campaign: Campaign) -> str:
+    """Whom the promise of a batch counts on; a batch that the shuffler's dummies hide counts on nobody else."""
+    if campaign.dummies:
+        return ""
+    most = most_dishonest(campaign)
+    return f", if {f'all but at most {most:,}' if most else 'all of them'} come from honest people, one each"
+
+
+def _sybils(found: CampaignExplanation, roster: Roster | MappedRoster | None) -> list[CampaignFact]:
+    """How many devices in one hand break the promise of batches, and what share of the roster that is."""
+    campaign = found.campaign
+    if roster is None or isinstance(found.central, Missing) or campaign.dummies:
+        return []
+    active, breaking = sum(not entry.revoked for entry in roster), most_dishonest(campaign) + 1
+    if active < campaign.batch.minimum:
+        return []
+    share = floor(1e4 * breaking / active) / 100
+    words = (
+        f"{active:,} devices may send. {breaking:,} of them in one dishonest hand "
+        f"({f'{share:g}' if share else 'less than 0.01'} %) break what is promised of batches, and nobody but who "
+        "admits devices limits how many a person registers"
+    )
+    return [CampaignFact("roster", words)]
 
 
 def _dummies(campaign: Campaign) -> list[CampaignFact]:
@@ -362,7 +389,10 @@ def _warnings(
         found.append("no roster: anybody may send any number of reports, so distinct people are not assured")
     amplified = not campaign.order_private and promised.trust == "local"
     if promised.assumed_honest is None and not promised.assumed_dishonest and amplified:
-        found.append("everybody is assumed honest; state `assumed_dishonest` to promise less but surely")
+        found.append(
+            "everybody is assumed honest, and one person with two devices breaks what is promised of batches; state "
+            "`assumed_dishonest` to promise less but surely"
+        )
     if campaign.groups:
         found.append(
             "people hide among their own public group only: the numbers here are for groups of one size, and the "

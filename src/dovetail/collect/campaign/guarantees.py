@@ -219,6 +219,12 @@ def honest_people(campaign: Campaign, released: ReleasedBatch) -> int:
     return released.crowd - (n - honest)
 
 
+def most_dishonest(campaign: Campaign) -> int:
+    """Reports of the smallest batch that may be dishonest people's, or one person's several, as is promised."""
+    n = campaign.batch.minimum
+    return n - honest_people(campaign, ReleasedBatch(t=1, sent=n, n=n, smallest=n))
+
+
 def reason_without_central(campaign: Campaign, released: Sequence[ReleasedBatch]) -> str | None:
     """Why these batches have no central guarantee; None where they have."""
     if campaign.order_private and any(each.block is None for each in released):

@@ -8,6 +8,7 @@ from dovetail_protocol.wire.message import inner_bytes
 
 SHARED = (
     *("mechanism", "categories", "groups", "classes", "schedule", "batch", "shuffle", "promise", "dummies", "sent"),
+    "suite",
 )
 
 

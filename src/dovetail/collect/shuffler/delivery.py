@@ -62,12 +62,15 @@ class AnalyzerTransport(Protocol):
 
 
 class HttpAnalyzerTransport:
-    """POST to the analyzer, streamed, or PUT, part by part; trusts the system's certificates, or SSL_CERT_FILE's."""
+    """POST to the analyzer, streamed, or PUT, part by part; trusts the system's certificates, or SSL_CERT_FILE's.
+
+    No proxy that the environment names is asked: a batch goes to the address that the configuration was checked for.
+    """
 
     def __init__(self, analyzer: str, client: httpx.Client | None = None) -> None:
         self._place = f"{analyzer.rstrip('/')}/v1/batches"
         self._client = client or httpx.Client(
-            timeout=httpx.Timeout(_SECONDS, connect=10.0), verify=ssl.create_default_context()
+            timeout=httpx.Timeout(_SECONDS, connect=10.0), verify=ssl.create_default_context(), trust_env=False
         )
 
     def send(self, batch: str, header: bytes, parts: Iterator[bytes]) -> None:

@@ -10,8 +10,8 @@ from threading import Thread
 from dovetail.collect.shuffler.report_intake import CheckedReport, Reply
 
 Commit = Callable[[Sequence[CheckedReport]], list[Reply]]
-PendingReplies = Future[list[Reply]]
-_MOST = 2000  # reports in one transaction, about
+PendingReply = Future[Reply]
+_MOST = 2000  # reports in one transaction
 
 
 class GroupCommit:
@@ -19,15 +19,15 @@ class GroupCommit:
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
-        self._queue: SimpleQueue[tuple[Sequence[CheckedReport], PendingReplies] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[CheckedReport, PendingReply] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def submit(self, reports: Sequence[CheckedReport]) -> PendingReplies:
-        """Answers for these reports, once they are durable."""
-        answers = PendingReplies()
-        self._queue.put((reports, answers))
-        return answers
+    def submit(self, report: CheckedReport) -> PendingReply:
+        """The answer for this report, once it is durable."""
+        answer = PendingReply()
+        self._queue.put((report, answer))
+        return answer
 
     def stop(self) -> None:
         """Commit what was submitted before, then end."""
@@ -36,8 +36,8 @@ class GroupCommit:
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
-            group, count, last = [first], len(first[0]), False
-            while count < _MOST and not last:
+            group, last = [first], False
+            while len(group) < _MOST and not last:
                 try:
                     found = self._queue.get_nowait()
                 except Empty:
@@ -46,19 +46,16 @@ class GroupCommit:
                     last = True
                 else:
                     group.append(found)
-                    count += len(found[0])
             self._write(group)
             if last:
                 return
 
-    def _write(self, group: list[tuple[Sequence[CheckedReport], PendingReplies]]) -> None:
+    def _write(self, group: Sequence[tuple[CheckedReport, PendingReply]]) -> None:
         try:
-            answers = self._commit([report for reports, _ in group for report in reports])
+            answers = self._commit([report for report, _ in group])
         except Exception as error:
             for _, waiting in group:
                 waiting.set_exception(error)
             return
-        start = 0
-        for reports, waiting in group:
-            waiting.set_result(answers[start : start + len(reports)])
-            start += len(reports)
+        for answer, (_, waiting) in zip(answers, group, strict=True):
+            waiting.set_result(answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
@@ -12,8 +12,8 @@ from dovetail.collect.http.application import Health
 from dovetail.collect.http.problems import Refusal
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.admission import AdmissionControl
-from dovetail.collect.shuffler.group_commit import GroupCommit, PendingReplies
-from dovetail.collect.shuffler.report_intake import CheckedReport, Reply
+from dovetail.collect.shuffler.group_commit import GroupCommit, PendingReply
+from dovetail.collect.shuffler.report_intake import CheckedReport
 from dovetail.collect.shuffler.shuffler import ShufflerRole
 from dovetail.collect.shuffler.trusted_clock import ClockLimits, TrustedClock
 
@@ -48,11 +48,11 @@ class ShufflerService:
             thread.start()
             self._threads.append(thread)
 
-    def submit(self, messages: Sequence[bytes]) -> PendingReplies:
-        """What is told about each message, once its report is durable."""
-        told = PendingReplies()
+    def submit(self, message: bytes) -> PendingReply:
+        """What is told about a message, once its report is durable."""
+        told = PendingReply()
         told.set_running_or_notify_cancel()  # a sender that has gone cancels nothing
-        self._checkers.submit(self._check, messages, told)
+        self._checkers.submit(self._check, message, told)
         return told
 
     def stop(self) -> None:
@@ -82,18 +82,16 @@ class ShufflerService:
         self.clock.note()
         self.shuffler.turn(now)
 
-    def _check(self, messages: Sequence[bytes], told: PendingReplies) -> None:
+    def _check(self, message: bytes, told: PendingReply) -> None:
         try:
-            now = self.clock.now()
-            found = [self.shuffler.check(message, now) for message in messages]
-            good = [report for report in found if isinstance(report, CheckedReport)]
+            found = self.shuffler.check(message, self.clock.now())
         except Exception as error:
             told.set_exception(error)
             return
-        if good:
-            self._writer.submit(good).add_done_callback(lambda written: _reply(found, written, told))
+        if isinstance(found, CheckedReport):
+            self._writer.submit(found).add_done_callback(lambda written: _pass_on(written, told))
         else:
-            told.set_result([answer for answer in found if isinstance(answer, Reply)])
+            told.set_result(found)
 
     def _beat(self, name: str, work: Callable[[float], None]) -> None:
         failed = ""
@@ -112,10 +110,9 @@ class ShufflerService:
             self._stopping.wait(_BEAT)
 
 
-def _reply(found: Sequence[CheckedReport | Reply], written: PendingReplies, told: PendingReplies) -> None:
+def _pass_on(written: PendingReply, told: PendingReply) -> None:
     error = written.exception()
-    if error is not None:
+    if error is None:
+        told.set_result(written.result())
+    else:
         told.set_exception(error)
-        return
-    answers = iter(written.result())
-    told.set_result([entry if isinstance(entry, Reply) else next(answers) for entry in found])

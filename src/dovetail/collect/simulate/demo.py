@@ -61,6 +61,7 @@ def run_demo(site: Deployment, *, period: float, check: Callable[[], None]) -> D
         base_url=f"{site.analyzer}/v1/campaigns/{campaign.id}",
         headers={"Authorization": f"Bearer {site.token}"},
         timeout=_PATIENCE,
+        trust_env=False,
     ) as client:
         while len(_ask(client, "status", check)["batches"]) < campaign.schedule.count:
             check()

@@ -17,6 +17,7 @@ from dovetail.collect.campaign.draft_campaign import draft_campaign
 from dovetail.collect.campaign.versions import require_same_terms
 from dovetail.collect.files import load_campaign, load_keys
 from dovetail.collect.rotation import (
+    UNTIL,
     ServerFile,
     destroy,
     free_name,
@@ -157,10 +158,17 @@ def _finish(
 ) -> None:
     """Take older versions and their keys out of a configuration. Analyzer: only when their last batch is counted.
 
+    Refused while the overlap lasts: devices that have not heard of the new version would have nobody to send to.
+
     Examples:
     dovetail collect rotate finish shuffler.toml --destroy
     """
     server = ServerFile.read(config)
+    if server.until is not None and datetime.now(UTC) < server.until:
+        raise ConfigError(
+            f"{config}: takes older versions until {server.until:%Y-%m-%d %H:%M:%S} UTC; finish after that, or take "
+            f"`{UNTIL}` out of the file to end it now."
+        )
     campaigns, held = server.load()
     kept = newest_versions(dict(zip(server.campaigns, campaigns, strict=True)))
     pairs = list(zip(server.keys, held, strict=True))

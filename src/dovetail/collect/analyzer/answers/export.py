@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from dovetail.collect.analyzer.answers.queries import CampaignAnswers, Document
+from dovetail_protocol.terminal_text import printable
 
 SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
@@ -24,8 +26,8 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-_FORMULA = r"^[=+\-@\t\r\n]"
-_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\n＝＋－＠]")  # also in full width
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 def table(answers: CampaignAnswers) -> pl.DataFrame:
@@ -49,18 +51,17 @@ def _components(shares: Document) -> Iterator[tuple[str, tuple[float, ...]]]:
 def as_csv(frame: pl.DataFrame) -> bytes:
     """The table as CSV with a header line.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay as they are, and so do
-    texts that are plain numbers.
+    A text that a spreadsheet would run as a formula gets an apostrophe in front, and characters that a terminal would
+    obey are written out; numbers stay as they are, and so do texts that are plain numbers.
     """
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    tamed = [
-        pl.when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
-        .then("'" + pl.col(name))
-        .otherwise(pl.col(name))
-        .alias(name)
-        for name in texts
-    ]
-    return frame.with_columns(tamed).write_csv().encode()
+    return frame.with_columns(pl.col(texts).map_elements(_tame, return_dtype=pl.String)).write_csv().encode()
+
+
+def _tame(text: str) -> str:
+    shown = printable(text)
+    runs = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{shown}" if runs else shown
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:

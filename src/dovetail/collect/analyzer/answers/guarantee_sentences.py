@@ -83,7 +83,10 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
         )
     hidden = f"{released.n:,} valid reports of distinct devices"
     if released.crowd < released.n:
-        hidden += f", {released.crowd:,} of them in the smallest public group"
+        hidden += (
+            f", {released.crowd:,} of them in the smallest part that the analyzer can tell apart, by public group or "
+            "by version of the campaign"
+        )
     notes = "".join(f" But {note}." for note in warnings_of(central.delta, central.n))
     if central.trust == "shuffler":
         whom = "" if central.honest_n == 1 else f", {central.honest_n:,} of them assumed honest"
@@ -107,8 +110,9 @@ def _central(name: str, each: BatchGuarantee) -> GuaranteeSentence:
     return GuaranteeSentence(
         f"{name} (round {released.t:,})",
         f"ε = {upward(central.epsilon)}",
-        f"Shuffled among {hidden}, with {each.honest:,} assumed honest: whoever sees the batch shifts the odds about "
-        f"one person by a factor of at most {odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
+        f"Shuffled among {hidden}, with {each.honest:,} assumed to come from honest people, one each, whom nobody "
+        "but the roster checks: whoever sees the batch shifts the odds about one person by a factor of at most "
+        f"{odds(central.epsilon)}, with slack δ = {upward(central.delta)} "
         f"({central.method}).{notes}",
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -15,17 +15,13 @@ from starlette.routing import Route
 
 from dovetail.collect.http.application import strict_app
 from dovetail.collect.http.bodies import read_limited
-from dovetail.collect.http.problems import TYPE, Refusal
+from dovetail.collect.http.problems import Refusal
 from dovetail.collect.shuffler.close_request import REQUEST, Action
 from dovetail.collect.shuffler.endpoints import metrics
-from dovetail.collect.shuffler.report_intake import ACCEPTED, Reply, refusal
+from dovetail.collect.shuffler.report_intake import ACCEPTED, refusal
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail_protocol.campaign import Campaign
 from dovetail_protocol.wire.answer import HEADER, answer_header
-from dovetail_protocol.wire.message import Rejected
-
-MOST_IN_BATCH = 1000  # messages
-_LENGTH = 4  # bytes before each message of a batch
 
 
 class MessageSource(Protocol):
@@ -51,7 +47,6 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
     here = _Handlers(service)
     routes = [
         Route("/v1/reports", here.report, methods=["POST"]),
-        Route("/v1/reports/batch", here.batch, methods=["POST"]),
         Route("/v1/campaigns/{id}", here.campaign),
         Route("/v1/campaigns/{id}/round", here.round),
         Route("/v1/campaigns/{id}/rounds/{number:number}/close", here.may_close, methods=["GET"]),
@@ -64,22 +59,6 @@ def shuffler_app(service: ShufflerService, *sources: MessageSource) -> Starlette
     return strict_app(routes, ready=service.health, lifespan=lifespan)
 
 
-def split_messages(body: bytes) -> list[bytes]:
-    """The messages of a batch, each behind its length.
-
-    >>> split_messages(bytes([0, 0, 0, 2]) + b"ab" + bytes([0, 0, 0, 1]) + b"c")
-    [b'ab', b'c']
-    """
-    messages, place = list[bytes](), 0
-    while place < len(body):
-        start = place + _LENGTH
-        place = start + int.from_bytes(body[place:start], "big")
-        if start > len(body) or place > len(body) or len(messages) == MOST_IN_BATCH:
-            raise Rejected("malformed", f"a batch is at most {MOST_IN_BATCH} messages, each behind its length.")
-        messages.append(body[start:place])
-    return messages
-
-
 class _Handlers:
     def __init__(self, service: ShufflerService) -> None:
         self._service, self._shuffler = service, service.shuffler
@@ -88,25 +67,10 @@ class _Handlers:
     async def report(self, request: Request) -> Response:
         with self._service.gate.admit(self._longest):
             message = await read_limited(request, self._longest)
-            answer = (await self._submit([message]))[0]
+            answer = await asyncio.wrap_future(self._service.submit(message))
         told = Response(status_code=202) if answer.kind == ACCEPTED else refusal(answer)
         told.headers[HEADER] = answer_header(self._shuffler.answer(message, answer))
         return told
-
-    async def batch(self, request: Request) -> Response:
-        most = MOST_IN_BATCH * (self._longest + _LENGTH)
-        declared = request.headers.get("content-length", "")
-        with self._service.gate.admit(min(most, int(declared)) if declared.isdigit() else most):
-            messages = split_messages(await read_limited(request, most))
-            answers = await self._submit(messages)
-        signed = await asyncio.to_thread(lambda: [*map(self._shuffler.answer, messages, answers)])
-        rejected = [
-            {"index": index, "type": TYPE + answer.kind}
-            for index, answer in enumerate(answers)
-            if answer.kind != ACCEPTED
-        ]
-        told = {"accepted": len(answers) - len(rejected), "rejected": rejected}
-        return JSONResponse({**told, "answers": [answer_header(answer) for answer in signed]})
 
     async def campaign(self, request: Request) -> Response:
         return Response(self._campaign(request).signed, media_type="text/plain")
@@ -152,6 +116,3 @@ class _Handlers:
         if version is None:
             raise Refusal("not_found", "no such campaign is served here.")
         return version.campaign
-
-    async def _submit(self, messages: Sequence[bytes]) -> list[Reply]:
-        return await asyncio.wrap_future(self._service.submit(messages))

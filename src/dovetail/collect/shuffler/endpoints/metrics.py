@@ -42,8 +42,9 @@ def round_now(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[st
     """The round that devices report for, and its state."""
     rounds = shuffler.rounds.of(campaign.id)
     number = round_schedule.current_round(campaign, rounds, now)
-    state = "over" if number > campaign.schedule.count else "open" if number else "unopened"
-    return {"round": number, "state": rounds[number].state if number in rounds else state}
+    if number > campaign.schedule.count or number in shuffler.rounds.ended_before(campaign.id):
+        return {"round": number, "state": "over"}
+    return {"round": number, "state": rounds[number].state if number in rounds else "open" if number else "unopened"}
 
 
 def _campaign(shuffler: ShufflerRole, campaign: Campaign, now: float) -> dict[str, Any]:

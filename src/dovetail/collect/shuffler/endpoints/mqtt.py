@@ -4,6 +4,10 @@ The broker keeps what comes while the shuffler is away, in a session under a ran
 What a device is told comes from the shuffler alone, signed, on the topic that the device's message names. The
 broker's word is worth nothing to it, so whatever a broker loses is sent again. A message that is refused is
 acknowledged to the broker too: it would not get better.
+
+A flood waits at the broker: it hands over no more than `_MOST` messages before one of them is acknowledged, and what
+comes beyond that, or without the acknowledgement that every device asks for (QoS 0), is dropped at once. So reports
+that come over HTTP wait behind `_MOST` messages of the broker's at most, and so does the end of the process.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import BoundedSemaphore, Event, Thread, Timer
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTv5
@@ -22,7 +26,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from dovetail.collect.logs import Log
 from dovetail.collect.shuffler.endpoints.broker_session import BrokerSession, SessionLock
-from dovetail.collect.shuffler.group_commit import PendingReplies
+from dovetail.collect.shuffler.group_commit import PendingReply
 from dovetail.collect.shuffler.report_intake import Reply
 from dovetail.collect.shuffler.service import ShufflerService
 from dovetail.core.display.display import mute
@@ -33,6 +37,8 @@ _LOG = Log("shuffler.mqtt")
 _PAUSE = 5.0  # seconds until a store that failed is asked again
 _WAIT = 1.0  # seconds between looks whether another process has left the session
 _KEPT = 7 * 86_400  # seconds for which a broker keeps the session of a shuffler that is away
+_MOST = 100  # messages that the broker hands over before one of them is acknowledged
+_AROUND = 4096  # bytes of a packet beside the message, at most
 
 
 @mute
@@ -69,6 +75,7 @@ class MqttSubscriber:
         self._user, self._password = user, password
         self._session, self._lock = BrokerSession.open(session), SessionLock(session)
         self._leaving = dict[int, frozenset[str]]()  # topics, by the packet that unsubscribes them
+        self._room = BoundedSemaphore(2 * _MOST)  # those of a connection that has just ended may be under way still
         self._client = self._make_client()
 
     def _make_client(self) -> Client:
@@ -106,7 +113,8 @@ class MqttSubscriber:
             self._client = self._make_client()
         assert self._place.hostname is not None
         lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        lasting.SessionExpiryInterval = _KEPT
+        lasting.SessionExpiryInterval, lasting.ReceiveMaximum = _KEPT, _MOST
+        lasting.MaximumPacketSize = self._service.shuffler.campaigns.longest + _AROUND
         port = self._place.port or MQTT_PORTS[self._place.scheme]
         self._client.connect_async(self._place.hostname, port, clean_start=False, properties=lasting)
         self._client.loop_start()
@@ -157,18 +165,22 @@ class MqttSubscriber:
 
     def _on_message(self, _: Client, __: Any, message: MQTTMessage) -> None:
         answers = getattr(message.properties, "ResponseTopic", None)
-        self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
+        if message.qos == 1 and self._room.acquire(blocking=False):
+            self._submit(_Arrived(bytes(message.payload), message.mid, message.qos, answers, self._connection))
 
     def _submit(self, message: _Arrived) -> None:
-        if not self._stopped.is_set():
-            told = self._service.submit([message.payload])
-            told.add_done_callback(partial(self._settle, message))
+        if self._stopped.is_set() or message.connection != self._connection:  # it comes again, on the next one
+            self._room.release()
+            return
+        told = self._service.submit(message.payload)
+        told.add_done_callback(partial(self._settle, message))
 
-    def _settle(self, message: _Arrived, told: PendingReplies) -> None:
+    def _settle(self, message: _Arrived, told: PendingReply) -> None:
         """Answer and acknowledge what is durable or refused; where the store failed, try again later."""
         error = told.exception()
         if error is None:
-            self._answer(message, told.result()[0])
+            self._room.release()
+            self._answer(message, told.result())
             if message.connection == self._connection:  # packets of another connection have the same numbers
                 self._client.ack(message.mid, message.qos)
             return

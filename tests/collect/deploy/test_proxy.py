@@ -1,0 +1,93 @@
+"""The proxies' configuration as it is shipped, really running: what a stranger reaches, and what operators keep."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import pytest
+from tests.collect import servers
+from tests.collect.deploy.certificates import make_certificates
+from tests.waiting import PATIENCE
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "proxy"
+ROUND = "/v1/campaigns/commute/rounds/1"
+FOR_OPERATORS = ("/metrics", "/%6detrics", "/readyz", "/x/../metrics")
+
+
+class Anything(BaseHTTPRequestHandler):
+    """A server that answers whatever reaches it."""
+
+    def answer(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_POST = do_PUT = answer
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def proxied(name: str, folder: Path) -> Iterator[httpx.Client]:
+    """A client of the shipped proxy of one server, in front of something that answers everything."""
+    try:
+        nginx = servers.program("nginx", "/usr/sbin")
+    except servers.Absent as absent:
+        pytest.skip(str(absent))
+    make_certificates(folder / "tls", ["localhost"])
+    behind = ThreadingHTTPServer(("127.0.0.1", 0), Anything)
+    Thread(target=behind.serve_forever, daemon=True).start()
+    port = servers.free_port()
+    rules, main = (SHIPPED / f"{name}.conf").read_text(), (SHIPPED / "nginx.conf").read_text()
+    (listen,) = {"8401", "8402"} & {word for word in rules.replace(";", " ").split() if word.isdigit()}
+    (upstream,) = {"127.0.0.1:8411", "127.0.0.1:8412"} & set(rules.replace(";", " ").replace("http://", " ").split())
+    inner, _, _ = rules.partition("\nserver {\n  listen 127.0.0.1:")  # without the health check of the container
+    inner = inner.replace(f"listen {listen}", f"listen 127.0.0.1:{port}")
+    (folder / "server.conf").write_text(inner.replace(upstream, f"127.0.0.1:{behind.server_port}"))
+    for shipped, here in (
+        ("/tmp/", f"{folder}/"),
+        ("/tls/", f"{folder}/tls/"),
+        ("/etc/nginx/server.conf", f"{folder}/server.conf"),
+    ):
+        assert shipped in main
+        main = main.replace(shipped, here)
+    (folder / "nginx.conf").write_text(("user root;\n" if os.geteuid() == 0 else "") + main)
+    command = [nginx, "-e", "stderr", "-g", "daemon off;", "-c", str(folder / "nginx.conf")]
+    process = servers.Process(command, port, folder / "log")
+    trusted = ssl.create_default_context(cafile=str(folder / "tls" / "authority.pem"))
+    try:
+        process.start()
+        with httpx.Client(
+            base_url=f"https://localhost:{port}", verify=trusted, timeout=PATIENCE, trust_env=False
+        ) as client:
+            yield client
+    finally:
+        process.stop()
+        behind.shutdown()
+        behind.server_close()
+
+
+def test_devices_and_owners_reach_the_shuffler_and_nobody_its_status_or_metrics(tmp_path: Path) -> None:
+    with proxied("shuffler", tmp_path) as client:
+        assert client.post("/v1/reports", content=b"report").status_code == 200
+        for place in ("/v1/campaigns/commute", "/v1/campaigns/commute/round", f"{ROUND}/close", f"{ROUND}/drop"):
+            assert client.get(place).status_code == 200, place
+        for place in (*FOR_OPERATORS, "/v1/status", "/v1/campaigns/../status", "/", "/v1/reports/x"):
+            assert client.get(place).status_code == 404, place
+
+
+def test_queries_and_batches_reach_the_analyzer_and_nobody_its_metrics(tmp_path: Path) -> None:
+    with proxied("analyzer", tmp_path) as client:
+        assert client.post("/v1/batches", content=b"batch").status_code == 200
+        for place in ("/", "/live", "/v1/campaigns", "/v1/campaigns/commute/estimates"):
+            assert client.get(place).status_code == 200, place
+        for place in FOR_OPERATORS:
+            assert client.get(place).status_code == 404, place
