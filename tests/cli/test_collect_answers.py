@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dovetail.cli.collect import query, status
+from dovetail.cli.collect.server_client import NoSuchDocument
 from dovetail.cli.main import invoke
 from dovetail.collect.analyzer.answers.guarantee_sentences import doubt
 from dovetail.collect.campaign.guarantees import ReleasedBatch
-from dovetail.core.errors import DataError
 
 URL = "http://127.0.0.1:8402"
 Serve = Callable[..., None]
@@ -41,7 +41,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
             def document(self, place: str) -> Any:
                 name = "shuffler" if place == "/v1/status" else place.split("/")[4].split("?")[0]
                 if name not in documents:
-                    raise DataError("not found")
+                    raise NoSuchDocument("not found")
                 return documents[name]
 
         for module in (query, status):
